@@ -1,0 +1,5 @@
+"""`python -m pincompute` is `pin`: how one process of ours starts another."""
+
+from pincompute.main import pin
+
+pin(prog_name="pin")

@@ -1,0 +1,1 @@
+"""The programs that stand beside an application or on a node."""

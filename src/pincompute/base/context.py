@@ -1,0 +1,54 @@
+"""Where a platform is found: written by whoever starts one, read by whoever speaks to it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import PLATFORM_UNKNOWN
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """One platform, as the hand needs to know it."""
+
+    name: str
+    desk: str
+    """The address of the submission service, such as `http://127.0.0.1:41234`."""
+    token: str
+    """What the desk asks for; the file that holds it is its owner's alone."""
+    kubeconfig: str
+    images: str = ""
+    """The platform's own registry, as `address:port`; empty where it has none."""
+    certificates: str = ""
+    """The folder with `ca.crt`, by which the registry is known."""
+
+
+def _file(state: Path, name: str) -> Path:
+    return state / name / "context.json"
+
+
+def write_context(state: Path, context: Context) -> None:
+    target = _file(state, context.name)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = target.with_suffix(".new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(context))
+    fresh.replace(target)
+
+
+def read_context(state: Path, name: str) -> Context:
+    try:
+        return msgspec.json.decode(_file(state, name).read_bytes(), type=Context)
+    except (FileNotFoundError, msgspec.DecodeError) as error:
+        known = sorted(file.parent.name for file in state.glob("*/context.json"))
+        raise Refused(
+            Problem(
+                PLATFORM_UNKNOWN,
+                f"there is no platform '{name}' on this machine",
+                note=f"there are: {', '.join(known)}" if known else "",
+                next=f"pin up --name {name}" if name != "main" else "pin up",
+            )
+        ) from error

@@ -1,0 +1,91 @@
+"""What is wrong, as a value: it names the object, the number and the next thing to type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pincompute.base.reasons import Reason
+
+
+class Where(NamedTuple):
+    """A place that a person can open: a file and line, a field of a document, an object of a cluster."""
+
+    file: str = ""
+    line: int = 0
+    field: str = ""
+    object: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return " ".join(part for part in (place, self.object, self.field) if part)
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong. It is rendered for a terminal, for HTTP and for a status condition, here only."""
+
+    reason: Reason
+    what: str
+    where: Where = Where()
+    note: str = ""
+    next: str = ""
+
+    def text(self) -> str:
+        place = f"{self.where}: " if str(self.where) else ""
+        lines = [f"{place}{self.what}  [{self.reason.code}]"]
+        lines += [f"  {line}" for line in self.note.splitlines()]
+        if self.next:
+            lines.append(f"  next: {self.next}")
+        return "\n".join(lines)
+
+    def json(self) -> dict[str, Any]:
+        """One member of the `errors` of an RFC 9457 document."""
+        whole = {
+            "reason": self.reason.code,
+            "detail": self.what,
+            "where": {name: value for name, value in self.where._asdict().items() if value},
+            "note": self.note,
+            "next": self.next,
+        }
+        return {name: value for name, value in whole.items() if value}
+
+    def condition(self, kind: str, observed_generation: int, since: str) -> dict[str, Any]:
+        """A Kubernetes condition of the given kind that is false for this reason."""
+        return {
+            "type": kind,
+            "status": "False",
+            "reason": self.reason.code,
+            "message": f"{self.what} {self.note}".strip(),
+            "observedGeneration": observed_generation,
+            "lastTransitionTime": since,
+        }
+
+
+class Refused(Exception):  # noqa: N818  (it reads as what happened: `raise Refused(problem)`)
+    """Everything that is wrong, at once, thrown to the door that will show it."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(problem.what for problem in problems))
+        self.problems = problems
+
+    def text(self) -> str:
+        return "\n".join(problem.text() for problem in self.problems)
+
+    def json(self) -> dict[str, Any]:
+        """The whole RFC 9457 document; its status is that of the first problem's reason."""
+        first = self.problems[0].reason
+        return {
+            "type": f"https://pincompute.dev/reasons/{first.code}",
+            "title": first.means,
+            "status": first.http,
+            "errors": [problem.json() for problem in self.problems],
+        }
+
+
+def refuse_all(problems: Iterable[Problem]) -> None:
+    """Raise the problems together; go on when there are none."""
+    found = tuple(problems)
+    if found:
+        raise Refused(*found)

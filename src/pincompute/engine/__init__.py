@@ -1,0 +1,1 @@
+"""Real Kubernetes on one machine: build, start, nodes, images, stop."""

@@ -1,0 +1,43 @@
+"""A part of the platform: a program that is started, watched and ended. They join through one list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Web(NamedTuple):
+    """Ready when this URL answers 200, asked with the platform's CA and, where it is named, a client certificate."""
+
+    url: str
+    client: str = ""
+
+
+class Socket(NamedTuple):
+    """Ready when something accepts connections here: a path, or an address and port."""
+
+    path: Path | None = None
+    address: str = ""
+    port: int = 0
+
+
+class Alive(NamedTuple):
+    """Ready as soon as it runs: it serves nobody and says nothing."""
+
+
+Ready = Web | Socket | Alive
+
+
+class Part(NamedTuple):
+    """Started in the order of the list, each when the one before is ready, and ended in the reverse order."""
+
+    name: str
+    command: tuple[str, ...]
+    ready: Ready
+    environment: Mapping[str, str] = MappingProxyType({})
+    namespace: str = ""
+    """The network namespace it runs in; the host's where empty."""
+    ending: float = 5.0
+    """Seconds between SIGTERM and SIGKILL."""

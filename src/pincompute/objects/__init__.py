@@ -1,0 +1,1 @@
+"""The algebra of Kubernetes JSON, pure: names, owners, conditions, comparison."""

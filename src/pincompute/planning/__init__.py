@@ -1,0 +1,1 @@
+"""The thought, pure: what a workload becomes, and which steps lead there."""

@@ -1,0 +1,1 @@
+"""The desk: decides whether a document may become a workload, and keeps the record."""
