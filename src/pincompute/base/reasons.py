@@ -132,9 +132,7 @@ PART_FAILED = _reason(
     "A part of the platform ended or did not become ready.",
     "Its log file, which the message names, says more.",
 )
-PLATFORM_BUSY = _reason(
-    "PlatformBusy", USER, 409, "Another command is changing this platform.", "Wait for it to end."
-)
+PLATFORM_BUSY = _reason("PlatformBusy", USER, 409, "Another command is changing this platform.", "Wait for it to end.")
 PLATFORM_UNKNOWN = _reason(
     "PlatformUnknown",
     USER,

@@ -57,9 +57,7 @@ def settle(flags: Mapping[str, str | None], environ: Mapping[str, str], file: Pa
         if flag is not None:
             settled[setting.name] = Value(setting, flag, f"flag --{setting.name}")
         elif setting.variable in environ:
-            settled[setting.name] = Value(
-                setting, environ[setting.variable], f"environment {setting.variable}"
-            )
+            settled[setting.name] = Value(setting, environ[setting.variable], f"environment {setting.variable}")
         elif setting.name in written:
             settled[setting.name] = Value(setting, written[setting.name], f"file {file}")
         else:
