@@ -1,0 +1,230 @@
+"""Processes that outlive the command that starts them: started detached, known again by pid and start time."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import DISK_FULL, PART_FAILED
+from pincompute.engine.home import Home
+from pincompute.engine.parts import Part
+from pincompute.engine.readiness import answers
+
+MARKER = "PINCOMPUTE_HOME"
+"""Every process of a platform, and every child of one, carries this variable: none can get lost."""
+PART = "PINCOMPUTE_PART"
+
+POLL = 0.05
+PATIENCE = 90.0
+
+# Those that were started by this very process must be reaped by it.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """One process, so described that no other can be taken for it."""
+
+    part: str
+    pid: int
+    started: int
+    """The kernel's start time, in clock ticks after boot: two processes never share pid, start time and boot."""
+    boot: str
+    command: str = ""
+    """A digest of the words it was started with: where they change, it must be started anew."""
+    logged: int = 0
+    """Where its own lines begin in the log file."""
+    leader: bool = True
+    """We start every part as the leader of a session of its own; what a part starts in turn is no leader."""
+
+
+class Standing(Enum):
+    """What stands where a process was recorded."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    FOREIGN = "foreign"
+
+
+def start(part: Part, home: Home) -> Process:
+    """Start a part, detached from this terminal and this command."""
+    inside = ("nsenter", f"--net=/run/netns/{part.namespace}") if part.namespace else ()
+    variables = {**os.environ, **part.environment, MARKER: str(home.root), PART: part.name}
+    try:
+        log = _open_log(log_file(part.name, home))
+        try:
+            logged = os.fstat(log).st_size
+            child = subprocess.Popen(
+                [*inside, *part.command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, cwd=home.root, env=variables,
+            )  # fmt: skip
+        finally:
+            os.close(log)
+    except OSError as error:
+        raise Refused(_not_started(part, error)) from error
+    _children[child.pid] = child
+    seen = _look(child.pid)
+    assert seen is not None, "a child that nobody has waited for is in /proc"
+    return Process(
+        part=part.name, pid=child.pid, started=seen.started, boot=boot(),
+        command=fingerprint(part), logged=logged,
+    )  # fmt: skip
+
+
+def fingerprint(part: Part) -> str:
+    words = msgspec.json.encode((part.command, sorted(part.environment.items()), part.namespace))
+    return hashlib.sha256(words).hexdigest()[:16]
+
+
+def log_file(part: str, home: Home) -> Path:
+    return home.logs / f"{part}.log"
+
+
+def standing(process: Process) -> Standing:
+    child = _children.get(process.pid)
+    if child is not None and child.poll() is not None:
+        del _children[process.pid]
+    seen = _look(process.pid)
+    if seen is None or process.boot != boot():
+        return Standing.ENDED
+    if seen.started != process.started:
+        return Standing.FOREIGN
+    return Standing.ENDED if seen.dead else Standing.RUNNING
+
+
+def running(process: Process) -> bool:
+    return standing(process) is Standing.RUNNING
+
+
+def await_ready(started: Mapping[str, tuple[Part, Process]], home: Home, patience: float = PATIENCE) -> None:
+    """Return when all answer; fail at once when one has ended, and after a while when one stays silent."""
+    waiting = dict(started)
+    deadline = time.monotonic() + patience
+    while waiting:
+        for name, (part, process) in list(waiting.items()):
+            if not running(process):
+                raise Refused(_failed(process, home, "ended instead of becoming ready"))
+            if answers(part.ready, home.certificates):
+                del waiting[name]
+            elif time.monotonic() > deadline:
+                raise Refused(_failed(process, home, f"was not ready after {patience:.0f} s"))
+        if waiting:
+            time.sleep(POLL)
+
+
+def stop(processes: Iterable[tuple[Process, float]]) -> None:
+    """End them all at once: SIGTERM, and SIGKILL for each that is still there after its grace."""
+    deadlines = {process: time.monotonic() + grace for process, grace in processes}
+    for process in deadlines:
+        _send(process, signal.SIGTERM)
+    while deadlines := {process: end for process, end in deadlines.items() if running(process)}:
+        for process, end in deadlines.items():
+            if time.monotonic() > end:
+                _send(process, signal.SIGKILL)
+        time.sleep(POLL)
+
+
+def marked(home: Home) -> list[Process]:
+    """Every process on this machine that belongs to the platform, recorded or not."""
+    marker = f"{MARKER}={home.root}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:  # it has ended, or it is somebody else's
+            continue
+        seen = _look(int(folder.name)) if marker in variables else None
+        if seen is not None and not seen.dead:
+            leader = seen.session == int(folder.name)
+            part = _variable(variables, PART)
+            found.append(Process(part=part, pid=int(folder.name), started=seen.started, boot=boot(), leader=leader))
+    return found
+
+
+def boot() -> str:
+    """This boot of the machine: a pid and start time of an earlier one mean nothing."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def last_lines(process: Process, home: Home, count: int = 8) -> list[str]:
+    """What it said last, without what an earlier run said."""
+    try:
+        with log_file(process.part, home).open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            # The keeper may have cut the file since.
+            begin = process.logged if process.logged <= size else 0
+            log.seek(max(begin, size - 8192))
+            return log.read().decode(errors="replace").strip().splitlines()[-count:]
+    except OSError:
+        return []
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """What the kernel tells of a pid."""
+
+    dead: bool
+    session: int
+    started: int
+
+
+def _look(pid: int) -> _Look | None:
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The second field is the program's name in parentheses, which may hold spaces and parentheses itself.
+    fields = line.rpartition(")")[2].split()
+    return _Look(dead=fields[0] in "ZX", session=int(fields[3]), started=int(fields[19]))
+
+
+def _send(process: Process, number: signal.Signals) -> None:
+    """Signal this process and no other: the handle is taken first, so that its pid cannot change hands after."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if running(process):
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def _open_log(file: Path) -> int:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Appending lets the keeper cut the file under the process without leaving a hole.
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _variable(variables: list[bytes], name: str) -> str:
+    prefix = f"{name}=".encode()
+    return next((each[len(prefix) :].decode() for each in variables if each.startswith(prefix)), "")
+
+
+def _not_started(part: Part, error: OSError) -> Problem:
+    if error.errno == errno.ENOSPC:
+        return Problem(DISK_FULL, f"{part.name} cannot be started: {error.strerror}", Where(file=str(error.filename)))
+    return Problem(PART_FAILED, f"{part.name} cannot be started: {error}")
+
+
+def _failed(process: Process, home: Home, how: str) -> Problem:
+    said = last_lines(process, home)
+    return Problem(
+        PART_FAILED,
+        f"{process.part} (pid {process.pid}) {how}",
+        Where(file=str(log_file(process.part, home))),
+        note="\n".join(said) if said else "it said nothing",
+    )

@@ -1,0 +1,44 @@
+"""Simulated nodes as a person asks for them: how many, how big, in how many zones."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import NODES_INVALID
+
+MOST_NODES = 10_000
+
+_SHAPE = re.compile(r"([1-9]\d{0,3})cpu,([1-9]\d{0,5})(Mi|Gi|Ti)")
+
+
+class Simulated(msgspec.Struct, frozen=True, kw_only=True):
+    """The simulated nodes of a platform."""
+
+    count: int = 0
+    cpu: str = "32"
+    memory: str = "128Gi"
+    zones: int = 1
+
+
+def simulated(count: int, shape: str, zones: int) -> Simulated:
+    """From the words of `--nodes`, `--node-shape` and `--zones`; whatever is wrong with them is told at once."""
+    problems = []
+    if not 0 <= count <= MOST_NODES:
+        problems.append(Problem(NODES_INVALID, f"--nodes {count} is not between 0 and {MOST_NODES}", next="--nodes 50"))
+    if not 1 <= zones <= 26:
+        problems.append(Problem(NODES_INVALID, f"--zones {zones} is not between 1 and 26", next="--zones 3"))
+    parsed = _SHAPE.fullmatch(shape)
+    if parsed is None:
+        problems.append(
+            Problem(
+                NODES_INVALID,
+                f"--node-shape '{shape}' is not a number of processors and an amount of memory",
+                next="--node-shape 32cpu,128Gi",
+            )
+        )
+    if problems or parsed is None:
+        raise Refused(*problems)
+    return Simulated(count=count, cpu=parsed[1], memory=parsed[2] + parsed[3], zones=zones)
