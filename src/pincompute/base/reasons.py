@@ -237,6 +237,12 @@ IMAGE_PULL_FAILED = _reason(
     "A node cannot fetch the image.",
     "Correct the image's name, or bring it in with `pin image load`.",
 )
+RUNS_AS_ROOT = _reason(
+    "RunsAsRoot", USER, 422, "An image wants to run as root.", "Add a line such as `USER 1000` to its Containerfile."
+)
+START_FAILED = _reason(
+    "StartFailed", USER, 422, "A container cannot be started.", "The message holds the node's own words."
+)
 CRASH_LOOP = _reason(
     "CrashLoop", USER, 422, "The program ends again and again.", "Its last lines, `pin logs NAME`, say why."
 )

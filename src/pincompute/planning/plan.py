@@ -1,0 +1,20 @@
+"""What a planner answers: everything that is wanted, and why the rest is waiting."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pincompute.api.workload import Status
+from pincompute.base.problem import Problem
+from pincompute.objects.content import Object
+
+
+class Plan(NamedTuple):
+    """Complete: whoever acts on it chooses nothing."""
+
+    wanted: tuple[Object, ...]
+    status: Status
+    wake_after: float | None = None
+    """Seconds after which time alone could change the answer."""
+    why: Problem | None = None
+    """The first cause of what is not as wanted; nothing is wrong without one."""

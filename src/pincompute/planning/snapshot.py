@@ -1,0 +1,124 @@
+"""All that a planner may know: frozen, complete, and with the time in it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from pincompute.api.names import TEMPLATE, WANTED, WORKLOAD
+from pincompute.api.service import PinterestService
+from pincompute.api.workload import Condition, Metadata, Wire
+
+
+class Terminated(Wire, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    finished_at: str = ""
+
+
+class Waiting(Wire, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Wire, frozen=True):
+    started_at: datetime
+
+
+class State(Wire, frozen=True):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class Container(Wire, frozen=True):
+    """How one container is doing."""
+
+    name: str
+    ready: bool = False
+    restart_count: int = 0
+    state: State = State()
+    last_state: State = State()
+
+
+class PodCondition(Wire, frozen=True):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class PodStatus(Wire, frozen=True):
+    phase: str = "Pending"
+    conditions: list[PodCondition] = []
+    container_statuses: list[Container] = []
+
+
+class OwnedMetadata(Metadata, frozen=True):
+    """Metadata with the owner, as natives carry it."""
+
+    owner_references: list[dict[str, object]] = []
+
+    @property
+    def controller(self) -> str:
+        """The uid of the owner that controls this object."""
+        return next((str(each["uid"]) for each in self.owner_references if each.get("controller")), "")
+
+
+class Pod(Wire, frozen=True):
+    """The few fields of a pod that planning reads; nothing else of it is ever kept."""
+
+    metadata: OwnedMetadata
+    status: PodStatus = PodStatus()
+
+    @property
+    def workload(self) -> str:
+        return self.metadata.labels.get(WORKLOAD, "")
+
+    @property
+    def template(self) -> str:
+        return self.metadata.labels.get(TEMPLATE, "")
+
+    @property
+    def ready(self) -> bool:
+        return self.says("Ready")
+
+    def says(self, condition: str) -> bool:
+        return any(each.type == condition and each.status == "True" for each in self.status.conditions)
+
+
+class Native(Wire, frozen=True):
+    """One object that a workload became, as last seen: whose it is, and what was last wanted of it."""
+
+    metadata: OwnedMetadata
+    kind: str = ""
+
+    @property
+    def wanted(self) -> str:
+        return self.metadata.annotations.get(WANTED, "")
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster says of itself."""
+
+    name: str
+    domain: str
+    """Under which services are found: `hello.me.<domain>`."""
+    port: int
+    """On which the ingress listens."""
+    simulated: bool = False
+    """No node runs containers: programs are only pretended to run."""
+
+
+class Snapshot(NamedTuple):
+    owner: PinterestService
+    natives: tuple[Native, ...]
+    pods: tuple[Pod, ...]
+    cluster: Cluster
+    now: datetime
+
+
+def condition(conditions: list[Condition], type_: str) -> Condition | None:
+    return next((each for each in conditions if each.type == type_), None)
