@@ -1,0 +1,126 @@
+"""A request as a value: what would be sent, without sending it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Self
+
+import msgspec
+
+from pincompute.kube.resource import Object, Resource, reference
+
+JSON = "application/json"
+# JSON is YAML, and this is the one spelling of server-side apply that every version of the server takes.
+APPLY = "application/apply-patch+yaml"
+PATCHES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
+
+Style = Literal["merge", "json"]
+
+
+class Target(NamedTuple):
+    """One object, or one subresource of it."""
+
+    resource: Resource
+    name: str
+    namespace: str = ""
+    subresource: str = ""
+
+    @classmethod
+    def of(cls, resource: Resource, item: Object, subresource: str = "") -> Self:
+        """The place that an object names itself."""
+        namespace, name = reference(item)
+        return cls(resource, name, namespace, subresource)
+
+    @property
+    def path(self) -> str:
+        return self.resource.path(self.namespace, self.name, self.subresource)
+
+    @property
+    def about(self) -> str:
+        return self.resource.named(self.namespace, self.name)
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    query: Mapping[str, str] = MappingProxyType({})
+    body: bytes = b""
+    content: str = JSON
+    about: str = ""
+    """What a person calls the thing that is asked for."""
+
+    @property
+    def safe(self) -> bool:
+        """Asking twice does no harm."""
+        return self.method == "GET"
+
+
+def get(target: Target) -> Request:
+    return Request("GET", target.path, about=target.about)
+
+
+def select(resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Request:
+    """All objects of a kind that match."""
+    query = _query(labelSelector=labels, fieldSelector=fields)
+    return Request("GET", resource.path(namespace), query, about=resource.named(namespace))
+
+
+def page(selection: Request, limit: int, token: str) -> Request:
+    """One page of a selection, beginning where the token of the page before says."""
+    return selection._replace(query={**selection.query, **_query(limit=limit, **{"continue": token})})
+
+
+def watch(selection: Request, revision: str, seconds: int) -> Request:
+    """What happens to a selection after a revision, for so many seconds."""
+    asked = _query(watch="true", resourceVersion=revision, timeoutSeconds=seconds, allowWatchBookmarks="true")
+    return selection._replace(query={**selection.query, **asked})
+
+
+def create(target: Target, item: Object, manager: str) -> Request:
+    # A new object is posted to the folder that will hold it.
+    folder = target.resource.path(target.namespace)
+    return Request("POST", folder, _writing(manager), _body(target, item), about=target.about)
+
+
+def apply(target: Target, item: Object, manager: str, *, force: bool) -> Request:
+    """Server-side apply: the server merges what this manager wants with what others want."""
+    query = _writing(manager) | {"force": "true" if force else "false"}
+    return Request("PATCH", target.path, query, _body(target, item), APPLY, target.about)
+
+
+def patch(target: Target, body: Any, style: Style, manager: str) -> Request:
+    encoded = msgspec.json.encode(body)
+    return Request("PATCH", target.path, _writing(manager), encoded, PATCHES[style], target.about)
+
+
+def delete(target: Target, uid: str, propagation: str) -> Request:
+    options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    return Request("DELETE", target.path, body=msgspec.json.encode(options), about=target.about)
+
+
+def logs(pod: Target, *, container: str, tail: int | None, follow: bool, previous: bool) -> Request:
+    query = _query(
+        container=container,
+        tailLines=tail,
+        follow="true" if follow else "",
+        previous="true" if previous else "",
+    )
+    return Request("GET", pod._replace(subresource="log").path, query, about=pod.about)
+
+
+def _query(**parameters: str | int | None) -> dict[str, str]:
+    """The parameters that say something."""
+    return {name: str(value) for name, value in parameters.items() if value not in ("", None)}
+
+
+def _writing(manager: str) -> dict[str, str]:
+    # A field that the server does not know is a mistake to hear of, not one to drop without a word.
+    return {"fieldManager": manager, "fieldValidation": "Strict"}
+
+
+def _body(target: Target, item: Object) -> bytes:
+    resource = target.resource
+    return msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind, **item})

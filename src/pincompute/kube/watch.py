@@ -1,0 +1,81 @@
+"""A watch: one line of JSON an event, in chunks that end anywhere."""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from pincompute.kube.errors import error_of
+
+T = TypeVar("T")
+
+ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
+
+
+class Event(NamedTuple, Generic[T]):
+    """What happened to an object, and the object as it is now (or was last, when it is gone)."""
+
+    type: str
+    object: T
+
+
+class Told(msgspec.Struct):
+    """One line of a watch, its object not yet read: who reads it decides how much of it is wanted."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Identity(msgspec.Struct):
+    """What every object carries, whatever else its reader declares."""
+
+    metadata: Metadata
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.metadata.namespace, self.metadata.name
+
+
+class Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class Splitter:
+    """Chunks in, whole lines out. Lines may be of any length."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        first, *others = chunk.split(b"\n")
+        self._rest.append(first)
+        if not others:
+            return []
+        whole = [b"".join(self._rest), *others[:-1]]
+        self._rest = [others[-1]]
+        return whole
+
+    def end(self) -> bytes:
+        """What stands after the last line break."""
+        rest = b"".join(self._rest)
+        self._rest.clear()
+        return rest
+
+
+_told = msgspec.json.Decoder(Told)
+_identity = msgspec.json.Decoder(Identity)
+
+
+def told(line: bytes, about: str = "") -> Told:
+    """Read one line; an error that the server reports in the midst of a watch is raised."""
+    event = _told.decode(line)
+    if event.type == ERROR:
+        raise error_of(event.object, about=about)
+    return event
+
+
+def identity(item: msgspec.Raw) -> Identity:
+    return _identity.decode(item)
