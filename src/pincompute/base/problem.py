@@ -51,16 +51,9 @@ class Problem(NamedTuple):
         }
         return {name: value for name, value in whole.items() if value}
 
-    def condition(self, kind: str, observed_generation: int, since: str) -> dict[str, Any]:
-        """A Kubernetes condition of the given kind that is false for this reason."""
-        return {
-            "type": kind,
-            "status": "False",
-            "reason": self.reason.code,
-            "message": f"{self.what} {self.note}".strip(),
-            "observedGeneration": observed_generation,
-            "lastTransitionTime": since,
-        }
+    def message(self) -> str:
+        """What a status condition says beside the reason's code."""
+        return f"{self.what}: {self.note}" if self.note else self.what
 
 
 class Refused(Exception):  # noqa: N818  (it reads as what happened: `raise Refused(problem)`)

@@ -208,6 +208,13 @@ IMAGE_INVALID = _reason(
     "A file or folder is not a container image.",
     "`docker save` and `buildah push … oci:DIR` make such files.",
 )
+REGISTRY_FAILED = _reason(
+    "RegistryFailed",
+    INFRASTRUCTURE,
+    503,
+    "The platform's registry did not answer, or did not do what it was asked.",
+    "`pin status` tells whether it runs, and where its log is.",
+)
 IMAGE_BUILD_FAILED = _reason(
     "ImageBuildFailed",
     USER,

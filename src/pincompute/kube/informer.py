@@ -76,6 +76,11 @@ class Informer(Generic[T]):
             if failures:
                 await self._clock.sleep(backoff(failures, random.random(), 30))  # noqa: S311  (it spreads load)
 
+    @property
+    def revision(self) -> int:
+        """Everything that happened up to here is in the items; 0 while that is not known."""
+        return int(self._revision or 0)
+
     def age(self) -> float:
         """Seconds since the server was last heard; on a quiet kind it says something about once a minute."""
         return self._clock.monotonic() - self._heard

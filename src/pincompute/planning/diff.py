@@ -50,7 +50,7 @@ def diff(owner_uid: str, seen: tuple[Native, ...], wanted: tuple[Object, ...]) -
         if found is None:
             steps.append(Create(native))
         elif found.metadata.controller != owner_uid:
-            problems.append(_not_ours(native))
+            problems.append(not_ours(native))
         elif found.wanted != native["metadata"]["annotations"][WANTED]:
             steps.append(Apply(native, found.metadata.uid))
     left = [native for native in by_name.values() if native.metadata.controller == owner_uid]
@@ -58,7 +58,7 @@ def diff(owner_uid: str, seen: tuple[Native, ...], wanted: tuple[Object, ...]) -
     return Difference(tuple(steps), tuple(problems))
 
 
-def _not_ours(native: Object) -> Problem:
+def not_ours(native: Object) -> Problem:
     name = native["metadata"]["name"]
     return Problem(
         NOT_OURS,

@@ -73,7 +73,7 @@ def _available(snapshot: Snapshot, progress: Progress, why: Problem | None) -> C
     if done:
         reason, message = AVAILABLE, f"{progress.ready} of {progress.wanted} copies answer"
     elif why:
-        reason, message = why.reason, " ".join(part for part in (why.what, why.note) if part)
+        reason, message = why.reason, why.message()
     else:
         reason, message = PROGRESSING, f"{progress.ready} of {progress.wanted} copies answer so far"
     status = "True" if done else "False"

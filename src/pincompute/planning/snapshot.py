@@ -111,6 +111,16 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False
     """No node runs containers: programs are only pretended to run."""
 
+    @classmethod
+    def of(cls, facts: dict[str, str]) -> Cluster:
+        """As the cluster's own ConfigMap tells it."""
+        return cls(
+            name=facts["name"],
+            domain=facts["domain"],
+            port=int(facts["port"]),
+            simulated=facts["nodes"] == "simulated",
+        )
+
 
 class Snapshot(NamedTuple):
     owner: PinterestService

@@ -1,0 +1,68 @@
+"""Steps become requests. Nothing is chosen here: a step says all."""
+
+from __future__ import annotations
+
+from pincompute.api.names import OPERATOR
+from pincompute.base.problem import Refused
+from pincompute.controller.resources import NATIVES
+from pincompute.kube.client import Client
+from pincompute.kube.errors import AlreadyExists, Conflict, NotFound
+from pincompute.kube.resource import Resource
+from pincompute.objects.content import Object
+from pincompute.objects.owners import controller_uid
+from pincompute.planning.diff import Apply, Create, Delete, Step, not_ours
+
+
+async def act(client: Client, namespace: str, step: Step) -> Object | None:
+    """The object as it is after the step; nothing where it is gone."""
+    match step:
+        case Create(native):
+            return await _create(client, native)
+        case Apply(native, uid):
+            return await _apply(client, native, uid)
+        case Delete(kind, name, uid):
+            await _delete(client, NATIVES[kind], name, namespace, uid)
+            return None
+
+
+async def _create(client: Client, native: Object) -> Object:
+    resource = NATIVES[native["kind"]]
+    try:
+        return await client.create(resource, native, manager=OPERATOR)
+    except AlreadyExists:
+        metadata = native["metadata"]
+        found = await client.get(resource, metadata["name"], metadata["namespace"])
+        if controller_uid(found) != controller_uid(native):
+            raise Refused(not_ours(native)) from None
+        # Ours: made by a pass whose answer was lost, or robbed of the label by which we see it.
+        return await _apply(client, native, found["metadata"]["uid"])
+
+
+async def _apply(client: Client, native: Object, uid: str) -> Object:
+    resource = NATIVES[native["kind"]]
+    metadata = native["metadata"]
+    await _forget_birth(client, resource, metadata["name"], metadata["namespace"])
+    fenced = {**native, "metadata": {**metadata, "uid": uid}}
+    return await client.apply(fenced, resource, manager=OPERATOR)
+
+
+async def _forget_birth(client: Client, resource: Resource, name: str, namespace: str) -> None:
+    """A POST leaves us as owner of all it wrote, for ever: fields dropped later would stay. Let go of that, once."""
+    found = await client.get(resource, name, namespace)
+    for index, entry in enumerate(found["metadata"].get("managedFields", ())):
+        if entry["manager"] == OPERATOR and entry["operation"] == "Update" and not entry.get("subresource"):
+            path = f"/metadata/managedFields/{index}"
+            body = [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": found["metadata"]["resourceVersion"]},
+                {"op": "remove", "path": path},
+            ]
+            await client.patch(resource, name, namespace, body, style="json", manager=OPERATOR)
+            return
+
+
+async def _delete(client: Client, resource: Resource, name: str, namespace: str, uid: str) -> None:
+    try:
+        await client.delete(resource, name, namespace, uid=uid)
+    except (NotFound, Conflict):
+        # Gone already, or another object by now: either way the one that was meant is no more.
+        return
