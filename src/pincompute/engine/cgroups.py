@@ -1,0 +1,111 @@
+"""Control groups: one tree a platform in every hierarchy, so that nothing it runs can hide from its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from pincompute.engine.mounts import Mount, mounts
+
+NEEDED = frozenset({"cpu", "cpuset", "memory", "pids"})
+"""The kubelet starts no pod without these."""
+
+CONTAINERD = "containerd"
+"""The child group of containerd itself and of the shims between it and the containers."""
+
+_CONTROLLERS = NEEDED | {"cpuacct", "blkio", "devices", "freezer", "hugetlb", "io", "net_cls", "perf_event"}
+_PATIENCE = 10.0
+_POLL = 0.02
+
+
+class Hierarchy(NamedTuple):
+    """Version 1 mounts one a controller or two, version 2 a single one for all."""
+
+    root: Path
+    controllers: frozenset[str]
+    unified: bool = False
+
+
+def hierarchies(table: list[Mount]) -> list[Hierarchy]:
+    """Those of version 1 where there are any: beside them, version 2 only keeps count."""
+    first = [mount for mount in table if mount.kind == "cgroup"]
+    if first:
+        return [Hierarchy(mount.point, mount.options & _CONTROLLERS) for mount in first]
+    return [Hierarchy(mount.point, _offered(mount.point), True) for mount in table if mount.kind == "cgroup2"]
+
+
+def make(name: str) -> None:
+    """The group `/name` in every hierarchy, ready to have children."""
+    for hierarchy in hierarchies(mounts()):
+        group = hierarchy.root / name
+        if hierarchy.unified:
+            _hand_down(hierarchy.root, hierarchy.controllers)
+        group.mkdir(exist_ok=True)
+        if hierarchy.unified:
+            _hand_down(group, hierarchy.controllers)
+        elif "cpuset" in hierarchy.controllers:
+            # A new cpuset of version 1 is empty, and no process may enter it.
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                (group / file).write_text((hierarchy.root / file).read_text())
+
+
+def exists(name: str) -> bool:
+    return any((hierarchy.root / name).is_dir() for hierarchy in hierarchies(mounts()))
+
+
+def members(name: str) -> set[int]:
+    """Every process in the group or one beneath it, in any hierarchy."""
+    return {pid for group in _groups(name) for pid in _pids(group)}
+
+
+def remove(name: str) -> None:
+    """End every process in the group, then the group itself with all beneath it."""
+    _end(name)
+    for group in _groups(name):
+        group.rmdir()
+
+
+def _end(name: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while (pids := members(name)) and time.monotonic() < deadline:
+        # Again and again: one that was just forking has a child that the list does not know.
+        for pid in pids:
+            _kill(pid)
+        time.sleep(_POLL)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _groups(name: str) -> list[Path]:
+    """Children before parents, as they must be removed."""
+    tops = [hierarchy.root / name for hierarchy in hierarchies(mounts())]
+    return [Path(folder) for top in tops for folder, _, _ in os.walk(top, topdown=False)]
+
+
+def _pids(group: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    except OSError:  # the group went away meanwhile
+        return []
+
+
+def _offered(root: Path) -> frozenset[str]:
+    try:
+        return frozenset((root / "cgroup.controllers").read_text().split())
+    except OSError:
+        return frozenset()
+
+
+def _hand_down(group: Path, controllers: frozenset[str]) -> None:
+    """Let the children of a group of version 2 use these controllers."""
+    if controllers:
+        words = " ".join(f"+{controller}" for controller in sorted(controllers))
+        (group / "cgroup.subtree_control").write_text(words)

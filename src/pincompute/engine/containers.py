@@ -1,0 +1,176 @@
+"""The runtime that runs containers: containerd with folders, socket and pod network of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+from pathlib import Path
+
+from pincompute.engine.cgroups import CONTAINERD
+from pincompute.engine.debian import program
+from pincompute.engine.machine import Machine
+from pincompute.engine.parts import Part, Socket
+from pincompute.engine.platform import Platform
+
+PAUSE = "pincompute.local/pause:1"
+"""The image of the process that holds a pod's namespaces. It comes from our own build and no registry has it."""
+
+
+def folder(platform: Platform) -> Path:
+    return platform.home.data / "containerd"
+
+
+def socket(platform: Platform) -> Path:
+    return state(platform) / "containerd.sock"
+
+
+def state(platform: Platform) -> Path:
+    """What is true only while it runs: mounts, sockets, network namespaces. It is removed at the end."""
+    return folder(platform) / "run"
+
+
+def networks(platform: Platform) -> Path:
+    """The address that each pod has."""
+    return folder(platform) / "addresses"
+
+
+def write(platform: Platform, machine: Machine) -> None:
+    """Lay down every file that containerd reads."""
+    configs = platform.home.configs
+    for name, content in {
+        "containerd.toml": daemon(platform, machine),
+        "images/_default/hosts.toml": registry(platform),
+        "network/10-pod.conflist": pod_network(platform),
+    }.items():
+        file = configs / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+
+
+def part(platform: Platform) -> Part:
+    return Part(
+        "containerd",
+        (str(_program("containerd")), "--config", str(platform.home.configs / "containerd.toml")),
+        Socket(path=socket(platform)),
+        namespace=platform.namespace,
+    )
+
+
+def daemon(platform: Platform, machine: Machine) -> str:
+    """containerd's own configuration."""
+    return f"""\
+version = 2
+root = "{folder(platform) / "root"}"
+state = "{state(platform)}"
+
+[grpc]
+address = "{socket(platform)}"
+
+# It and its shims live, and at the latest end, with everything else in the platform's control group.
+[cgroup]
+path = "/{platform.namespace}/{CONTAINERD}"
+
+[plugins."io.containerd.internal.v1.opt"]
+path = "{folder(platform) / "opt"}"
+
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "{PAUSE}"
+netns_mounts_under_state_dir = true
+restrict_oom_score_adj = {_toml(not machine.may_lower_oom_score)}
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "{_program("host-local").parent}"
+conf_dir = "{platform.home.configs / "network"}"
+
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "{"overlayfs" if machine.overlay else "native"}"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+BinaryName = "{_program("runc")}"
+Root = "{state(platform) / "runc"}"
+
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = "{platform.home.configs / "images"}"
+"""
+
+
+def registry(platform: Platform) -> str:
+    """Every image, whatever registry its name says, comes from the platform's own.
+
+    Nothing further away can be reached from the node's network: asking there would only make a misspelt name slow.
+    """
+    return f"""\
+server = "https://{platform.address}:{platform.ports["registry"]}"
+ca = "{platform.authority.bundle}"
+capabilities = ["pull", "resolve"]
+"""
+
+
+def pod_network(platform: Platform) -> str:
+    """A bridge in the node's namespace, an address for each pod, and ports of the node for those that ask."""
+    bridge = {
+        "type": "bridge",
+        "bridge": "pods",
+        "isGateway": True,
+        "hairpinMode": True,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": str(networks(platform)),
+            "ranges": [[{"subnet": platform.pod_range}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+    return json.dumps({"cniVersion": "0.4.0", "name": platform.namespace, "plugins": [bridge, ports]}, indent=2)
+
+
+def import_pause(platform: Platform) -> None:
+    """Hand containerd the pause image; it takes it as it takes what `docker save` writes."""
+    control = [_program("ctr"), "--address", socket(platform), "--namespace", "k8s.io"]
+    archive = archive_of(PAUSE, platform.programs.pause)
+    subprocess.run([*control, "images", "import", "-"], input=archive, check=True, capture_output=True)
+
+
+def archive_of(image: str, binary: Path) -> bytes:
+    """An image whose only file is one static program."""
+    layer = _tar({f"{binary.name}": binary.read_bytes()}, mode=0o755)
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Entrypoint": [f"/{binary.name}"], "User": "65535:65535"},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [image], "Layers": ["layer.tar"]}]
+    return _tar(
+        {
+            "config.json": json.dumps(config).encode(),
+            "layer.tar": layer,
+            "manifest.json": json.dumps(manifest).encode(),
+        }
+    )
+
+
+def _tar(files: dict[str, bytes], mode: int = 0o644) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), mode
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def _program(name: str) -> Path:
+    found = program(name)
+    assert found is not None, f"obstacles() lets no machine without {name} get here"
+    return found
+
+
+def _toml(value: bool) -> str:
+    return "true" if value else "false"
