@@ -155,6 +155,13 @@ FOREIGN_PROCESS = _reason(
     "A process that is not ours stands where one of ours was recorded.",
     "Nothing was done to it; the record was corrected.",
 )
+RECORD_INVALID = _reason(
+    "RecordInvalid",
+    USER,
+    500,
+    "The file that remembers a platform cannot be read.",
+    "`pin down --name NAME` ends everything that belongs to it even so; then `pin up` again.",
+)
 NODE_IMPOSSIBLE = _reason(
     "NodeImpossible",
     INFRASTRUCTURE,
@@ -215,6 +222,13 @@ REGISTRY_FAILED = _reason(
     "The platform's registry did not answer, or did not do what it was asked.",
     "`pin status` tells whether it runs, and where its log is.",
 )
+IMAGE_NAME_INVALID = _reason(
+    "ImageNameInvalid",
+    USER,
+    400,
+    "No registry can hold an image of such a name.",
+    "Names look like `hello:dev` or `team/hello:1.0`.",
+)
 IMAGE_BUILD_FAILED = _reason(
     "ImageBuildFailed",
     USER,
@@ -230,6 +244,9 @@ DESK_UNREACHABLE = _reason(
     503,
     "The submission service did not answer.",
     "`pin status` tells whether it runs.",
+)
+NOT_SIGNED_IN = _reason(
+    "NotSignedIn", USER, 401, "A request did not say who sends it.", "`pin` sends the token of `pin up` by itself."
 )
 PROJECT_UNKNOWN = _reason(
     "ProjectUnknown", USER, 404, "There is no project of that name.", "`kubectl get namespaces` lists them."

@@ -50,13 +50,13 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 def kubernetes_version() -> str:
-    return _pinned("k8s.io/kubernetes")
+    return pinned("k8s.io/kubernetes")
 
 
 def recipes() -> tuple[Recipe, ...]:
     # Without its version Kubernetes takes itself for v0.0.0 and its parts refuse one another.
     kubernetes = f"-s -w -X k8s.io/component-base/version.gitVersion={kubernetes_version()}"
-    kwok = f"-s -w -X sigs.k8s.io/kwok/pkg/consts.Version={_pinned('sigs.k8s.io/kwok')}"
+    kwok = f"-s -w -X sigs.k8s.io/kwok/pkg/consts.Version={pinned('sigs.k8s.io/kwok')}"
     return (
         Recipe("kubernetes", ".", kubernetes),
         Recipe("kwok", "sigs.k8s.io/kwok/cmd/kwok", kwok),
@@ -220,7 +220,7 @@ def _problem(doing: str, last: list[str]) -> Problem:
     )
 
 
-def _pinned(module: str) -> str:
+def pinned(module: str) -> str:
     """The version that go.mod requires."""
     found = re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", (SOURCE / "go.mod").read_text(), re.MULTILINE)
     assert found, f"go.mod requires {module}"

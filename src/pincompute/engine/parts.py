@@ -31,7 +31,7 @@ Ready = Web | Socket | Alive
 
 
 class Part(NamedTuple):
-    """Started in the order of the list, each when the one before is ready, and ended in the reverse order."""
+    """One program of a stage: the parts of a stage start together, when those of the stage before are ready."""
 
     name: str
     command: tuple[str, ...]
@@ -41,3 +41,5 @@ class Part(NamedTuple):
     """The network namespace it runs in; the host's where empty."""
     ending: float = 5.0
     """Seconds between SIGTERM and SIGKILL."""
+    version: str = ""
+    """What `pin status` says it is."""

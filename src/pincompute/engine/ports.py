@@ -1,33 +1,48 @@
-"""The ports of a platform: chosen once, kept, and checked again before each start."""
+"""The ports of a platform: chosen once, kept, and looked at again before each start."""
 
 from __future__ import annotations
 
+import random
 import socket
+from collections.abc import Mapping
+from pathlib import Path
 
-NAMES = (
-    "api",
-    "etcd",
-    "etcd-peers",
-    "controller-manager",
-    "scheduler",
-    "kwok",
-    "registry",
-    "desk",
-    "operator",
-)
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import PORT_IN_USE
+
+NAMES = ("api", "etcd", "etcd-peers", "controller-manager", "scheduler", "kwok", "registry", "desk", "operator")
 """All but `http`, which a person may choose."""
 
 HTTP = 8080
 
+# Below those that the kernel hands to outgoing connections: one of these could take a port while its server is down.
+_RANGE = range(20000, 32000)
 
-def choose(address: str, taken: set[int]) -> int:
-    """A free port. The kernel hands out another one each time, so two platforms that start at once do not meet."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind((address, 0))
-            port = probe.getsockname()[1]
-        if port not in taken:
-            return port
+
+def choose(taken: Mapping[str, int], http: int | None) -> dict[str, int]:
+    """A port for each name: those that were taken before stay."""
+    chosen = dict(taken)
+    for name in NAMES:
+        if name not in chosen:
+            chosen[name] = _unused(set(chosen.values()))
+    if http is not None:
+        chosen["http"] = http
+    elif "http" not in chosen:
+        chosen["http"] = HTTP if free("127.0.0.1", HTTP) else _unused(set(chosen.values()))
+    return chosen
+
+
+def require_free(address: str, port: int, purpose: str, name: str) -> None:
+    if free(address, port):
+        return
+    listener = _listener(port)
+    raise Refused(
+        Problem(
+            PORT_IN_USE,
+            f"port {port}, which {purpose} needs, is in use{f' by {listener}' if listener else ''}",
+            next=f"pin up --name {name} --http-port {port + 1}" if purpose == "http" else "end it, then `pin up` again",
+        )
+    )
 
 
 def free(address: str, port: int) -> bool:
@@ -36,6 +51,35 @@ def free(address: str, port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))
-        except OSError:
-            return False
+        except OSError as error:
+            # An address that the machine does not have yet cannot be in use either.
+            return error.errno != 98
     return True
+
+
+def _unused(taken: set[int]) -> int:
+    while True:
+        # At random, so that two platforms that start at once hardly meet; nothing secret hangs on it.
+        port = random.choice(_RANGE)  # noqa: S311
+        if port not in taken and free("", port):
+            return port
+
+
+def _listener(port: int) -> str:
+    """Who listens there, as far as we may know: `python3 (pid 4711)`."""
+    inodes = {fields[9] for fields in _listening() if int(fields[1].rpartition(":")[2], 16) == port}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            sockets = {str(handle.readlink()) for handle in (folder / "fd").iterdir()}
+        except OSError:  # it has ended, or it is somebody else's
+            continue
+        if any(f"socket:[{inode}]" in sockets for inode in inodes):
+            return f"{(folder / 'comm').read_text().strip()} (pid {folder.name})"
+    return ""
+
+
+def _listening() -> list[list[str]]:
+    """The lines of the kernel's tables whose state says LISTEN, as fields."""
+    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    return [fields for fields in lines if fields[3] == "0A"]

@@ -1,0 +1,54 @@
+"""What is remembered of a platform between two commands: one file, written whole or not at all."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import RECORD_INVALID
+from pincompute.engine.certificates import write_private
+from pincompute.engine.home import Home
+from pincompute.engine.processes import Process
+from pincompute.engine.shape import Simulated
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Frozen, so that every change is one `write`."""
+
+    index: int | None = None
+    real: bool = False
+    simulated: Simulated = Simulated()
+    engine: str = ""
+    """The folder with the programs that it was started with last."""
+    ports: dict[str, int] = {}
+    processes: dict[str, Process] = {}
+
+    def with_process(self, process: Process) -> Record:
+        return msgspec.structs.replace(self, processes={**self.processes, process.part: process})
+
+    def without_process(self, part: str) -> Record:
+        rest = {name: process for name, process in self.processes.items() if name != part}
+        return msgspec.structs.replace(self, processes=rest)
+
+
+def read(home: Home) -> Record | None:
+    """What was written last; nothing where there is no platform."""
+    file = home.root / "record.json"
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Record)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, OSError) as error:
+        raise Refused(
+            Problem(
+                RECORD_INVALID,
+                f"the record of platform '{home.name}' cannot be read: {error}",
+                Where(file=str(file)),
+                note="nothing was changed; `pin down` ends everything that belongs to it even so",
+                next=f"pin down --name {home.name}",
+            )
+        ) from error
+
+
+def write(home: Home, record: Record) -> None:
+    write_private(home.root / "record.json", msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
