@@ -61,7 +61,7 @@ def read(text: str, file: str = "") -> tuple[Document, ...]:
 
 
 def _empty(root: yaml.Node) -> bool:
-    return isinstance(root, yaml.ScalarNode) and root.value == "" and root.style is None
+    return isinstance(root, yaml.ScalarNode) and not root.value and not root.style
 
 
 class _Reader:
@@ -77,7 +77,7 @@ class _Reader:
         line = node.start_mark.line + 1
         self._lines[path] = line
         if isinstance(node, yaml.ScalarNode):
-            return scalar(node.value, node.tag) if node.style is None else node.value
+            return node.value if node.style else scalar(node.value)
         if id(node) in self._seen:
             self._problem("anchors and aliases are not for workload files: write it out", line, path)
             return None
@@ -114,10 +114,8 @@ _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
 _BASES = {"x": 16, "o": 8, "": 8, "b": 2}
 
 
-def scalar(text: str, tag: str = "") -> Any:
+def scalar(text: str) -> Any:
     """A plain scalar as kubectl's parser takes it: `1e3` is 1000, `017` is 15, `on` is true, a date is a text."""
-    if tag == "tag:yaml.org,2002:str" and text in {"<<", "="}:
-        return text
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:

@@ -7,7 +7,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-
 MAX_NAME = 50
 """A name of 50 letters leaves room for what Kubernetes appends to a pod's."""
 NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"

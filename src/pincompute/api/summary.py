@@ -1,0 +1,53 @@
+"""A workload in the few words that a person needs: what the desk tells and the hand shows."""
+
+from __future__ import annotations
+
+from pincompute.api.service import PinterestService
+from pincompute.api.workload import Progress, Strict
+from pincompute.base.reasons import PROGRESSING
+
+
+class Summary(Strict, frozen=True):
+    kind: str
+    project: str
+    name: str
+    revision: int
+    wanted: int
+    available: bool = False
+    reason: str = PROGRESSING.code
+    message: str = ""
+    address: str = ""
+    progress: Progress = Progress()
+
+    @property
+    def label(self) -> str:
+        """`hello@7`."""
+        return f"{self.name}@{self.revision}"
+
+
+def summarize(workload: PinterestService) -> Summary:
+    """What is known; while the operator has not yet looked at the newest revision, that is only that it exists."""
+    metadata, status = workload.metadata, workload.status
+    summary = Summary(
+        kind=workload.kind,
+        project=metadata.namespace,
+        name=metadata.name,
+        revision=metadata.generation,
+        wanted=workload.spec.replicas,
+        address=status.address,
+    )
+    if status.observed_generation < metadata.generation or not status.conditions:
+        return summary
+    available = next(each for each in status.conditions if each.type == "Available")
+    return Summary(
+        kind=summary.kind,
+        project=summary.project,
+        name=summary.name,
+        revision=summary.revision,
+        wanted=summary.wanted,
+        address=summary.address,
+        available=available.status == "True",
+        reason=available.reason,
+        message=available.message,
+        progress=status.progress or Progress(),
+    )

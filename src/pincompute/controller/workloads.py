@@ -1,0 +1,139 @@
+"""Workloads by name: what a desk, or a hand that has only a kubeconfig, can ask of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+
+from pincompute.api.names import PROJECT, WORKLOAD
+from pincompute.api.service import PinterestService
+from pincompute.api.summary import Summary, summarize
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
+from pincompute.controller.resources import PINTEREST_SERVICES, WORKLOADS
+from pincompute.kube.client import Client
+from pincompute.kube.errors import Gone, NotFound
+from pincompute.kube.resource import NAMESPACES, PODS
+from pincompute.kube.watch import DELETED
+from pincompute.objects.content import Object
+
+REST = 0.2
+
+
+class Workloads:
+    """Everything it answers, it reads from the cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def write(self, workload: PinterestService, *, manager: str) -> Summary:
+        """Make it be so; what others have written into the resource stays."""
+        metadata = workload.metadata
+        resource: Object = {
+            "apiVersion": workload.apiVersion,
+            "kind": workload.kind,
+            "metadata": {
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "labels": metadata.labels,
+                "annotations": metadata.annotations,
+            },
+            "spec": msgspec.to_builtins(workload.spec),
+        }
+        try:
+            written = await self._client.apply(resource, WORKLOADS[workload.kind], manager=manager)
+        except NotFound as error:
+            raise await self._unknown_project(metadata.namespace) from error
+        return summarize(msgspec.convert(written, PinterestService))
+
+    async def list(self, project: str) -> list[Summary]:
+        listing = await self._client.list(PINTEREST_SERVICES, project, type=PinterestService)
+        return [summarize(each) for each in listing.items]
+
+    async def get(self, project: str, name: str) -> Summary:
+        try:
+            found = await self._client.get(PINTEREST_SERVICES, name, project)
+        except NotFound as error:
+            raise await self._unknown(project, name) from error
+        return summarize(msgspec.convert(found, PinterestService))
+
+    async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
+        """What is known now, and then each change, until the workload is gone."""
+        last = await self.get(project, name)
+        yield last
+        while True:
+            try:
+                events = self._client.watch(
+                    PINTEREST_SERVICES, project, fields=f"metadata.name={name}", type=PinterestService
+                )
+                async with aclosing(events):
+                    async for event in events:
+                        if event.type == DELETED:
+                            return
+                        summary = summarize(event.object)
+                        if summary != last:
+                            last = summary
+                            yield summary
+            except Gone:
+                # The watch begins again with what is there.
+                await asyncio.sleep(REST)
+
+    async def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]:
+        """The lines of every copy; each line names its pod where there are several."""
+        await self.get(project, name)
+        pods = await self._client.list(PODS, project, labels=f"{WORKLOAD}={name}")
+        names = sorted(pod["metadata"]["name"] for pod in pods.items if pod["status"].get("containerStatuses"))
+        lines: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1000)
+        async with asyncio.TaskGroup() as readers:
+            for pod in names:
+                prefix = f"{pod.removeprefix(name + '-')} | " if len(names) > 1 else ""
+                source = self._client.logs(project, pod, tail=tail, follow=follow)
+                readers.create_task(_copy(source, prefix, lines))
+            for _ in names:
+                while (line := await lines.get()) is not None:
+                    yield line
+
+    async def delete(self, project: str, name: str) -> None:
+        """Its natives go with it: Kubernetes removes what it owned."""
+        try:
+            await self._client.delete(PINTEREST_SERVICES, name, project)
+        except NotFound as error:
+            raise await self._unknown(project, name) from error
+
+    async def _unknown(self, project: str, name: str) -> Refused:
+        try:
+            await self._client.get(NAMESPACES, project)
+        except NotFound:
+            return await self._unknown_project(project)
+        there = [each.name for each in await self.list(project)]
+        note = f"there are {', '.join(there)}" if there else "it has none"
+        return Refused(
+            Problem(WORKLOAD_UNKNOWN, f"project {project} has no workload '{name}'", Where(object=project), note)
+        )
+
+    async def _unknown_project(self, project: str) -> Refused:
+        listing = await self._client.list(NAMESPACES, labels=PROJECT)
+        there = ", ".join(each["metadata"]["name"] for each in listing.items)
+        return Refused(
+            Problem(
+                PROJECT_UNKNOWN,
+                f"there is no project '{project}'",
+                note=f"the projects are {there}" if there else "this cluster has none",
+            )
+        )
+
+
+async def _copy(source: AsyncGenerator[str], prefix: str, into: asyncio.Queue[str | None]) -> None:
+    """Each line with its prefix, and at the end nothing."""
+    try:
+        async with aclosing(source):
+            async for line in source:
+                await into.put(prefix + line)
+    except NotFound:
+        # The pod ended since it was listed.
+        pass
+    finally:
+        await into.put(None)

@@ -1,0 +1,48 @@
+"""The desk as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import click
+from aiohttp import web
+
+from pincompute.base import log as logs
+from pincompute.base.clock import SystemClock
+from pincompute.base.ids import RandomIds
+from pincompute.controller.workloads import Workloads
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from pincompute.submission.desk import Desk
+from pincompute.submission.record import Record
+from pincompute.submission.server import application
+
+
+@click.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to act with.")
+@click.option("--listen", default="127.0.0.1:0", help="Address and port.", show_default=True)
+@click.option("--token-file", type=click.Path(path_type=Path), required=True, help="What clients must show.")
+@click.option("--database", type=click.Path(path_type=Path), required=True, help="Where the record is kept.")
+def desk(kubeconfig: Path, listen: str, token_file: Path, database: Path) -> None:
+    """Run the submission service."""
+    logs.configure(process="desk")
+    asyncio.run(_run(kubeconfig, listen, token_file.read_text().strip(), database))
+
+
+async def _run(kubeconfig: Path, listen: str, token: str, database: Path) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    record = Record(database)
+    async with Client(load(kubeconfig), agent="desk") as client:
+        desk = Desk(Workloads(client), record, SystemClock(), RandomIds())
+        # Streams that people follow would otherwise keep the process from ending for a minute.
+        runner = web.AppRunner(application(desk, token), access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        host, _, port = listen.rpartition(":")
+        await web.TCPSite(runner, host, int(port)).start()
+        await stop.wait()
+        await runner.cleanup()
+    record.close()

@@ -1,0 +1,121 @@
+"""The desk's HTTP face: JSON and problem+json in and out, streams as one JSON document a line."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from pincompute.api.documents import MAX_BYTES
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import DOCUMENT_INVALID, NOT_SIGNED_IN
+from pincompute.submission.desk import Desk
+
+
+def application(desk: Desk, token: str) -> web.Application:
+    """The whole API, behind one token."""
+    routes = Routes(desk)
+    app = web.Application(middlewares=[_problems, _signed_in(token)], client_max_size=MAX_BYTES)
+    workload = "/v1/projects/{project}/workloads/{name}"
+    app.add_routes(
+        [
+            web.get("/healthz", _healthz),
+            web.post("/v1/projects/{project}/submissions", routes.submit),
+            web.get("/v1/projects/{project}/workloads", routes.list),
+            web.get(workload, routes.get),
+            web.delete(workload, routes.delete),
+            web.get(f"{workload}/progress", routes.follow),
+            web.get(f"{workload}/logs", routes.logs),
+        ]
+    )
+    return app
+
+
+class Routes:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def submit(self, request: web.Request) -> web.StreamResponse:
+        try:
+            text = (await request.read()).decode()
+        except UnicodeDecodeError as error:
+            raise Refused(Problem(DOCUMENT_INVALID, f"the document is not UTF-8: {error}")) from error
+        return _json(await self._desk.submit(text, request.match_info["project"]), status=201)
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._desk.workloads.list(request.match_info["project"]))
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._desk.workloads.get(*_names(request)))
+
+    async def delete(self, request: web.Request) -> web.StreamResponse:
+        await self._desk.workloads.delete(*_names(request))
+        return web.Response(status=204)
+
+    async def follow(self, request: web.Request) -> web.StreamResponse:
+        return await _stream(request, self._desk.follow(*_names(request)))
+
+    async def logs(self, request: web.Request) -> web.StreamResponse:
+        project, name = _names(request)
+        tail = request.query.get("tail", "100")
+        if not tail.isdigit():
+            raise Refused(Problem(DOCUMENT_INVALID, f"tail is {tail!r}: it must be a number of lines"))
+        follow = request.query.get("follow") == "true"
+        return await _stream(request, self._desk.workloads.logs(project, name, tail=int(tail), follow=follow))
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def _names(request: web.Request) -> tuple[str, str]:
+    return request.match_info["project"], request.match_info["name"]
+
+
+def _json(value: object, status: int = 200) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
+
+
+async def _stream(request: web.Request, values: AsyncGenerator[object]) -> web.StreamResponse:
+    """A line of JSON a value. What goes wrong before the first is an answer of its own, after it a last line."""
+    async with aclosing(values):
+        first = await anext(values, None)
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await response.prepare(request)
+        if first is not None:
+            await response.write(msgspec.json.encode(first) + b"\n")
+            try:
+                async for value in values:
+                    await response.write(msgspec.json.encode(value) + b"\n")
+            except Refused as refused:
+                await response.write(msgspec.json.encode(refused.json()) + b"\n")
+        return response
+
+
+@web.middleware
+async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Refused as refused:
+        document = refused.json()
+    except web.HTTPRequestEntityTooLarge:
+        document = Refused(Problem(DOCUMENT_INVALID, f"the document has more than {MAX_BYTES:,} bytes")).json()
+    body = msgspec.json.encode(document)
+    return web.Response(body=body, status=document["status"], content_type="application/problem+json")
+
+
+def _signed_in(token: str) -> Middleware:
+    expected = f"Bearer {token}".encode()
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        given = request.headers.get("Authorization", "").encode()
+        if request.path != "/healthz" and not hmac.compare_digest(given, expected):
+            raise Refused(Problem(NOT_SIGNED_IN, "this request carries no valid token"))
+        return await handler(request)
+
+    return check
