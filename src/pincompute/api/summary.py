@@ -18,6 +18,8 @@ class Summary(Strict, frozen=True):
     message: str = ""
     address: str = ""
     progress: Progress = Progress()
+    simulated: bool = False
+    """No program runs: it is only pretended."""
 
     @property
     def label(self) -> str:
@@ -50,4 +52,5 @@ def summarize(workload: PinterestService) -> Summary:
         reason=available.reason,
         message=available.message,
         progress=status.progress or Progress(),
+        simulated=status.simulated,
     )

@@ -22,6 +22,11 @@ def host(owner: PinterestService, cluster: Cluster) -> str:
     return f"{owner.metadata.name}.{owner.metadata.namespace}.{cluster.domain}"
 
 
+def simulated(owner: PinterestService, cluster: Cluster) -> bool:
+    """Because it says so, or because this cluster can do no other."""
+    return cluster.simulated or owner.metadata.annotations.get(SIMULATED) == "true"
+
+
 def service(owner: PinterestService) -> Object:
     spec = {
         "selector": selector(owner),
@@ -56,8 +61,9 @@ def _pod(owner: PinterestService, cluster: Cluster) -> Object:
         "enableServiceLinks": False,
         "automountServiceAccountToken": False,
     }
-    if cluster.simulated:
+    if simulated(owner, cluster):
         pod["tolerations"] = [{"key": SIMULATED, "operator": "Exists", "effect": "NoSchedule"}]
+        pod["nodeSelector"] = {SIMULATED: "true"}
     return pod
 
 

@@ -9,7 +9,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import AVAILABLE, PROGRESSING
 from pincompute.objects.content import Object
 from pincompute.objects.times import stamp
-from pincompute.planning.natives import deployment, host, ingress, service
+from pincompute.planning.natives import deployment, host, ingress, service, simulated
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Cluster, Pod, Snapshot, condition
 from pincompute.planning.why import Finding, first_cause
@@ -31,6 +31,7 @@ def plan(snapshot: Snapshot) -> Plan:
         replicas=len(pods),
         ready_replicas=sum(pod.ready for pod in pods),
         selector=f"{WORKLOAD}={owner.metadata.name}",
+        simulated=simulated(owner, cluster),
         progress=progress,
         conditions=[_available(snapshot, progress, finding.problem)],
     )

@@ -1,0 +1,29 @@
+"""The adapter for a kubeconfig: documents are checked here, and written straight to Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pincompute.api.admission import admit
+from pincompute.api.documents import read
+from pincompute.api.names import HAND
+from pincompute.api.summary import Summary
+from pincompute.cli.port import Port
+from pincompute.controller.workloads import Workloads
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+
+
+class ClusterPort(Workloads):
+    """All but the submission is as the desk does it."""
+
+    async def submit(self, text: str, file: str, project: str) -> Summary:
+        (document,) = read(text, file)
+        return await self.write(admit(document, project), manager=HAND)
+
+
+@asynccontextmanager
+async def cluster_port(kubeconfig: str, context: str) -> AsyncIterator[Port]:
+    async with Client(load(kubeconfig, context), agent="pin") as client:
+        yield ClusterPort(client)

@@ -1,0 +1,108 @@
+"""`pin deploy`: from a typed line, or a file, to an address that answers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from pincompute.api.names import API_VERSION, SIMULATED
+from pincompute.base.clock import SystemClock
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
+from pincompute.cli.follow import follow
+from pincompute.cli.port import Where as Target
+from pincompute.cli.port import connect, to_platform
+
+
+@click.command()
+@click.argument("name_or_file")
+@click.option("--image", help="The container image; with --port, the file is written for you.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The port that the program listens on.")
+@click.option("--replicas", type=click.IntRange(0, 10_000), default=1, help="How many copies.", show_default=True)
+@click.option("--simulated", is_flag=True, help="Pretend to run it, on a simulated node.")
+@click.option("--timeout", default=120.0, help="Seconds to follow it at most.", show_default=True)
+@click.option("--no-wait", is_flag=True, help="Submit, and do not follow.")
+@to_platform
+def deploy(  # noqa: PLR0913  (one parameter an option)
+    *,
+    where: Target,
+    name_or_file: str,
+    image: str | None,
+    port: int | None,
+    replicas: int,
+    simulated: bool,
+    timeout: float,
+    no_wait: bool,
+) -> None:
+    """Run a workload and follow it to its address.
+
+    NAME_OR_FILE is a file such as hello.yaml, or a name for which one is written.
+    """
+    if image is None and port is None:
+        file = Path(name_or_file)
+    else:
+        file = Path(f"{name_or_file}.yaml")
+        text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
+        _write(file, text)
+    asyncio.run(_deploy(where, _read(file, name_or_file), str(file), patience=None if no_wait else timeout))
+
+
+async def _deploy(where: Target, text: str, file: str, *, patience: float | None) -> None:
+    clock = SystemClock()
+    began = clock.monotonic()
+    async with connect(where) as platform:
+        submitted = await platform.submit(text, file, where.project)
+        if patience is None:
+            click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
+            return
+        running = await follow(platform, submitted, clock, began, patience)
+    if running.simulated:
+        click.echo(f"{running.label} is simulated: no program runs, and nothing answers at {running.address}", err=True)
+    else:
+        click.echo(f"{running.address}        next: pin logs {running.name}")
+
+
+def _short_form(name: str, image: str | None, port: int | None, replicas: int, *, simulated: bool) -> str:
+    if image is None or port is None:
+        missing = "--image" if image is None else "--port"
+        raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE --port 8080"))
+    annotations = f'  annotations: {{{SIMULATED}: "true"}}\n' if simulated else ""
+    return (
+        f"apiVersion: {API_VERSION}\n"
+        "kind: PinterestService\n"
+        "metadata:\n"
+        f"  name: {name}\n"
+        f"{annotations}"
+        "spec:\n"
+        f"  image: {image}\n"
+        f"  port: {port}\n"
+        f"  replicas: {replicas}\n"
+    )
+
+
+def _write(file: Path, text: str) -> None:
+    """A file that somebody has changed is theirs."""
+    if file.exists() and file.read_text() != text:
+        raise Refused(
+            Problem(
+                USAGE,
+                f"{file} exists and says something else",
+                note="either deploy what it says, or remove it",
+                next=f"pin deploy {file}",
+            )
+        )
+    if not file.exists():
+        file.write_text(text)
+        click.echo(f"{file} written ({text.count(chr(10))} lines)", err=True)
+
+
+def _read(file: Path, given: str) -> str:
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        hint = f"pin deploy {file.stem} --image IMAGE --port 8080"
+        raise Refused(Problem(USAGE, f"there is no file '{given}'", next=hint)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(Problem(DOCUMENT_INVALID, f"the file cannot be read: {error}", Where(str(file)))) from error

@@ -1,0 +1,109 @@
+"""The adapter for a desk: one request an operation, streams as one JSON document a line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+
+from pincompute.api.summary import Summary
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, REASONS
+from pincompute.cli.port import Port
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def desk_port(address: str, token: str, platform: str) -> AsyncIterator[Port]:
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
+    headers = {"Authorization": f"Bearer {token}"}
+    try:
+        async with aiohttp.ClientSession(address, headers=headers, timeout=timeout) as session:
+            yield DeskPort(session)
+    except aiohttp.ClientConnectionError as error:
+        problem = Problem(
+            DESK_UNREACHABLE, f"the desk of platform '{platform}' at {address} does not answer", next="pin status"
+        )
+        raise Refused(problem) from error
+
+
+class DeskPort:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def submit(self, text: str, file: str, project: str) -> Summary:
+        try:
+            return await self._ask("POST", f"/v1/projects/{project}/submissions", Summary, text.encode())
+        except Refused as refused:
+            # The desk knows lines, but not which of our files it was.
+            raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
+
+    async def list(self, project: str) -> list[Summary]:
+        return await self._ask("GET", f"/v1/projects/{project}/workloads", list[Summary])
+
+    async def delete(self, project: str, name: str) -> None:
+        async with self._session.delete(f"/v1/projects/{project}/workloads/{name}") as answer:
+            await _check(answer)
+
+    async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
+        async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/progress"):
+            yield _read(line, Summary)
+
+    async def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]:
+        query = f"tail={tail}&follow={'true' if follow else 'false'}"
+        async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/logs?{query}"):
+            yield _read(line, str)
+
+    async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
+        async with self._session.request(method, path, data=body) as answer:
+            await _check(answer)
+            return msgspec.json.decode(await answer.read(), type=type_)
+
+    async def _lines(self, path: str) -> AsyncGenerator[bytes]:
+        async with self._session.get(path) as answer:
+            await _check(answer)
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line
+
+
+async def _check(answer: aiohttp.ClientResponse) -> None:
+    if answer.status >= 400:
+        raise _refusal(await answer.read(), f"the desk answered {answer.status}")
+
+
+def _read(line: bytes, type_: type[T]) -> T:
+    try:
+        return msgspec.json.decode(line, type=type_)
+    except msgspec.ValidationError:
+        # The last line of a stream that broke says why.
+        raise _refusal(line, "the desk broke off") from None
+
+
+def _refusal(body: bytes, otherwise: str) -> Refused:
+    try:
+        errors: list[dict[str, Any]] = msgspec.json.decode(body)["errors"]
+        return Refused(*map(_problem, errors))
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return Refused(Problem(INTERNAL, otherwise, next="pin status"))
+
+
+def _problem(error: dict[str, Any]) -> Problem:
+    where = error.get("where", {})
+    return Problem(
+        REASONS.get(error["reason"], INTERNAL),
+        error["detail"],
+        Where(**{name: where[name] for name in Where._fields if name in where}),
+        error.get("note", ""),
+        error.get("next", ""),
+    )
+
+
+def _in_file(problem: Problem, file: str) -> Problem:
+    return problem._replace(where=problem.where._replace(file=file)) if problem.where.line else problem

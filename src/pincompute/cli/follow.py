@@ -1,0 +1,88 @@
+"""A deploy, followed to its end: each milestone as it is reached, and failure as soon as it is certain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import click
+
+from pincompute.api.summary import Summary
+from pincompute.base.clock import Clock
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import INTERNAL, NOT_IN_TIME, REASONS, WORKLOAD_UNKNOWN, Who
+from pincompute.cli.port import Port
+
+MILESTONES = ("scheduled", "started", "ready")
+LAST_LINES = 20
+
+
+async def follow(port: Port, submitted: Summary, clock: Clock, began: float, patience: float) -> Summary:
+    """Print how far it is; return when it answers, refuse when it never will."""
+    click.echo(submitted.label, nl=False, err=True)
+    told = 0
+    latest = submitted
+    try:
+        async with asyncio.timeout(patience):
+            async with aclosing(_since(port, submitted)) as summaries:
+                async for latest in summaries:
+                    seconds = clock.monotonic() - began
+                    reached = _reached(latest)
+                    for milestone in MILESTONES[told:reached]:
+                        click.echo(f"  {milestone} {seconds:.1f} s", nl=False, err=True)
+                    told = max(told, reached)
+                    if latest.available:
+                        return latest
+                    if _hopeless(latest):
+                        break
+                else:
+                    raise Refused(Problem(WORKLOAD_UNKNOWN, f"{submitted.label} was deleted while it was followed"))
+    except TimeoutError:
+        raise Refused(await _failure(port, latest, f"not ready after {patience:.0f} s: ")) from None
+    finally:
+        click.echo(err=True)
+    raise Refused(await _failure(port, latest, ""))
+
+
+async def _since(port: Port, submitted: Summary) -> AsyncGenerator[Summary]:
+    """Only what is known of the revision that was submitted, or of a later one."""
+    async with aclosing(port.follow(submitted.project, submitted.name)) as summaries:
+        async for summary in summaries:
+            if summary.revision >= submitted.revision:
+                yield summary
+
+
+def _reached(summary: Summary) -> int:
+    """How many milestones every copy has passed."""
+    progress = summary.progress
+    if summary.available:
+        return len(MILESTONES)
+    counts = (progress.scheduled, progress.started, progress.ready)
+    return next((index for index, count in enumerate(counts) if not 0 < progress.wanted <= count), len(counts))
+
+
+def _hopeless(summary: Summary) -> bool:
+    """What only the user can mend does not mend itself."""
+    reason = REASONS.get(summary.reason)
+    return reason is not None and reason.who is Who.USER
+
+
+async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
+    lines: list[str] = []
+    try:
+        async with aclosing(port.logs(summary.project, summary.name, tail=LAST_LINES, follow=False)) as said:
+            lines = [f"| {line}" async for line in said][-LAST_LINES:]
+    except Refused:
+        # There may be no logs at all, and that is not what went wrong.
+        pass
+    reason = REASONS.get(summary.reason, INTERNAL)
+    if reason.who is not Who.USER:
+        reason = NOT_IN_TIME
+    return Problem(
+        reason,
+        f"{prefix}{summary.message}" if summary.message else f"{prefix}the operator has not looked at it yet",
+        Where(object=f"{summary.project}/{summary.label}"),
+        "\n".join(lines),
+        reason.mend,
+    )

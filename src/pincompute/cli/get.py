@@ -1,0 +1,66 @@
+"""`pin get`: the workloads of a project, or one of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+import msgspec
+import yaml
+
+from pincompute.api.summary import Summary
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import WORKLOAD_UNKNOWN
+from pincompute.cli.port import Where, connect, to_platform
+
+COLUMNS = ("NAME", "READY", "REASON", "ADDRESS")
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Another form.")
+@to_platform
+def get(where: Where, names: tuple[str, ...], output: str | None) -> None:
+    """List workloads."""
+    workloads = asyncio.run(_list(where))
+    missing = [name for name in names if name not in {each.name for each in workloads}]
+    if missing:
+        there = ", ".join(each.name for each in workloads) or "none"
+        raise Refused(
+            *(Problem(WORKLOAD_UNKNOWN, f"project {where.project} has no workload '{name}'", note=f"there are: {there}")
+              for name in missing)
+        )  # fmt: skip
+    chosen = [each for each in workloads if not names or each.name in names]
+    click.echo(_rendered(chosen, output, where.project), nl=False)
+
+
+async def _list(where: Where) -> list[Summary]:
+    async with connect(where) as platform:
+        return sorted(await platform.list(where.project), key=lambda each: each.name)
+
+
+def _rendered(workloads: list[Summary], output: str | None, project: str) -> str:
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(workloads), indent=2).decode() + "\n"
+    if output == "yaml":
+        return yaml.safe_dump(msgspec.to_builtins(workloads), sort_keys=False)
+    if output == "name":
+        return "".join(f"{each.name}\n" for each in workloads)
+    if not workloads:
+        click.echo(
+            f"project {project} has no workloads        next: pin deploy NAME --image IMAGE --port 8080", err=True
+        )
+        return ""
+    rows = [_row(each, wide=output == "wide") for each in workloads]
+    return _table([(*COLUMNS, "MESSAGE") if output == "wide" else COLUMNS, *rows])
+
+
+def _row(each: Summary, *, wide: bool) -> tuple[str, ...]:
+    row = (each.label, f"{each.progress.ready}/{each.wanted}", each.reason, each.address)
+    return (*row, each.message) if wide else row
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
