@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -196,12 +197,11 @@ class Client:
 
     async def collect(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
         """Every object that matches, each read as its page comes in, so that no more than one page is held unread."""
-        while True:
-            try:
+        for _ in range(2):
+            with suppress(Gone):
                 return await self._pages(selection, read)
-            except Gone:
-                # The pages' common revision was compacted away on the way: begin again at the present one.
-                continue
+            # The pages' common revision was compacted away on the way: begin again at the present one.
+        return await self._pages(selection, read)
 
     def watch_lines(self, selection: Request, revision: str) -> AsyncGenerator[bytes]:
         """A watch's raw lines, bookmarks and all."""
@@ -283,4 +283,6 @@ def _words(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"its certificate is not trusted: {error.certificate_error}"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno).lower()
+    return str(cause) or type(cause).__name__

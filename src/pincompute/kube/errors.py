@@ -46,15 +46,12 @@ class ApiError(Refused):
         return float(self.details.get("retryAfterSeconds", 0))
 
     def problem(self) -> Problem:
-        # A single cause is already part of the server's message.
-        causes = self.causes if len(self.causes) > 1 else []
-        return Problem(
-            self.means,
-            self.message,
-            Where(object=self.about),
-            note="\n".join(f"{cause.field}: {cause.message}" for cause in causes),
-            next=self.next,
-        )
+        what, note = self.message, ""
+        if len(self.causes) > 1:
+            # The server strings all causes into one sentence; a line each reads better.
+            what = self.message.partition(": ")[0]
+            note = "\n".join(f"{cause.field}: {cause.message}" for cause in self.causes)
+        return Problem(self.means, what, Where(object=self.about), note, self.next)
 
 
 class NotFound(ApiError):
@@ -118,6 +115,10 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
+# The server calls a fault of its own, or a request it cannot read, what is the object's: an unknown or a repeated field.
+_OBJECTS_FAULT = ("failed to create typed patch object", "strict decoding error")
+
+
 def error_of(body: bytes | msgspec.Raw, *, status: int = 0, about: str = "", retry_after: str = "") -> ApiError:
     """The error that a Status, or whatever a proxy sent in its place, stands for."""
     try:
@@ -130,7 +131,6 @@ def error_of(body: bytes | msgspec.Raw, *, status: int = 0, about: str = "", ret
     if retry_after.isdigit():
         details.setdefault("retryAfterSeconds", int(retry_after))
     kind = _BY_REASON.get(said.reason) or _BY_STATUS.get(code) or ApiError
-    if code == 500 and said.message.startswith("failed to create typed patch object"):
-        # The server calls its own fault what is the object's: a repeated key or an unknown field.
+    if any(words in said.message for words in _OBJECTS_FAULT):
         kind = Invalid
     return kind(code, said.reason, said.message or f"HTTP {code}", details, about=about)

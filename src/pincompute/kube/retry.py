@@ -5,7 +5,7 @@ from __future__ import annotations
 from pincompute.kube.errors import ApiError, Unreachable
 from pincompute.kube.request import Request
 
-ATTEMPTS = 4
+ATTEMPTS = 3
 LONGEST = 10.0
 """Seconds; a server that asks for more patience than this gets its error shown instead."""
 
