@@ -1,2 +1,37 @@
-help:
-	@true
+.DEFAULT_GOAL := help
+
+# Everything a newcomer types. Each line's comment is its help.
+help:  ## these lines
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
+
+demo: .venv/.ready  ## a platform on this machine, with an example that answers
+	@scripts/demo
+
+down: .venv/.ready  ## end what `make demo` left running
+	@.venv/bin/pin down
+
+test: .venv/.ready  ## the whole gate: format, lint, types, layers, tests, real clusters
+	@scripts/test
+
+fast: .venv/.ready  ## the part of the gate that needs no cluster
+	@scripts/test --fast
+
+bench: .venv/.ready  ## the figures of docs/bench.md, into build/bench.json
+	@.venv/bin/python -m bench
+
+docs: .venv/.ready  ## write again what is written from the code
+	@scripts/docs
+
+format: .venv/.ready  ## put every line where it belongs
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+lock: .venv/.ready  ## the newest versions of every dependency
+	@scripts/lock
+
+hooks: .venv/.ready  ## run the fast part of the gate before each commit
+	@.venv/bin/pre-commit install
+
+.venv/.ready: scripts/setup pyproject.toml $(wildcard requirements/*.txt)
+	@scripts/setup
+
+.PHONY: help demo down test fast bench docs format lock hooks
