@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import PART_FAILED
 from pincompute.engine.mounts import Mount, mounts
 
 NEEDED = frozenset({"cpu", "cpuset", "memory", "pids"})
@@ -30,11 +32,15 @@ class Hierarchy(NamedTuple):
 
 
 def hierarchies(table: list[Mount]) -> list[Hierarchy]:
-    """Those of version 1 where there are any: beside them, version 2 only keeps count."""
-    first = [mount for mount in table if mount.kind == "cgroup"]
-    if first:
-        return [Hierarchy(mount.point, mount.options & _CONTROLLERS) for mount in first]
-    return [Hierarchy(mount.point, _offered(mount.point), True) for mount in table if mount.kind == "cgroup2"]
+    both = any(mount.kind == "cgroup" for mount in table)
+    found = []
+    for mount in table:
+        if mount.kind == "cgroup":
+            found.append(Hierarchy(mount.point, mount.options & _CONTROLLERS))
+        elif mount.kind == "cgroup2":
+            # Beside version 1 it limits nothing and only keeps count.
+            found.append(Hierarchy(mount.point, frozenset() if both else _offered(mount.point), unified=True))
+    return found
 
 
 def make(name: str) -> None:
@@ -63,18 +69,15 @@ def members(name: str) -> set[int]:
 
 def remove(name: str) -> None:
     """End every process in the group, then the group itself with all beneath it."""
-    _end(name)
-    for group in _groups(name):
-        group.rmdir()
-
-
-def _end(name: str) -> None:
     deadline = time.monotonic() + _PATIENCE
-    while (pids := members(name)) and time.monotonic() < deadline:
-        # Again and again: one that was just forking has a child that the list does not know.
-        for pid in pids:
+    while groups := _groups(name):
+        # Again and again: one that was just forking has a child that no list knew.
+        for pid in members(name):
             _kill(pid)
-        time.sleep(_POLL)
+        left = [group for group in groups if not _removed(group)]
+        if left and time.monotonic() > deadline:
+            raise Refused(_stubborn(name, left))
+        time.sleep(_POLL if left else 0)
 
 
 def _kill(pid: int) -> None:
@@ -82,6 +85,27 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def _removed(group: Path) -> bool:
+    """The kernel keeps a group as long as a process in it is not quite gone."""
+    try:
+        group.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _stubborn(name: str, left: list[Path]) -> Problem:
+    pids = ", ".join(str(pid) for pid in sorted(members(name))) or "none that it lists"
+    return Problem(
+        PART_FAILED,
+        f"control group {left[0]} could not be removed within {_PATIENCE:.0f} s",
+        note=f"processes that did not end: {pids}",
+        next="pin down",
+    )
 
 
 def _groups(name: str) -> list[Path]:

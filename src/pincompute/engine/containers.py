@@ -8,6 +8,7 @@ import json
 import subprocess
 import tarfile
 from pathlib import Path
+from platform import machine
 
 from pincompute.engine.cgroups import CONTAINERD
 from pincompute.engine.debian import program
@@ -17,6 +18,9 @@ from pincompute.engine.platform import Platform
 
 PAUSE = "pincompute.local/pause:1"
 """The image of the process that holds a pod's namespaces. It comes from our own build and no registry has it."""
+
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def folder(platform: Platform) -> Path:
@@ -37,11 +41,11 @@ def networks(platform: Platform) -> Path:
     return folder(platform) / "addresses"
 
 
-def write(platform: Platform, machine: Machine) -> None:
+def write(platform: Platform, host: Machine) -> None:
     """Lay down every file that containerd reads."""
     configs = platform.home.configs
     for name, content in {
-        "containerd.toml": daemon(platform, machine),
+        "containerd.toml": daemon(platform, host),
         "images/_default/hosts.toml": registry(platform),
         "network/10-pod.conflist": pod_network(platform),
     }.items():
@@ -56,10 +60,11 @@ def part(platform: Platform) -> Part:
         (str(_program("containerd")), "--config", str(platform.home.configs / "containerd.toml")),
         Socket(path=socket(platform)),
         namespace=platform.namespace,
+        version=_version(),
     )
 
 
-def daemon(platform: Platform, machine: Machine) -> str:
+def daemon(platform: Platform, host: Machine) -> str:
     """containerd's own configuration."""
     return f"""\
 version = 2
@@ -79,14 +84,14 @@ path = "{folder(platform) / "opt"}"
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{PAUSE}"
 netns_mounts_under_state_dir = true
-restrict_oom_score_adj = {_toml(not machine.may_lower_oom_score)}
+restrict_oom_score_adj = {_toml(not host.may_lower_oom_score)}
 
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{_program("host-local").parent}"
 conf_dir = "{platform.home.configs / "network"}"
 
 [plugins."io.containerd.grpc.v1.cri".containerd]
-snapshotter = "{"overlayfs" if machine.overlay else "native"}"
+snapshotter = "{"overlayfs" if host.overlay else "native"}"
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
@@ -139,9 +144,9 @@ def import_pause(platform: Platform) -> None:
 
 def archive_of(image: str, binary: Path) -> bytes:
     """An image whose only file is one static program."""
-    layer = _tar({f"{binary.name}": binary.read_bytes()}, mode=0o755)
+    layer = _tar({binary.name: binary.read_bytes()}, mode=0o755)
     config = {
-        "architecture": "amd64",
+        "architecture": _ARCHITECTURES.get(machine(), machine()),
         "os": "linux",
         "config": {"Entrypoint": [f"/{binary.name}"], "User": "65535:65535"},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
@@ -170,6 +175,12 @@ def _program(name: str) -> Path:
     found = program(name)
     assert found is not None, f"obstacles() lets no machine without {name} get here"
     return found
+
+
+def _version() -> str:
+    """The third word of what it says of itself."""
+    said = subprocess.run([_program("containerd"), "--version"], check=True, capture_output=True, text=True)
+    return said.stdout.split()[2]
 
 
 def _toml(value: bool) -> str:

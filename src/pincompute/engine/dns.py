@@ -1,20 +1,15 @@
-"""The names of the cluster: CoreDNS on the node, and the Service by which pods find it."""
+"""The names of the cluster: CoreDNS, a process of the node beside the kubelet."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from string import Template
-
-import yaml
-
+from pincompute.engine.build import pinned
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
-from pincompute.kube.resource import Object
 
 _PORT = 53
 _HEALTH = 8181
-_MANIFEST = Path(__file__).parent / "manifests" / "dns.yaml"
 USER = "pincompute-dns"
+"""It may look up names, and the addresses behind them."""
 
 
 def write(platform: Platform) -> None:
@@ -27,6 +22,7 @@ def part(platform: Platform) -> Part:
         (str(platform.programs.dns), "-conf", str(platform.home.configs / "Corefile")),
         Web(f"http://{platform.node_address}:{_HEALTH}/ready"),
         namespace=platform.namespace,
+        version=pinned("github.com/coredns/coredns"),
     )
 
 
@@ -45,10 +41,3 @@ def corefile(platform: Platform) -> str:
     }}
 }}
 """
-
-
-def objects(platform: Platform) -> list[Object]:
-    """What the cluster must hold for it: a Service that pods find, and the right to look names up."""
-    text = Template(_MANIFEST.read_text())
-    filled = text.substitute(dns_address=platform.dns_address, node_address=platform.node_address)
-    return list(yaml.safe_load_all(filled))

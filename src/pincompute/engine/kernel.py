@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from pincompute.engine.certificates import write_private
+
 _SETTINGS = Path("/proc/sys")
 
 WISHED = {
@@ -24,8 +26,8 @@ def remember(file: Path, settings: Path = _SETTINGS) -> None:
     if file.exists():
         return
     now = {name: int((settings / name).read_text()) for name in WISHED}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(msgspec.json.encode({name: value for name, value in now.items() if value != WISHED[name]}))
+    changed = {name: value for name, value in now.items() if value != WISHED[name]}
+    write_private(file, msgspec.json.encode(changed))
 
 
 def put_back(file: Path, settings: Path = _SETTINGS) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import yaml
 
+from pincompute.engine.build import pinned
 from pincompute.engine.containers import socket
+from pincompute.engine.control_plane import GATES
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 
 _PORT = 10250
-_GATES = ("PodCertificateRequest", "ClusterTrustBundle", "ClusterTrustBundleProjection")
 
 
 def folder(platform: Platform) -> Path:
@@ -50,6 +51,7 @@ def part(platform: Platform) -> Part:
         ),
         Web(f"https://{platform.node_address}:{_PORT}/healthz", client="admin"),
         namespace=platform.namespace,
+        version=pinned("k8s.io/kubernetes"),
     )
 
 
@@ -62,7 +64,7 @@ def config(platform: Platform) -> dict[str, object]:
         **_runtime(platform),
         **_names(platform),
         **_limits(),
-        "featureGates": dict.fromkeys(_GATES, True),
+        "featureGates": {gate.removesuffix("=true"): True for gate in GATES.split(",")},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 from pathlib import Path
 
@@ -23,13 +24,16 @@ def remove(platform: Platform) -> None:
 
 
 def _shims(platform: Platform) -> list[Path]:
-    """Each container's shim wrote down where it listens."""
+    """A shim's socket is called by a digest of whom it serves, and there is one a pod."""
     bundles = containers.state(platform) / "io.containerd.runtime.v2.task"
-    return [Path(file.read_text().removeprefix("unix://")) for file in bundles.glob("*/*/address")]
+    serves = [f"{containers.socket(platform)}/{each.relative_to(bundles)}" for each in bundles.glob("*/*")]
+    return [_SHIMS / hashlib.sha256(each.encode()).hexdigest() for each in serves]
 
 
 def _pod_networks(platform: Platform) -> list[Path]:
-    return list(_POD_NETWORKS.glob(f"{platform.namespace}-*"))
+    """Each names the network namespace that it speaks of."""
+    ours = str(containers.state(platform))
+    return [file for file in _POD_NETWORKS.glob("*") if ours in file.read_text()]
 
 
 def _log_links(platform: Platform) -> list[Path]:

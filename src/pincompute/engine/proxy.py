@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import yaml
 
+from pincompute.engine.build import pinned
 from pincompute.engine.network import bridges_are_filtered
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
@@ -29,6 +30,7 @@ def part(platform: Platform) -> Part:
         ),
         Web(f"http://{platform.node_address}:{_HEALTH}/healthz"),
         namespace=platform.namespace,
+        version=pinned("k8s.io/kubernetes"),
     )
 
 

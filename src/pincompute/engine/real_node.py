@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from string import Template
+
+import yaml
 
 from pincompute.base.problem import Problem
 from pincompute.engine import cgroups, containers, dns, kernel, kubelet, leftovers, machine, mounts, proxy
+from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ENDPOINT_SLICES, SERVICES
+from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ENDPOINT_SLICES, SERVICES, Object
 
 PROGRAMS = machine.PROGRAMS
 """What Debian brings for it."""
 
+_MANIFEST = Path(__file__).parent / "manifests" / "real_node.yaml"
 _MANAGER = "pincompute-engine"
 _RESOURCES = {each.kind: each for each in (SERVICES, ENDPOINT_SLICES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
 
@@ -76,9 +81,18 @@ def _certify(platform: Platform) -> None:
     issue("kubelet", kubelet.user(platform), ("system:nodes",), (platform.node_name, platform.node_address))
     issue("kube-proxy", proxy.USER)
     issue("dns", dns.USER)
+    for name in ("kubelet", "kube-proxy", "dns"):
+        write_kubeconfig(platform, name)
+
+
+def _objects(platform: Platform) -> list[Object]:
+    """What the cluster must hold for the node's parts."""
+    text = Template(_MANIFEST.read_text())
+    filled = text.substitute(dns_address=platform.dns_address, node_address=platform.node_address)
+    return list(yaml.safe_load_all(filled))
 
 
 async def _apply(platform: Platform) -> None:
     async with Client(load(platform.home.kubeconfig), agent="pin") as client:
-        for item in dns.objects(platform):
+        for item in _objects(platform):
             await client.apply(item, _RESOURCES[item["kind"]], manager=_MANAGER)
