@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import subprocess
 import tarfile
 from pathlib import Path
 from platform import machine
 
 from pincompute.engine.cgroups import CONTAINERD
 from pincompute.engine.debian import program
-from pincompute.engine.machine import Machine
+from pincompute.engine.machine import SEARCH, Machine
 from pincompute.engine.parts import Part, Socket
 from pincompute.engine.platform import Platform
+from pincompute.engine.tools import run
 
 PAUSE = "pincompute.local/pause:1"
 """The image of the process that holds a pod's namespaces. It comes from our own build and no registry has it."""
@@ -59,6 +59,7 @@ def part(platform: Platform) -> Part:
         "containerd",
         (str(_program("containerd")), "--config", str(platform.home.configs / "containerd.toml")),
         Socket(path=socket(platform)),
+        environment=SEARCH,
         namespace=platform.namespace,
         version=_version(),
     )
@@ -139,7 +140,7 @@ def import_pause(platform: Platform) -> None:
     """Hand containerd the pause image; it takes it as it takes what `docker save` writes."""
     control = [_program("ctr"), "--address", socket(platform), "--namespace", "k8s.io"]
     archive = archive_of(PAUSE, platform.programs.pause)
-    subprocess.run([*control, "images", "import", "-"], input=archive, check=True, capture_output=True)
+    run([*control, "images", "import", "-"], archive)
 
 
 def archive_of(image: str, binary: Path) -> bytes:
@@ -179,8 +180,7 @@ def _program(name: str) -> Path:
 
 def _version() -> str:
     """The third word of what it says of itself."""
-    said = subprocess.run([_program("containerd"), "--version"], check=True, capture_output=True, text=True)
-    return said.stdout.split()[2]
+    return run([_program("containerd"), "--version"]).split()[2]
 
 
 def _toml(value: bool) -> str:

@@ -27,14 +27,14 @@ def part(platform: Platform) -> Part:
 
 
 def corefile(platform: Platform) -> str:
-    """Other names than the cluster's are refused at once: no resolver further away can be reached from here."""
+    """No resolver further away can be reached from here: names outside the cluster (the dot) do not exist."""
     return f"""\
 .:{_PORT} {{
     bind {platform.node_address}
     errors
     ready {platform.node_address}:{_HEALTH}
     cache 5
-    kubernetes cluster.local in-addr.arpa ip6.arpa {{
+    kubernetes cluster.local in-addr.arpa ip6.arpa . {{
         kubeconfig {platform.config("dns")}
         pods insecure
         ttl 5

@@ -9,6 +9,7 @@ import yaml
 from pincompute.engine.build import pinned
 from pincompute.engine.containers import socket
 from pincompute.engine.control_plane import GATES
+from pincompute.engine.machine import SEARCH
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 
@@ -50,6 +51,7 @@ def part(platform: Platform) -> Part:
             f"--node-labels={','.join(f'{name}={value}' for name, value in labels.items())}",
         ),
         Web(f"https://{platform.node_address}:{_PORT}/healthz", client="admin"),
+        environment=SEARCH,
         namespace=platform.namespace,
         version=pinned("k8s.io/kubernetes"),
     )

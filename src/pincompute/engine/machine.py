@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pincompute.base.problem import Problem
@@ -18,6 +19,9 @@ PROGRAMS = (
     "containerd", "containerd-shim-runc-v2", "ctr", "runc", "host-local", "loopback", "portmap", "iptables", "ip",
 )  # fmt: skip
 """What a real node is made of, beside what we build ourselves."""
+
+SEARCH = MappingProxyType({"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+"""Where the node's parts look for programs: a root shell may lack folders, and would differ from the next one."""
 
 _CAP_SYS_RESOURCE = 24
 

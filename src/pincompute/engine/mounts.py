@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
+
+from pincompute.engine.tools import run, succeeds
 
 _TABLE = Path("/proc/self/mountinfo")
 
@@ -43,11 +44,11 @@ def release(folder: Path) -> None:
     """Unmount everything at and under a folder."""
     points = beneath(folder, mounts())
     if points:
-        subprocess.run(["umount", *points], check=False, capture_output=True)
+        succeeds(["umount", *points])
     # One that is still in use leaves the tree now and ends with its last user.
     stubborn = beneath(folder, mounts())
     if stubborn:
-        subprocess.run(["umount", "--lazy", *stubborn], check=True, capture_output=True)
+        run(["umount", "--lazy", *stubborn])
 
 
 def _unescape(path: str) -> str:

@@ -6,10 +6,10 @@ in the namespace reaches this host and no further. An image that is only far awa
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from pincompute.engine.mounts import mounts, release
+from pincompute.engine.tools import run, succeeds
 
 _NAMESPACES = Path("/run/netns")
 
@@ -50,7 +50,7 @@ def remove(index: int) -> None:
 def bridges_are_filtered() -> bool:
     """Whether packets between two ports of a bridge pass the firewall, as answers of a Service's pods must."""
     if not _filter().exists():
-        subprocess.run(["modprobe", "br_netfilter"], check=False, capture_output=True)
+        succeeds(["modprobe", "br_netfilter"])
     return _filter().exists()
 
 
@@ -65,17 +65,13 @@ def _make_namespace(name: str) -> None:
     file.parent.mkdir(exist_ok=True)
     file.touch()
     # Not `ip netns add`: that leaves a mount of the whole folder behind for ever.
-    _run(["unshare", f"--net={file}", "true"])
+    run(["unshare", f"--net={file}", "true"])
 
 
 def _ip(*commands: str, inside: str = "") -> None:
     where = ["-netns", inside] if inside else []
-    _run(["ip", *where, "-batch", "-"], "\n".join(commands))
+    run(["ip", *where, "-batch", "-"], "\n".join(commands))
 
 
 def _set(setting: str, value: str, inside: str) -> None:
-    _run(["nsenter", f"--net={_NAMESPACES / inside}", "tee", f"/proc/sys/{setting}"], value)
-
-
-def _run(command: list[str], words: str = "") -> None:
-    subprocess.run(command, input=words, text=True, check=True, capture_output=True)
+    run(["nsenter", f"--net={_NAMESPACES / inside}", "tee", f"/proc/sys/{setting}"], value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import yaml
 
 from pincompute.engine.build import pinned
+from pincompute.engine.machine import SEARCH
 from pincompute.engine.network import bridges_are_filtered
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
@@ -29,6 +30,7 @@ def part(platform: Platform) -> Part:
             f"--hostname-override={platform.node_name}",
         ),
         Web(f"http://{platform.node_address}:{_HEALTH}/healthz"),
+        environment=SEARCH,
         namespace=platform.namespace,
         version=pinned("k8s.io/kubernetes"),
     )
@@ -48,6 +50,7 @@ def config(platform: Platform, *, hide_clients: bool) -> dict[str, object]:
         "clusterCIDR": platform.pod_range,
         "healthzBindAddress": f"{platform.node_address}:{_HEALTH}",
         "metricsBindAddress": "127.0.0.1:10249",
+        "nodePortAddresses": ["primary"],
         "iptables": {"masqueradeAll": hide_clients},
         # The limits of connection tracking belong to the host, and stay as they are.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},

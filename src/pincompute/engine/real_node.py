@@ -9,7 +9,8 @@ from string import Template
 
 import yaml
 
-from pincompute.base.problem import Problem
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import NODE_IMPOSSIBLE
 from pincompute.engine import cgroups, containers, dns, kernel, kubelet, leftovers, machine, mounts, proxy
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.parts import Part
@@ -22,6 +23,7 @@ PROGRAMS = machine.PROGRAMS
 """What Debian brings for it."""
 
 _MANIFEST = Path(__file__).parent / "manifests" / "real_node.yaml"
+_LONGEST = 64
 _MANAGER = "pincompute-engine"
 _RESOURCES = {each.kind: each for each in (SERVICES, ENDPOINT_SLICES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
 
@@ -33,6 +35,7 @@ def obstacles() -> tuple[Problem, ...]:
 
 def prepare(platform: Platform) -> None:
     """Everything that the parts find when they start. What runs already is not disturbed."""
+    _check_length(platform)
     if not cgroups.exists(platform.namespace):
         # Nothing can be running: what lies about was left by a machine that stopped.
         clean(platform)
@@ -70,6 +73,20 @@ def clean(platform: Platform) -> None:
     shutil.rmtree(containers.state(platform), ignore_errors=True)
     shutil.rmtree(containers.networks(platform), ignore_errors=True)
     kernel.put_back(_settings(platform))
+
+
+def _check_length(platform: Platform) -> None:
+    """The kernel takes no socket's path that is longer, and neither containerd nor the kubelet says so plainly."""
+    folder = str(platform.home.root)
+    if len(folder) > _LONGEST:
+        raise Refused(
+            Problem(
+                NODE_IMPOSSIBLE,
+                f"the platform's folder has a path of {len(folder)} characters, and {_LONGEST} are the most",
+                Where(file=folder),
+                next="PIN_STATE=/var/lib/pincompute pin up",
+            )
+        )
 
 
 def _settings(platform: Platform) -> Path:
