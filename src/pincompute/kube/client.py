@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -249,7 +249,9 @@ class Client:
             await asyncio.sleep(wait)
 
     @asynccontextmanager
-    async def _answer(self, request: Request, patience: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _answer(
+        self, request: Request, patience: aiohttp.ClientTimeout
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
         """The answer to a request, when it is a good one; every way to fail becomes an ApiError."""
         headers = {"Content-Type": request.content} if request.body else {}
         if token := self.access.bearer():

@@ -115,7 +115,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-# The server calls a fault of its own, or a request it cannot read, what is the object's: an unknown or a repeated field.
+# The server calls its own fault, or a request it cannot read, what is the object's: an unknown or repeated field.
 _OBJECTS_FAULT = ("failed to create typed patch object", "strict decoding error")
 
 

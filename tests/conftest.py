@@ -1,0 +1,20 @@
+"""What tests of several layers share: a real API server, started once for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from control_plane import ControlPlane, control_plane
+from pincompute.base.settings import setting
+from pincompute.engine.build import build
+from pincompute.engine.progress import Progress
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    programs = build(Path(setting("cache")), Progress())
+    with control_plane(programs.kubernetes, tmp_path_factory.mktemp("plane")) as started:
+        yield started

@@ -1,0 +1,124 @@
+"""A throwaway API server on etcd, with nothing else: what talks to Kubernetes is tested against the real one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import URLError
+
+from pincompute.engine.certificates import Authority
+from pincompute.kube.access import Access
+
+
+class ControlPlane(NamedTuple):
+    port: int
+    authority: Authority
+
+    @property
+    def server(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def access(self, user: str = "admin", groups: tuple[str, ...] = ("system:masters",), port: int = 0) -> Access:
+        """What this user's kubeconfig would give; `port` goes by another way to the same server."""
+        self.authority.issue(user, user, groups)
+        return Access(
+            server=f"https://127.0.0.1:{port or self.port}",
+            authority=self.authority.bundle.read_bytes(),
+            certificate=self.authority.certificate(user).read_bytes(),
+            key=self.authority.key(user).read_bytes(),
+            context=user,
+        )
+
+
+@contextmanager
+def control_plane(kubernetes: Path, folder: Path) -> Generator[ControlPlane]:
+    """Started and, clients being gone by then, ended: first the API server, then etcd."""
+    authority = Authority(folder / "certificates")
+    authority.establish()
+    authority.issue("server", hosts=("127.0.0.1", "localhost"))
+    authority.issue_key("accounts")
+    plane = ControlPlane(_free_port(), authority)
+    client, peer = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+    with (
+        _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer)),
+        _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, plane)),
+    ):
+        _wait_until_ready(plane, folder / "api.log")
+        yield plane
+
+
+def _etcd(folder: Path, client: str, peer: str) -> tuple[str, ...]:
+    return (
+        f"--data-dir={folder}/etcd",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+    )
+
+
+def _api(etcd: str, plane: ControlPlane) -> tuple[str, ...]:
+    files = plane.authority
+    return (
+        f"--etcd-servers={etcd}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={plane.port}",
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",
+        f"--tls-cert-file={files.certificate('server')}",
+        f"--tls-private-key-file={files.key('server')}",
+        f"--client-ca-file={files.bundle}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://test",
+        f"--service-account-key-file={files.folder}/accounts.pub",
+        f"--service-account-signing-key-file={files.key('accounts')}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        # No controller makes the default account here, and no pod ever runs.
+        "--disable-admission-plugins=ServiceAccount",
+    )
+
+
+@contextmanager
+def _running(log: Path, *command: str | Path) -> Generator[None]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=dict(os.environ), start_new_session=True)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_ready(plane: ControlPlane, log: Path) -> None:
+    trusting = ssl.create_default_context(cafile=str(plane.authority.bundle))
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"{plane.server}/readyz", context=trusting, timeout=5):
+                return
+        except (URLError, OSError):
+            # The port opens when the server is about to be ready; until then there is nothing to wait on.
+            time.sleep(0.05)
+    raise AssertionError(f"the API server was not ready in 60 s; the end of its log:\n{log.read_text()[-2000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
