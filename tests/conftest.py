@@ -18,3 +18,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     programs = build(Path(setting("cache")), Progress())
     with control_plane(programs.kubernetes, tmp_path_factory.mktemp("plane")) as started:
         yield started
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write what is found as what is wanted")

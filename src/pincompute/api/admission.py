@@ -23,9 +23,8 @@ _METADATA = ("name", "project", "namespace", "labels", "annotations")
 def admit(document: Document, project: str) -> PinterestService:
     """The workload that a document describes, in its own project or else in the given one."""
     content = document.content
-    kind = KINDS.get(content.get("kind", ""))
     refuse_all(_outer(document))
-    assert kind is not None
+    kind = KINDS[content["kind"]]
     spec = next(field.type for field in msgspec.structs.fields(kind) if field.name == "spec")
     refuse_all([*_metadata(document), *_fields(document, spec, content["spec"], ("spec",))])
     metadata = content["metadata"]
@@ -51,8 +50,8 @@ def _outer(document: Document) -> Iterator[Problem]:
             document.where("apiVersion"),
             next=f"write apiVersion: {API_VERSION}",
         )
-    if content.get("kind") not in KINDS:
-        said = content.get("kind")
+    said = content.get("kind")
+    if not isinstance(said, str) or said not in KINDS:
         yield Problem(
             KIND_UNKNOWN,
             f"there is no kind {said!r}" if said else "kind is missing",

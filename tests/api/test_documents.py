@@ -1,0 +1,88 @@
+"""YAML as kubectl reads it, and every line remembered."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pincompute.api.documents import MAX_BYTES, read, scalar
+from pincompute.base.problem import Refused
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e3", 1000),
+        ("0o17", 15),
+        ("017", 15),
+        ("0x1f", 31),
+        ("-0x1f", -31),
+        ("09", "09"),
+        ("0b2", "0b2"),
+        ("12:30:45", "12:30:45"),
+        ("2026-01-31", "2026-01-31"),
+        ("on", True),
+        ("n", False),
+        ("~", None),
+        ("", None),
+        ("1.5", 1.5),
+        ("-7", -7),
+        ("1.2.3", "1.2.3"),
+        ("hello:dev", "hello:dev"),
+    ],
+)
+def test_scalars(text: str, value: Any) -> None:
+    assert scalar(text) == value
+    assert type(scalar(text)) is type(value)
+
+
+def test_quotes_make_a_text() -> None:
+    (document,) = read("a: 'on'\nb: \"017\"\nc: |\n  1\n")
+    assert document.content == {"a": "on", "b": "017", "c": "1\n"}
+
+
+def test_lines_are_those_of_the_fields() -> None:
+    (document,) = read("a: 1\nb:\n  c:\n  - d\n  - e\n", "x.yaml")
+    assert document.where("b", "c").line == 3
+    assert document.where("b", "c", 1).line == 5
+    assert document.where("b", "missing", "deeper").line == 2
+    assert str(document.where("b", "c")) == "x.yaml:3 b.c"
+
+
+def test_several_documents_and_empty_ones() -> None:
+    assert [document.content for document in read("---\n---\na: 1\n---\nb: 2\n")] == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: 1\na: 2\n", "x.yaml:2 a: 'a' stands here again, first in line 1"),
+        ("a: [1\n", "x.yaml:2: this is not YAML"),
+        ("- a\n", "must be a set of fields"),
+        ("", "holds no document"),
+        ("? [a]\n: b\n", "a field's name must be a text"),
+        ("a: &x {b: 1}\nc: *x\n", "x.yaml:1 c: anchors and aliases are not for workload files"),
+        ("\0", "this is not YAML"),
+        ("a: " + "x" * MAX_BYTES, "more than 1,048,576 bytes"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str, told: str) -> None:
+    with pytest.raises(Refused) as refused:
+        read(text, "x.yaml")
+    assert told in refused.value.text()
+
+
+def test_a_yaml_bomb_is_refused_before_it_grows() -> None:
+    bomb = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+    with pytest.raises(Refused, match="anchors and aliases"):
+        read(bomb)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with suppress(Refused):
+        read(text)

@@ -1,0 +1,97 @@
+"""The hand without a platform: what it writes, what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pincompute.main import COMMANDS, PROCESSES, pin
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIN_STATE", str(tmp_path / "state"))
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(pin, words)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *PROCESSES])
+def test_every_command_of_the_table_exists_and_has_help(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0, result.output
+    if command in COMMANDS and command != "kubectl":
+        assert COMMANDS[command].help.split(";")[0].rstrip(".") in result.output.replace("\n", " ")
+
+
+def test_without_a_platform_the_next_thing_to_type_is_told() -> None:
+    result = run("get")
+    assert result.exit_code == 1
+    assert "there is no platform 'main' on this machine" in result.stderr
+    assert "next: pin up" in result.stderr
+    assert result.stdout == ""
+
+
+def test_deploy_writes_at_most_twelve_lines_and_says_so() -> None:
+    result = run("deploy", "hello", "--image", "hello:dev", "--port", "8080")
+    assert "hello.yaml written (8 lines)" in result.stderr
+    assert len(Path("hello.yaml").read_text().splitlines()) <= 12
+    assert run("plan", "hello.yaml").exit_code == 0
+
+
+def test_deploy_never_writes_over_a_file() -> None:
+    Path("hello.yaml").write_text("mine")
+    result = run("deploy", "hello", "--image", "hello:dev", "--port", "8080")
+    assert result.exit_code == 1
+    assert "hello.yaml exists and says something else" in result.stderr
+    assert Path("hello.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("deploy", "hello"), "there is no file 'hello'"),
+        (("deploy", "hello", "--image", "x"), "--port is missing"),
+        (("deploy", "hello", "--image", "x", "--port", "0"), "0 is not in the range"),
+        (("plan", "none.yaml"), "'none.yaml' cannot be read"),
+        (("deploy", "a", "--kubeconfig", "none"), "there is no file 'a'"),
+        (("get", "--kubeconfig", "none"), "none"),
+    ],
+)
+def test_bad_words(words: tuple[str, ...], told: str) -> None:
+    result = run(*words)
+    assert result.exit_code != 0
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_plan_is_offline_and_takes_all_files_or_none() -> None:
+    Path("good.yaml").write_text(
+        "apiVersion: pinterest.com/v1\nkind: PinterestService\nmetadata: {name: hello}\nspec: {image: a, port: 1}\n"
+    )
+    Path("bad.yaml").write_text("apiVersion: v2\n")
+    assert "Deployment/hello" in run("plan", "good.yaml").stdout
+    both = run("plan", "good.yaml", "bad.yaml")
+    assert both.exit_code == 1
+    assert both.stdout == ""
+    assert "bad.yaml" in both.stderr
+
+
+HELP_AND_WHAT_IT_LOADED = """
+import sys
+from pincompute.main import pin
+pin(["--help"], standalone_mode=False)
+heavy = ("aiohttp", "msgspec", "yaml", "pincompute.base", "pincompute.cli", "pincompute.engine")
+sys.exit(any(name.startswith(heavy) for name in sys.modules))
+"""
+
+
+def test_help_loads_no_command() -> None:
+    done = subprocess.run([sys.executable, "-c", HELP_AND_WHAT_IT_LOADED], stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0

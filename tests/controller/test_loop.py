@@ -1,0 +1,102 @@
+"""The loop: one pass a key at a time, none forgotten, failures again and later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import INTERNAL
+from pincompute.controller import loop as module
+from pincompute.controller.loop import Key, Loop
+
+A, B = ("me", "a"), ("me", "b")
+
+
+class Passes:
+    """Records every pass, and does what the test says in it."""
+
+    def __init__(self, behave: Callable[[Key, int], Awaitable[float | None]] | None = None) -> None:
+        self.made: list[Key] = []
+        self.running: set[Key] = set()
+        self.happened = asyncio.Event()
+        self._behave = behave
+
+    async def __call__(self, key: Key) -> float | None:
+        assert key not in self.running, "two passes of one key at once"
+        self.running.add(key)
+        self.made.append(key)
+        self.happened.set()
+        try:
+            return await self._behave(key, self.made.count(key)) if self._behave else None
+        finally:
+            self.running.discard(key)
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(5):
+            while len(self.made) < count:
+                self.happened.clear()
+                await self.happened.wait()
+
+
+async def settled(passes: Passes, loop: Loop, count: int) -> None:
+    running = asyncio.create_task(loop.run())
+    await passes.until(count)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_many_touches_before_a_pass_cause_one() -> None:
+    passes = Passes()
+    loop = Loop(passes)
+    for _ in range(5):
+        loop.touch(A)
+    loop.touch(B)
+    await settled(passes, loop, 2)
+    assert sorted(passes.made) == [A, B]
+
+
+async def test_a_touch_during_a_pass_causes_another_after_it() -> None:
+    async def touch_once(key: Key, count: int) -> None:
+        if count == 1:
+            loop.touch(key)
+            loop.touch(key)
+            await asyncio.sleep(0)
+
+    passes = Passes(touch_once)
+    loop = Loop(passes)
+    loop.touch(A)
+    await settled(passes, loop, 2)
+    assert passes.made == [A, A]
+
+
+async def test_a_pass_may_ask_to_look_again() -> None:
+    async def again_once(_: Key, count: int) -> float | None:
+        return 0.01 if count == 1 else None
+
+    passes = Passes(again_once)
+    loop = Loop(passes)
+    loop.touch(A)
+    await settled(passes, loop, 2)
+    assert passes.made == [A, A]
+
+
+@pytest.mark.parametrize("error", [Refused(Problem(INTERNAL, "no")), RuntimeError("broken")])
+async def test_a_failure_is_tried_again_and_stops_no_other(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+
+    async def fail_twice(key: Key, count: int) -> None:
+        if key == A and count <= 2:
+            raise error
+
+    passes = Passes(fail_twice)
+    loop = Loop(passes, workers=1)
+    loop.touch(A)
+    loop.touch(B)
+    await settled(passes, loop, 4)
+    assert passes.made.count(A) == 3
+    assert passes.made.count(B) == 1

@@ -1,0 +1,98 @@
+"""Every folder of cases: what was seen before, and what is wanted, steps, status and why, written out whole."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from pincompute.api.service import PinterestService
+from pincompute.planning.diff import Apply, Create, Delete, Step, diff
+from pincompute.planning.service import plan
+from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
+
+CASES = sorted(Path(__file__).with_name("cases").glob("*"))
+NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+
+
+def load(case: Path) -> Snapshot:
+    before = yaml.safe_load((case / "before.yaml").read_text())
+    cluster = {"name": "main", "domain": "localhost", "port": 8080, **before.get("cluster", {})}
+    return Snapshot(
+        owner=msgspec.convert(before["workload"], PinterestService),
+        natives=tuple(msgspec.convert(before.get("natives", []), list[Native])),
+        pods=tuple(msgspec.convert(before.get("pods", []), list[Pod])),
+        cluster=msgspec.convert(cluster, Cluster),
+        now=NOW,
+    )
+
+
+def told(step: Step) -> dict[str, Any]:
+    match step:
+        case Create(native):
+            return {"create": native}
+        case Apply(native, uid):
+            return {"apply": native, "uid": uid}
+        case Delete(kind, name, uid):
+            return {"delete": f"{kind}/{name}", "uid": uid}
+
+
+def answer(snapshot: Snapshot) -> dict[str, Any]:
+    planned = plan(snapshot)
+    difference = diff(snapshot.owner.metadata.uid, snapshot.natives, planned.wanted)
+    whole = {
+        "steps": [told(step) for step in difference.steps],
+        "problems": [problem.text() for problem in difference.problems],
+        "status": msgspec.to_builtins(planned.status),
+        "why": planned.why.text() if planned.why else None,
+        "wake_after": planned.wake_after,
+    }
+    return {name: value for name, value in whole.items() if value not in (None, [])}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Path, bless: bool) -> None:
+    found = answer(load(case))
+    file = case / "wanted.yaml"
+    if bless:
+        file.write_text(yaml.safe_dump(found, sort_keys=False, width=110))
+    assert found == yaml.safe_load(file.read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_planning_twice_changes_nothing(case: Path) -> None:
+    snapshot = load(case)
+    first = plan(snapshot)
+    natives = tuple(
+        msgspec.convert({**native, "metadata": {**native["metadata"], "uid": "x"}}, Native) for native in first.wanted
+    )
+    again = snapshot._replace(natives=natives, owner=msgspec.structs.replace(snapshot.owner, status=first.status))
+    second = plan(again)
+    assert second.wanted == first.wanted
+    assert second.status == first.status
+    assert diff(again.owner.metadata.uid, natives, second.wanted).steps == ()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_order_of_what_is_seen_does_not_matter(case: Path) -> None:
+    snapshot = load(case)
+    turned = snapshot._replace(natives=snapshot.natives[::-1], pods=snapshot.pods[::-1])
+    assert plan(turned).wanted == plan(snapshot).wanted
+    assert plan(turned).status == plan(snapshot).status
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_native_has_its_owner_and_its_labels(case: Path) -> None:
+    snapshot = load(case)
+    for native in plan(snapshot).wanted:
+        (owner,) = native["metadata"]["ownerReferences"]
+        assert owner["uid"] == snapshot.owner.metadata.uid
+        assert owner["controller"] is True
+        assert native["metadata"]["labels"] == {
+            "pinterest.com/project": snapshot.owner.metadata.namespace,
+            "pinterest.com/workload": snapshot.owner.metadata.name,
+        }
