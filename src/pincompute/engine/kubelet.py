@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from pincompute.api.names import SIMULATED
 from pincompute.engine.build import pinned
 from pincompute.engine.containers import socket
 from pincompute.engine.control_plane import GATES
@@ -37,7 +38,7 @@ def write(platform: Platform) -> None:
 
 
 def part(platform: Platform) -> Part:
-    labels = {"pinterest.com/simulated": "false", "topology.kubernetes.io/zone": "zone-1"}
+    labels = {SIMULATED: "false", "topology.kubernetes.io/zone": "zone-1"}
     return Part(
         "kubelet",
         (

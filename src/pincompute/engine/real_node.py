@@ -9,6 +9,7 @@ from string import Template
 
 import yaml
 
+from pincompute.api.names import ENGINE
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NODE_IMPOSSIBLE
 from pincompute.engine import cgroups, containers, dns, kernel, kubelet, leftovers, machine, mounts, proxy
@@ -17,15 +18,14 @@ from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ENDPOINT_SLICES, SERVICES, Object
+from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ENDPOINT_SLICES, NAMESPACES, SERVICES, Object
 
 PROGRAMS = machine.PROGRAMS
 """What Debian brings for it."""
 
 _MANIFEST = Path(__file__).parent / "manifests" / "real_node.yaml"
 _LONGEST = 64
-_MANAGER = "pincompute-engine"
-_RESOURCES = {each.kind: each for each in (SERVICES, ENDPOINT_SLICES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
+_RESOURCES = {each.kind: each for each in (NAMESPACES, SERVICES, ENDPOINT_SLICES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
 
 
 def obstacles() -> tuple[Problem, ...]:
@@ -112,4 +112,4 @@ def _objects(platform: Platform) -> list[Object]:
 async def _apply(platform: Platform) -> None:
     async with Client(load(platform.home.kubeconfig), agent="pin") as client:
         for item in _objects(platform):
-            await client.apply(item, _RESOURCES[item["kind"]], manager=_MANAGER)
+            await client.apply(item, _RESOURCES[item["kind"]], manager=ENGINE)
