@@ -102,7 +102,7 @@ def _certify(platform: Platform) -> None:
         write_kubeconfig(platform, name)
 
 
-def _objects(platform: Platform) -> list[Object]:
+def objects(platform: Platform) -> list[Object]:
     """What the cluster must hold for the node's parts."""
     text = Template(_MANIFEST.read_text())
     filled = text.substitute(dns_address=platform.dns_address, node_address=platform.node_address)
@@ -111,5 +111,5 @@ def _objects(platform: Platform) -> list[Object]:
 
 async def _apply(platform: Platform) -> None:
     async with Client(load(platform.home.kubeconfig), agent="pin") as client:
-        for item in _objects(platform):
+        for item in objects(platform):
             await client.apply(item, _RESOURCES[item["kind"]], manager=ENGINE)
