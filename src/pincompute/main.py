@@ -36,7 +36,6 @@ PROCESSES = {
     "desk": Entry("pincompute.submission.process:desk", "Run the submission service."),
     "operator": Entry("pincompute.operator.process:operator", "Run the operator."),
     "agent": Entry("pincompute.agents.commands:agent", "Run one of the agents."),
-    "keeper": Entry("pincompute.engine.keeper:keeper", "Keep a platform's logs short."),
 }
 
 

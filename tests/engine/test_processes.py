@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import PART_FAILED
@@ -31,7 +32,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
     home = Home("t", tmp_path / "t")
     home.root.mkdir()
     yield home
-    processes.stop((process, 0.1) for process in marked(home))
+    processes.stop(structs.replace(process, ending=0.1) for process in marked(home))
 
 
 def part(program: str, *words: str, name: str = "sleeper", ready: Ready | None = None) -> Part:
@@ -46,7 +47,7 @@ def test_a_part_is_started_detached_marked_and_logged(home: Home):
     processes.await_ready({"listener": (listening, other)}, home)
     assert running(process)
     assert {each.part: each.pid for each in marked(home)} == {"greeter": process.pid, "listener": other.pid}
-    processes.stop([(process, 5), (other, 5)])
+    processes.stop([process, other])
     assert standing(process) is Standing.ENDED
     assert (home.logs / "greeter.log").read_text() == "hello True\n"
     assert (home.logs / "greeter.log").stat().st_mode & 0o777 == 0o600
@@ -81,12 +82,12 @@ def test_a_program_that_is_not_there_is_a_problem(home: Home):
 
 
 def test_one_that_does_not_listen_to_sigterm_is_killed(home: Home):
-    deaf = part(STUBBORN, name="deaf")
+    deaf = part(STUBBORN, name="deaf")._replace(ending=0.2)
     process = processes.start(deaf, home)
     log = processes.log_file("deaf", home)
     while "deaf" not in log.read_text():
         assert running(process)
-    processes.stop([(process, 0.2)])
+    processes.stop([process])
     assert standing(process) is Standing.ENDED
 
 
@@ -95,7 +96,7 @@ def test_a_foreign_process_on_our_pid_is_never_touched():
     try:
         ours = processes.Process(part="etcd", pid=stranger.pid, started=1, boot=processes.boot())
         assert standing(ours) is Standing.FOREIGN
-        processes.stop([(ours, 0.1)])
+        processes.stop([ours])
         assert stranger.poll() is None
     finally:
         stranger.kill()

@@ -28,6 +28,8 @@ class Authority:
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
         self.folder = folder
         self._clock = clock or SystemClock()
+        self.replaced = False
+        """Whether one that was in use was given up for a new one: whoever holds it must be started anew."""
 
     @property
     def bundle(self) -> Path:
@@ -136,6 +138,7 @@ class Authority:
 
     def _keep(self, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
         """The key goes first: a certificate without its key is not trusted, so being killed in between does no harm."""
+        self.replaced |= self.certificate(name).exists()
         self.certificate(name).unlink(missing_ok=True)
         write_private(self.key(name), _pem(key))
         write_private(self.certificate(name), certificate.public_bytes(serialization.Encoding.PEM))

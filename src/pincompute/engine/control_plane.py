@@ -10,6 +10,7 @@ from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 
+ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
@@ -27,7 +28,7 @@ def certify(platform: Platform) -> None:
     issue = platform.authority.issue
     here = (LOOPBACK, "localhost")
     issue("admin", groups=("system:masters",))
-    issue("etcd", hosts=here)
+    issue(ETCD, hosts=here)
     issue(API_SERVER, hosts=(*here, platform.address, platform.service_range.replace(".0/24", ".1"), *_api_names()))
     issue(MANAGER, f"system:{MANAGER}", hosts=here)
     issue(SCHEDULER, f"system:{SCHEDULER}", hosts=here)
@@ -52,16 +53,16 @@ def etcd(platform: Platform) -> Part:
     peers = f"https://{LOOPBACK}:{platform.ports['etcd-peers']}"
     files = {
         "trusted-ca-file": platform.authority.bundle,
-        "cert-file": platform.authority.certificate("etcd"),
-        "key-file": platform.authority.key("etcd"),
+        "cert-file": platform.authority.certificate(ETCD),
+        "key-file": platform.authority.key(ETCD),
     }
     return _part(
         platform,
-        "etcd",
+        ETCD,
         Web(f"{clients}/health", client=API_SERVER),
         {
             "name": platform.name,
-            "data-dir": platform.home.data / "etcd",
+            "data-dir": platform.home.data / ETCD,
             "listen-client-urls": clients,
             "advertise-client-urls": clients,
             "listen-peer-urls": peers,
@@ -74,8 +75,7 @@ def etcd(platform: Platform) -> Part:
             "quota-backend-bytes": _ETCD_QUOTA,
             "log-level": "warn",
         },
-        version=pinned("go.etcd.io/etcd/server/v3"),
-    )
+    )._replace(version=pinned("go.etcd.io/etcd/server/v3"))
 
 
 def api_server(platform: Platform) -> Part:
@@ -119,8 +119,7 @@ def api_server(platform: Platform) -> Part:
             "audit-log-maxbackup": 2,
             "profiling": "false",
         },
-        ending=15.0,
-    )
+    )._replace(ending=15.0)
 
 
 def manager(platform: Platform) -> Part:
@@ -170,12 +169,10 @@ def scheduler(platform: Platform) -> Part:
     )
 
 
-def _part(
-    platform: Platform, name: str, ready: Web, flags: dict[str, object], *, ending: float = 5.0, version: str = ""
-) -> Part:
+def _part(platform: Platform, name: str, ready: Web, flags: dict[str, object]) -> Part:
     words = (f"--{flag}={value}" for flag, value in flags.items())
     command = (str(platform.programs.kubernetes), name, *words)
-    return Part(name, command, ready, ending=ending, version=version or pinned("k8s.io/kubernetes"))
+    return Part(name, command, ready, version=pinned("k8s.io/kubernetes"))
 
 
 def _serving(platform: Platform, name: str) -> dict[str, object]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
 
@@ -43,6 +44,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """A digest of the words it was started with: where they change, it must be started anew."""
     logged: int = 0
     """Where its own lines begin in the log file."""
+    ending: float = 5.0
+    """Seconds between SIGTERM and SIGKILL."""
     leader: bool = True
     """We start every part as the leader of a session of its own; what a part starts in turn is no leader."""
 
@@ -81,7 +84,8 @@ def start(part: Part, home: Home) -> Process:
 
 
 def fingerprint(part: Part) -> str:
-    words = msgspec.json.encode((part.command, sorted(part.environment.items()), part.namespace))
+    """What must stay the same for a running process to be the part that is described."""
+    words = msgspec.json.encode((part.command, sorted(part.environment.items()), part.namespace, part.version))
     return hashlib.sha256(words).hexdigest()[:16]
 
 
@@ -121,9 +125,9 @@ def await_ready(started: Mapping[str, tuple[Part, Process]], home: Home, patienc
             time.sleep(POLL)
 
 
-def stop(processes: Iterable[tuple[Process, float]]) -> None:
+def stop(processes: Iterable[Process]) -> None:
     """End them all at once: SIGTERM, and SIGKILL for each that is still there after its grace."""
-    deadlines = {process: time.monotonic() + grace for process, grace in processes}
+    deadlines = {process: time.monotonic() + process.ending for process in processes}
     for process in deadlines:
         _send(process, signal.SIGTERM)
     while deadlines := {process: end for process, end in deadlines.items() if running(process)}:
@@ -150,6 +154,25 @@ def marked(home: Home) -> list[Process]:
             part = _variable(variables, PART)
             found.append(Process(part=part, pid=int(folder.name), started=seen.started, boot=boot(), leader=leader))
     return found
+
+
+def birth(process: Process) -> datetime:
+    """When it was started, by the clock on the wall."""
+    up_since = datetime.now(UTC) - timedelta(seconds=time.clock_gettime(time.CLOCK_BOOTTIME))
+    return up_since + timedelta(seconds=process.started / os.sysconf("SC_CLK_TCK"))
+
+
+def memory(process: Process) -> int:
+    """Bytes: its fair share of what it has in common with others, where the kernel tells; else all it touches."""
+    for name, field in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
+        try:
+            lines = Path(f"/proc/{process.pid}/{name}").read_text().splitlines()
+        except OSError:
+            continue
+        found = next((line.split()[1] for line in lines if line.startswith(field)), None)
+        if found:
+            return int(found) * 1024
+    return 0
 
 
 def boot() -> str:

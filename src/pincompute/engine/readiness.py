@@ -23,6 +23,18 @@ def answers(ready: Ready, certificates: Path) -> bool:
             return _serves(ready, certificates)
 
 
+def place(ready: Ready) -> tuple[str, int] | None:
+    """The address and port that it listens on, if any."""
+    match ready:
+        case Web(url=url):
+            parsed = urlsplit(url)
+            return parsed.hostname or "", parsed.port or 0
+        case Socket(address=address, port=port) if port:
+            return address, port
+        case _:
+            return None
+
+
 def _accepts(ready: Socket) -> bool:
     family = socket.AF_INET if ready.path is None else socket.AF_UNIX
     target = (ready.address, ready.port) if ready.path is None else str(ready.path)

@@ -17,6 +17,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int | None = None
     real: bool = False
+    only_simulated: bool = False
+    """A real node is not wanted, even if it could be had."""
     simulated: Simulated = Simulated()
     engine: str = ""
     """The folder with the programs that it was started with last."""

@@ -1,0 +1,61 @@
+"""What a platform holds before the first workload comes: our kinds, who may do what, the first project, storage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from pincompute.api.manifests import crds
+from pincompute.api.names import CLUSTER_FACTS, ENGINE, SYSTEM
+from pincompute.engine.platform import Platform
+from pincompute.kube import resource as kinds
+from pincompute.kube.client import Client
+from pincompute.kube.resource import Object
+
+MANIFESTS = Path(__file__).parent / "manifests"
+
+_RESOURCES = {
+    each.kind: each
+    for each in (
+        kinds.NAMESPACES,
+        kinds.CONFIG_MAPS,
+        kinds.STORAGE_CLASSES,
+        kinds.ROLES,
+        kinds.ROLE_BINDINGS,
+        kinds.CLUSTER_ROLES,
+        kinds.CLUSTER_ROLE_BINDINGS,
+        kinds.CRDS,
+    )
+}
+
+
+async def furnish(client: Client, platform: Platform) -> None:
+    """Namespaces come first, for some of the rest lie in them."""
+    await _apply(client, _read("base"))
+    await _apply(client, [*_read("access"), *crds(), _facts(platform)])
+
+
+async def _apply(client: Client, objects: Iterable[Object]) -> None:
+    await asyncio.gather(*(client.apply(each, _RESOURCES[each["kind"]], manager=ENGINE) for each in objects))
+
+
+def _read(name: str) -> list[Object]:
+    return list(yaml.safe_load_all((MANIFESTS / f"{name}.yaml").read_text()))
+
+
+def _facts(platform: Platform) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CLUSTER_FACTS, "namespace": SYSTEM},
+        "data": {
+            "name": platform.name,
+            "trustDomain": platform.trust_domain,
+            "domain": "localhost",
+            "port": str(platform.ports["http"]),
+            "nodes": "real" if platform.real else "simulated",
+        },
+    }

@@ -1,0 +1,90 @@
+"""Our own processes: the desk, the operator, the proxy's agent, and the keeper of the logs."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+
+from pincompute import __version__
+from pincompute.api.names import DESK, OPERATOR
+from pincompute.base.context import Context, write_context
+from pincompute.engine import keeper
+from pincompute.engine.certificates import write_private
+from pincompute.engine.debian import program
+from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.parts import Alive, Part, Web
+from pincompute.engine.platform import Platform
+
+INGRESS = "pincompute-ingress"
+
+_USERS = (DESK, OPERATOR, INGRESS)
+_LOOPBACK = "127.0.0.1"
+
+
+def certify(platform: Platform) -> None:
+    for user in _USERS:
+        platform.authority.issue(user, groups=("pincompute:system",))
+
+
+def prepare(platform: Platform) -> None:
+    for user in _USERS:
+        write_kubeconfig(platform, user)
+    if not _token(platform).exists():
+        write_private(_token(platform), secrets.token_urlsafe(32).encode())
+
+
+def announce(platform: Platform) -> None:
+    """Tell the hand where this platform is found."""
+    context = Context(
+        name=platform.name,
+        desk=f"http://{_LOOPBACK}:{platform.ports['desk']}",
+        token=_token(platform).read_text(),
+        kubeconfig=str(platform.home.kubeconfig),
+        images=f"{platform.address}:{platform.ports['registry']}",
+        certificates=str(platform.home.certificates),
+    )
+    write_context(platform.home.root.parent, context)
+
+
+def stages(platform: Platform) -> list[list[Part]]:
+    nginx = program("nginx")
+    proxy = [_ingress(platform, nginx)] if nginx else []
+    return [[_keeper(platform)], [_desk(platform), _operator(platform), *proxy]]
+
+
+def _desk(platform: Platform) -> Part:
+    return _server(
+        "desk", platform, DESK, platform.ports["desk"],
+        "--token-file", _token(platform), "--database", platform.home.data / "desk.sqlite",
+    )  # fmt: skip
+
+
+def _operator(platform: Platform) -> Part:
+    return _server("operator", platform, OPERATOR, platform.ports["operator"])
+
+
+def _ingress(platform: Platform, nginx: Path) -> Part:
+    folder = platform.home.data / "ingress"
+    return _server("agent ingress", platform, INGRESS, platform.ports["http"], "--folder", folder, "--nginx", nginx)
+
+
+def _keeper(platform: Platform) -> Part:
+    # Run as a bare file: it needs none of our packages, and so takes a third of the memory.
+    command = (sys.executable, "-IS", str(keeper.__file__), str(platform.home.logs))
+    return Part("keeper", command, Alive(), version=__version__)
+
+
+def _server(command: str, platform: Platform, user: str, port: int, *words: object) -> Part:
+    listen = f"{_LOOPBACK}:{port}"
+    arguments = ("--kubeconfig", platform.config(user), "--listen", listen, *words)
+    return Part(
+        command.rpartition(" ")[2],
+        (sys.executable, "-m", "pincompute", *command.split(), *map(str, arguments)),
+        Web(f"http://{listen}/healthz"),
+        version=__version__,
+    )
+
+
+def _token(platform: Platform) -> Path:
+    return platform.home.root / "desk.token"

@@ -1,0 +1,41 @@
+"""The one list of all parts of a platform. Parts of a stage start together; the next stage when all of it are ready."""
+
+from __future__ import annotations
+
+from itertools import chain, zip_longest
+
+from pincompute.base.problem import Refused
+from pincompute.engine import control_plane, own, real_node, registry, simulated_nodes
+from pincompute.engine.debian import program
+from pincompute.engine.parts import Part
+from pincompute.engine.platform import Platform
+from pincompute.engine.progress import Progress
+
+Stages = list[list[Part]]
+
+
+def stages(platform: Platform) -> Stages:
+    """First what needs nobody: etcd, the API server, containerd, the registry. Then everyone who needs them."""
+    members = [
+        control_plane.stages(platform),
+        [registry.parts(platform) if program("docker-registry") else []],
+        simulated_nodes.stages(platform),
+        own.stages(platform),
+    ]
+    if platform.real:
+        members.append(real_node.parts(platform))
+    return [list(chain.from_iterable(together)) for together in zip_longest(*members, fillvalue=[])]
+
+
+def prepare(platform: Platform, progress: Progress) -> None:
+    """Certificates, and the files that parts read."""
+    platform.authority.establish()
+    for member in (control_plane, simulated_nodes, own):
+        member.certify(platform)
+        member.prepare(platform)
+    try:
+        registry.prepare(platform)
+    except Refused as refused:
+        progress.say(f"no registry of images: {refused.text()}")
+    if platform.real:
+        real_node.prepare(platform)
