@@ -110,11 +110,14 @@ def registry(platform: Platform) -> str:
     """Every image, whatever registry its name says, comes from the platform's own.
 
     Nothing further away can be reached from the node's network: asking there would only make a misspelt name slow.
+    containerd 1.6 overlooks the whole file where it has no table `host`, so there is an empty one.
     """
     return f"""\
 server = "https://{platform.address}:{platform.ports["registry"]}"
 ca = "{platform.authority.bundle}"
 capabilities = ["pull", "resolve"]
+
+[host]
 """
 
 
