@@ -11,6 +11,7 @@ from platform import machine
 
 from pincompute.engine.cgroups import CONTAINERD
 from pincompute.engine.debian import program
+from pincompute.engine.files import write_changed
 from pincompute.engine.machine import SEARCH, Machine
 from pincompute.engine.parts import Part, Socket
 from pincompute.engine.platform import Platform
@@ -49,9 +50,7 @@ def write(platform: Platform, host: Machine) -> None:
         "images/_default/hosts.toml": registry(platform),
         "network/10-pod.conflist": pod_network(platform),
     }.items():
-        file = configs / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
+        write_changed(configs / name, content)
 
 
 def part(platform: Platform) -> Part:

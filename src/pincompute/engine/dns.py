@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pincompute.engine.build import pinned
+from pincompute.engine.files import write_changed
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 
@@ -13,7 +14,7 @@ USER = "pincompute-dns"
 
 
 def write(platform: Platform) -> None:
-    (platform.home.configs / "Corefile").write_text(corefile(platform))
+    write_changed(platform.home.configs / "Corefile", corefile(platform))
 
 
 def part(platform: Platform) -> Part:

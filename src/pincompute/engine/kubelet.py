@@ -10,6 +10,7 @@ from pincompute.api.names import SIMULATED
 from pincompute.engine.build import pinned
 from pincompute.engine.containers import socket
 from pincompute.engine.control_plane import GATES
+from pincompute.engine.files import write_changed
 from pincompute.engine.machine import SEARCH
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
@@ -33,8 +34,8 @@ def user(platform: Platform) -> str:
 
 def write(platform: Platform) -> None:
     configs = platform.home.configs
-    (configs / "kubelet.yaml").write_text(yaml.safe_dump(config(platform), sort_keys=False))
-    (configs / "resolv.conf").write_text(f"nameserver {platform.node_address}\n")
+    write_changed(configs / "kubelet.yaml", yaml.safe_dump(config(platform), sort_keys=False))
+    write_changed(configs / "resolv.conf", f"nameserver {platform.node_address}\n")
 
 
 def part(platform: Platform) -> Part:

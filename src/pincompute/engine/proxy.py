@@ -5,6 +5,7 @@ from __future__ import annotations
 import yaml
 
 from pincompute.engine.build import pinned
+from pincompute.engine.files import write_changed
 from pincompute.engine.machine import SEARCH
 from pincompute.engine.network import bridges_are_filtered
 from pincompute.engine.parts import Part, Web
@@ -17,7 +18,7 @@ USER = "system:kube-proxy"
 
 def write(platform: Platform) -> None:
     content = config(platform, hide_clients=not bridges_are_filtered())
-    (platform.home.configs / "kube-proxy.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    write_changed(platform.home.configs / "kube-proxy.yaml", yaml.safe_dump(content, sort_keys=False))
 
 
 def part(platform: Platform) -> Part:
