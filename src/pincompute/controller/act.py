@@ -41,20 +41,19 @@ async def _create(client: Client, native: Object) -> Object:
 async def _apply(client: Client, native: Object, uid: str) -> Object:
     resource = NATIVES[native["kind"]]
     metadata = native["metadata"]
-    await _forget_birth(client, resource, metadata["name"], metadata["namespace"])
+    await _own_birth(client, resource, metadata["name"], metadata["namespace"])
     fenced = {**native, "metadata": {**metadata, "uid": uid}}
     return await client.apply(fenced, resource, manager=OPERATOR)
 
 
-async def _forget_birth(client: Client, resource: Resource, name: str, namespace: str) -> None:
-    """A POST leaves us as owner of all it wrote, for ever: fields dropped later would stay. Let go of that, once."""
+async def _own_birth(client: Client, resource: Resource, name: str, namespace: str) -> None:
+    """What was made by POST would stay for ever: say, once, that it was applied."""
     found = await client.get(resource, name, namespace)
     for index, entry in enumerate(found["metadata"].get("managedFields", ())):
         if entry["manager"] == OPERATOR and entry["operation"] == "Update" and not entry.get("subresource"):
-            path = f"/metadata/managedFields/{index}"
             body = [
                 {"op": "test", "path": "/metadata/resourceVersion", "value": found["metadata"]["resourceVersion"]},
-                {"op": "remove", "path": path},
+                {"op": "replace", "path": f"/metadata/managedFields/{index}/operation", "value": "Apply"},
             ]
             await client.patch(resource, name, namespace, body, style="json", manager=OPERATOR)
             return

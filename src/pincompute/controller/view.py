@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from pincompute.api.names import WORKLOAD
 from pincompute.api.service import PinterestService
 from pincompute.controller.loop import Key
@@ -60,7 +62,8 @@ class View:
         pods = self._pods.get(key, {})
         return Snapshot(
             owner,
-            tuple(natives[each] for each in sorted(natives)),
+            # Items of a list do not say their kind; the informer that brought them knows it.
+            tuple(msgspec.structs.replace(natives[each], kind=each[0]) for each in sorted(natives)),
             tuple(pods[each] for each in sorted(pods)),
             cluster,
             now,

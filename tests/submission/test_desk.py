@@ -1,0 +1,137 @@
+"""The desk over HTTP against a real API server: accepted and on record, or refused with words."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from control_plane import ControlPlane
+from pincompute.api.documents import MAX_BYTES
+from pincompute.api.names import SUBMISSION
+from pincompute.base.clock import SystemClock
+from pincompute.base.problem import Refused
+from pincompute.cli.desk import desk_port
+from pincompute.controller.resources import PINTEREST_SERVICES
+from pincompute.controller.workloads import Workloads
+from pincompute.kube.client import Client
+from pincompute.submission.desk import Desk
+from pincompute.submission.record import Outcome, Record
+from pincompute.submission.server import application
+from workloads import HELLO, cluster, new_project
+
+pytestmark = pytest.mark.cluster
+
+TOKEN = "correct horse"
+SIGNED = {"Authorization": f"Bearer {TOKEN}"}
+
+
+class NextId:
+    def new(self, prefix: str) -> str:
+        return f"{prefix}-1"
+
+
+class World(NamedTuple):
+    http: TestClient[Any, Any]
+    record: Record
+    client: Client
+    project: str
+
+    async def submit(self, document: str | bytes, project: str = "") -> tuple[int, Any]:
+        text = document.encode() if isinstance(document, str) else document
+        path = f"/v1/projects/{project or self.project}/submissions"
+        async with self.http.post(path, data=io.BytesIO(text), headers=SIGNED) as answer:
+            return answer.status, msgspec.json.decode(await answer.read())
+
+
+@asynccontextmanager
+async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
+    async with cluster(plane) as client:
+        record = Record(folder / "desk.db")
+        desk = Desk(Workloads(client), record, SystemClock(), NextId())
+        async with TestClient(TestServer(application(desk, TOKEN))) as http:
+            yield World(http, record, client, await new_project(client))
+        record.close()
+
+
+async def test_what_is_accepted_is_on_record_and_in_the_cluster(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here:
+        status, answer = await here.submit(HELLO)
+        assert (status, answer["name"], answer["revision"]) == (201, "hello", 1)
+        assert here.record.outcomes(here.project, "hello") == [("submission-1", Outcome.WRITTEN, "")]
+        written = await here.client.get(PINTEREST_SERVICES, "hello", here.project)
+        assert written["metadata"]["annotations"][SUBMISSION] == "submission-1"
+
+
+async def test_what_the_cluster_refuses_is_on_record_as_refused(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here:
+        status, answer = await here.submit(HELLO, "nowhere")
+        assert status == 404
+        assert answer["errors"][0]["reason"] == "ProjectUnknown"
+        assert here.project in answer["errors"][0]["note"]
+        ((_, outcome, said),) = here.record.outcomes("nowhere", "hello")
+        assert outcome is Outcome.REFUSED
+        assert "there is no project 'nowhere'" in said
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        ("a: [", 422, "this is not YAML"),
+        (b"\xff", 422, "not UTF-8"),
+        (HELLO + "---\n" + HELLO, 422, "2 documents were sent at once"),
+        (HELLO.replace("8080", "0"), 422, "port is 0"),
+        ("x" * (MAX_BYTES + 1), 422, "more than 1,048,576 bytes"),
+    ],
+    ids=["yaml", "bytes", "two", "port", "large"],
+)
+async def test_what_is_wrong_is_told_with_words(
+    plane: ControlPlane, tmp_path: Path, body: str | bytes, status: int, told: str
+) -> None:
+    async with world(plane, tmp_path) as here:
+        found, answer = await here.submit(body)
+        assert found == status
+        assert told in answer["errors"][0]["detail"]
+        assert here.record.outcomes(here.project, "hello") == []
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}])
+async def test_without_the_token_nothing_is_answered(
+    plane: ControlPlane, tmp_path: Path, headers: dict[str, str]
+) -> None:
+    async with world(plane, tmp_path) as here:
+        for path in ("workloads", "workloads/hello", "workloads/hello/progress", "workloads/hello/logs"):
+            async with here.http.get(f"/v1/projects/{here.project}/{path}", headers=headers) as answer:
+                assert answer.status == 401
+                assert answer.content_type == "application/problem+json"
+                assert TOKEN not in await answer.text()
+        async with here.http.get("/healthz") as healthy:
+            assert healthy.status == 200
+
+
+async def test_the_hand_and_the_desk_understand_each_other(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here, desk_port(str(here.http.make_url("/")), TOKEN, "test") as port:
+        submitted = await port.submit(HELLO, "hello.yaml", here.project)
+        assert [each.label for each in await port.list(here.project)] == ["hello@1"]
+        followed = port.follow(here.project, "hello")
+        assert await anext(followed) == submitted
+        await followed.aclose()
+        assert [line async for line in port.logs(here.project, "hello", tail=5, follow=False)] == []
+        await port.delete(here.project, "hello")
+        assert await port.list(here.project) == []
+
+
+async def test_the_desk_tells_the_hand_the_line_and_the_hand_knows_the_file(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with world(plane, tmp_path) as here, desk_port(str(here.http.make_url("/")), TOKEN, "test") as port:
+        with pytest.raises(Refused) as refused:
+            await port.submit(HELLO.replace("port", "prot"), "hello.yaml", here.project)
+        assert "hello.yaml:4 spec.prot: there is no field 'prot'" in refused.value.text()
+        assert "did you mean port?" in refused.value.text()
