@@ -1,0 +1,79 @@
+"""Brings images that were built elsewhere into a platform's registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import IMAGE_NAME_INVALID
+from pincompute.engine.archive import Archive, chunks, invalid, opened
+from pincompute.engine.image_contents import Blob, Contents, contents
+from pincompute.kube.registry import Registry, Upload
+from pincompute.objects.image import ImageName, parse
+
+
+class Loaded(NamedTuple):
+    """What was done with one image."""
+
+    name: str
+    size: int
+    layers: int
+    new: int
+
+    def text(self) -> str:
+        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
+        return f"{self.name}  {self.size / 1e6:.1f} MB  {layers}, {self.new} new"
+
+
+async def load(registry: Registry, source: Path, name: str = "") -> list[Loaded]:
+    """Send every image of an archive or layout to the registry; a name given beats those it brings."""
+    with opened(source) as archive:
+        wanted = [(image, target) for image in contents(archive) for target in _targets(archive, image, name)]
+        if name and len(wanted) > 1:
+            raise invalid(source, f"{len(wanted)} images are in it, and one name is given")
+        return [await _send(registry, archive, image, target) for image, target in wanted]
+
+
+def _targets(archive: Archive, image: Contents, name: str) -> list[ImageName]:
+    """The names that an image shall have."""
+    if name:
+        return [_image_name(name, archive)]
+    if not image.names:
+        raise Refused(
+            Problem(
+                IMAGE_NAME_INVALID,
+                "the image says no name of its own",
+                Where(file=str(archive.source)),
+                next=f"pin image load {archive.source} --as NAME:TAG",
+            )
+        )
+    return [_image_name(each, archive) for each in image.names]
+
+
+def _image_name(text: str, archive: Archive) -> ImageName:
+    where = Where(file=str(archive.source))
+    try:
+        name = parse(text)
+    except ValueError as error:
+        what = f"'{text}' cannot be the name of an image"
+        raise Refused(Problem(IMAGE_NAME_INVALID, what, where, note=str(error))) from error
+    if name.digest:
+        raise Refused(Problem(IMAGE_NAME_INVALID, f"'{text}' is a digest, which nobody can choose", where))
+    return name
+
+
+async def _send(registry: Registry, archive: Archive, image: Contents, target: ImageName) -> Loaded:
+    """What the registry has already is not sent again; the manifest goes last, so that an image is whole or absent."""
+    sent = [blob for blob in (*image.layers, image.config) if await _send_blob(registry, archive, blob, target)]
+    await registry.put_manifest(target, image.manifest, image.media_type)
+    return Loaded(target.short, image.size, len(image.layers), len(set(sent) - {image.config}))
+
+
+async def _send_blob(registry: Registry, archive: Archive, blob: Blob, target: ImageName) -> bool:
+    """Tell whether it had to be sent."""
+    if await registry.has_blob(target.repository, blob.digest):
+        return False
+    with archive.open(blob.file) as content:
+        await registry.put_blob(target.repository, Upload(blob.digest, blob.size, chunks(content)))
+    return True
