@@ -110,6 +110,7 @@ class _Builder:
         self._progress.say(
             f"building Kubernetes {kubernetes_version()} with Go {self._go.version}, once; later starts take seconds"
         )
+        self._progress.begin()
         self._half.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._fetch()

@@ -23,8 +23,8 @@ def held(file: Path, doing: str, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def _take(file: Path, say: Callable[[str], None]) -> int:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     while True:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             flock(handle, LOCK_EX | LOCK_NB)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused
@@ -39,18 +38,24 @@ def owned(home: Home, folder: Path = FOLDER) -> int | None:
 
 
 def release(home: Home, folder: Path = FOLDER) -> None:
-    for place, owner in _owners(folder).items():
-        if owner == home.root:
-            (folder / str(place)).unlink()
-
-
-def possible() -> bool:
-    return os.geteuid() == 0
+    """The last one leaves nothing behind."""
+    if not folder.exists():
+        return
+    with held(folder / "lock", "giving a place back", lambda _: None):
+        for place, owner in _claims(folder).items():
+            if owner == home.root:
+                (folder / str(place)).unlink()
+        if not _claims(folder):
+            (folder / "lock").unlink()
+            folder.rmdir()
 
 
 def _owners(folder: Path) -> dict[int, Path]:
     """Without those whose state is gone: somebody removed the folder by hand, and its place is free."""
-    if not folder.exists():
-        return {}
-    claims = {int(file.name): Path(file.read_text()) for file in folder.iterdir() if file.name.isdigit()}
-    return {place: owner for place, owner in sorted(claims.items()) if owner.exists()}
+    return {place: owner for place, owner in _claims(folder).items() if owner.exists()}
+
+
+def _claims(folder: Path) -> dict[int, Path]:
+    """Who wrote that a place is theirs, in the order of the places."""
+    places = sorted(int(file.name) for file in folder.glob("[0-9]*"))
+    return {place: Path((folder / str(place)).read_text()) for place in places}

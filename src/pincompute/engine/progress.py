@@ -20,7 +20,8 @@ class Progress:
         self._redraws = self._out.isatty()
         self._pause = TERMINAL_PAUSE if self._redraws else PIPE_PAUSE
         self._shown = ""
-        self._next = 0.0
+        # What is done in no time needs no words.
+        self._next = self._clock.monotonic() + self._pause
 
     def say(self, line: str) -> None:
         """A line that stays."""

@@ -61,10 +61,13 @@ def kwok(platform: Platform) -> Part:
     )
 
 
-async def adjust(client: Client, wanted: Simulated) -> None:
-    """Make the cluster have just these simulated nodes: add, change and remove."""
-    listing = await client.list(NODES, labels=f"{SIMULATED}=true")
+async def adjust(client: Client, platform: Platform) -> None:
+    """Make the cluster have just the simulated nodes that are wanted: add, change and remove."""
+    wanted = platform.simulated
+    listing = await client.list(NODES)
     there = {each["metadata"]["name"]: each for each in listing.items}
+    if platform.real:
+        there.pop(platform.node_name, None)
     nodes = {each["metadata"]["name"]: each for each in (node(number, wanted) for number in range(wanted.count))}
     await _together(client.delete(NODES, name) for name in there.keys() - nodes.keys())
     await _together(client.create(NODES, nodes[name], manager=ENGINE) for name in nodes.keys() - there.keys())

@@ -138,7 +138,7 @@ class _Up:
     async def _furnish(self) -> None:
         async with Client(load(self._home.kubeconfig), agent="pin") as client:
             await bootstrap.furnish(client, self._platform)
-            await simulated_nodes.adjust(client, self._platform.simulated)
+            await simulated_nodes.adjust(client, self._platform)
         if self._platform.real:
             await asyncio.to_thread(real_node.furnish, self._platform)
 
