@@ -254,6 +254,9 @@ PROJECT_UNKNOWN = _reason(
 WORKLOAD_UNKNOWN = _reason(
     "WorkloadUnknown", USER, 404, "There is no workload of that name in the project.", "`pin get` lists them."
 )
+NO_LOGS = _reason(
+    "NoLogs", USER, 409, "A workload prints nothing.", "On a real node it would: leave `--simulated` out."
+)
 IMAGE_PULL_FAILED = _reason(
     "ImagePullFailed",
     USER,

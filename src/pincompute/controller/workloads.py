@@ -12,7 +12,7 @@ from pincompute.api.names import PROJECT, WORKLOAD
 from pincompute.api.service import PinterestService
 from pincompute.api.summary import Summary, summarize
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
+from pincompute.base.reasons import NO_LOGS, PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
 from pincompute.controller.resources import PINTEREST_SERVICES, WORKLOADS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Gone, NotFound
@@ -51,6 +51,8 @@ class Workloads:
 
     async def list(self, project: str) -> list[Summary]:
         listing = await self._client.list(PINTEREST_SERVICES, project, type=PinterestService)
+        if not listing.items:
+            await self._must_exist(project)
         return [summarize(each) for each in listing.items]
 
     async def get(self, project: str, name: str) -> Summary:
@@ -83,18 +85,26 @@ class Workloads:
 
     async def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]:
         """The lines of every copy; each line names its pod where there are several."""
-        await self.get(project, name)
+        if (await self.get(project, name)).simulated:
+            raise Refused(Problem(NO_LOGS, f"{project}/{name} is simulated: no program runs, so nothing is printed"))
         pods = await self._client.list(PODS, project, labels=f"{WORKLOAD}={name}")
         names = sorted(pod["metadata"]["name"] for pod in pods.items if pod["status"].get("containerStatuses"))
-        lines: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1000)
+        lines: asyncio.Queue[str | Refused | None] = asyncio.Queue(maxsize=1000)
         async with asyncio.TaskGroup() as readers:
             for pod in names:
                 prefix = f"{pod.removeprefix(name + '-')} | " if len(names) > 1 else ""
                 source = self._client.logs(project, pod, tail=tail, follow=follow)
                 readers.create_task(_copy(source, prefix, lines))
-            for _ in names:
-                while (line := await lines.get()) is not None:
-                    yield line
+            open_ = len(names)
+            while open_:
+                match await lines.get():
+                    case None:
+                        open_ -= 1
+                    case str(line):
+                        yield line
+                    case Refused() as refused:
+                        # One copy that cannot be read does not silence the others.
+                        yield f"({refused.problems[0].what})"
 
     async def delete(self, project: str, name: str) -> None:
         """Its natives go with it: Kubernetes removes what it owned."""
@@ -103,11 +113,13 @@ class Workloads:
         except NotFound as error:
             raise await self._unknown(project, name) from error
 
-    async def _unknown(self, project: str, name: str) -> Refused:
+    async def _must_exist(self, project: str) -> None:
         try:
             await self._client.get(NAMESPACES, project)
-        except NotFound:
-            return await self._unknown_project(project)
+        except NotFound as error:
+            raise await self._unknown_project(project) from error
+
+    async def _unknown(self, project: str, name: str) -> Refused:
         there = [each.name for each in await self.list(project)]
         note = f"there are {', '.join(there)}" if there else "it has none"
         return Refused(
@@ -126,7 +138,7 @@ class Workloads:
         )
 
 
-async def _copy(source: AsyncGenerator[str], prefix: str, into: asyncio.Queue[str | None]) -> None:
+async def _copy(source: AsyncGenerator[str], prefix: str, into: asyncio.Queue[str | Refused | None]) -> None:
     """Each line with its prefix, and at the end nothing."""
     try:
         async with aclosing(source):
@@ -135,5 +147,7 @@ async def _copy(source: AsyncGenerator[str], prefix: str, into: asyncio.Queue[st
     except NotFound:
         # The pod ended since it was listed.
         pass
+    except Refused as refused:
+        await into.put(refused)
     finally:
         await into.put(None)

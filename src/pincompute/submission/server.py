@@ -7,13 +7,16 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import msgspec
+import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from pincompute.api.documents import MAX_BYTES
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID, NOT_SIGNED_IN
+from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL, NOT_SIGNED_IN
 from pincompute.submission.desk import Desk
+
+log = structlog.get_logger()
 
 
 def application(desk: Desk, token: str) -> web.Application:
@@ -104,6 +107,12 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         document = refused.json()
     except web.HTTPRequestEntityTooLarge:
         document = Refused(Problem(DOCUMENT_INVALID, f"the document has more than {MAX_BYTES:,} bytes")).json()
+    except web.HTTPException:
+        raise
+    except Exception:
+        # What went wrong is for the log; it may hold what is nobody's business.
+        log.exception("a request failed", method=request.method, path=request.path)
+        document = Refused(Problem(INTERNAL, "the desk failed at this request; its log says more")).json()
     body = msgspec.json.encode(document)
     return web.Response(body=body, status=document["status"], content_type="application/problem+json")
 
