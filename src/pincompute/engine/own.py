@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from pincompute import __version__
@@ -48,7 +49,7 @@ def announce(platform: Platform) -> None:
 
 
 def stages(platform: Platform) -> list[list[Part]]:
-    nginx = program("nginx")
+    nginx = program("nginx") if find_spec("pincompute.agents.commands") else None
     proxy = [_ingress(platform, nginx)] if nginx else []
     return [[_keeper(platform)], [_desk(platform), _operator(platform), *proxy]]
 

@@ -40,7 +40,9 @@ def require_free(address: str, port: int, purpose: str, name: str) -> None:
         Problem(
             PORT_IN_USE,
             f"port {port}, which {purpose} needs, is in use{f' by {listener}' if listener else ''}",
-            next=f"pin up --name {name} --http-port {port + 1}" if purpose == "http" else "end it, then `pin up` again",
+            next=f"pin up --name {name} --http-port {port + 1}"
+            if purpose == "ingress"
+            else "end it, then `pin up` again",
         )
     )
 

@@ -28,10 +28,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def with_process(self, process: Process) -> Record:
         return msgspec.structs.replace(self, processes={**self.processes, process.part: process})
 
-    def without_process(self, part: str) -> Record:
-        rest = {name: process for name, process in self.processes.items() if name != part}
-        return msgspec.structs.replace(self, processes=rest)
-
 
 def read(home: Home) -> Record | None:
     """What was written last; nothing where there is no platform."""

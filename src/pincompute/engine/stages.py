@@ -6,7 +6,7 @@ from itertools import chain, zip_longest
 
 from pincompute.base.problem import Refused
 from pincompute.engine import control_plane, own, real_node, registry, simulated_nodes
-from pincompute.engine.debian import program
+from pincompute.engine.debian import bring, program
 from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
@@ -33,9 +33,17 @@ def prepare(platform: Platform, progress: Progress) -> None:
     for member in (control_plane, simulated_nodes, own):
         member.certify(platform)
         member.prepare(platform)
-    try:
+    if _brought("docker-registry", "no registry of images", progress):
         registry.prepare(platform)
-    except Refused as refused:
-        progress.say(f"no registry of images: {refused.text()}")
+    _brought("nginx", "no addresses of workloads", progress)
     if platform.real:
         real_node.prepare(platform)
+
+
+def _brought(name: str, without: str, progress: Progress) -> bool:
+    """A platform can do without, so what cannot be had is said and no more."""
+    try:
+        bring(name)
+    except Refused as refused:
+        progress.say(f"{without}: {refused.text()}")
+    return program(name) is not None

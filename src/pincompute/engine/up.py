@@ -100,15 +100,14 @@ class _Up:
         if self._platform.authority.replaced or any(process.part in ground for process in changed):
             changed = running
         down.end(changed)
-        for process in changed:
-            self._keep(self._record.without_process(process.part))
+        staying = {each.part: each for each in running if each not in changed}
+        self._keep(msgspec.structs.replace(self._record, processes=staying))
 
     def _require_ports(self, parts: Iterable[Part]) -> None:
         for part in parts:
             listens = place(part.ready)
             if listens and not part.namespace and not self._running(part):
-                purpose = "http" if listens[1] == self._platform.ports["http"] else part.name
-                require_free(*listens, purpose, self._platform.name)
+                require_free(*listens, part.name, self._platform.name)
 
     def _start(self, stage: list[Part]) -> None:
         started = {}
