@@ -39,7 +39,7 @@ def owned(home: Home, folder: Path = FOLDER) -> int | None:
 
 def release(home: Home, folder: Path = FOLDER) -> None:
     """The last one leaves nothing behind."""
-    if not folder.exists():
+    if home.root not in _claims(folder).values():
         return
     with held(folder / "lock", "giving a place back", lambda _: None):
         for place, owner in _claims(folder).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 from collections.abc import Mapping
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE
+from pincompute.engine.home import Home
+from pincompute.engine.processes import marked
 
 NAMES = ("api", "etcd", "etcd-peers", "controller-manager", "scheduler", "kwok", "registry", "desk", "operator")
 """All but `http`, which a person may choose."""
@@ -32,17 +35,19 @@ def choose(taken: Mapping[str, int], http: int | None) -> dict[str, int]:
     return chosen
 
 
-def require_free(address: str, port: int, purpose: str, name: str) -> None:
+def require_free(address: str, port: int, part: str, home: Home) -> None:
+    """Nobody but the platform itself may listen there: what changed or strayed is ended before it starts anew."""
     if free(address, port):
         return
     listener = _listener(port)
+    if listener in {process.pid for process in marked(home)}:
+        return
+    by = f" by {_name(listener)} (pid {listener})" if listener else ""
     raise Refused(
         Problem(
             PORT_IN_USE,
-            f"port {port}, which {purpose} needs, is in use{f' by {listener}' if listener else ''}",
-            next=f"pin up --name {name} --http-port {port + 1}"
-            if purpose == "ingress"
-            else "end it, then `pin up` again",
+            f"port {port}, which {part} needs, is in use{by}",
+            next=f"end it, or pin up --name {home.name} --http-port {port + 1}" if part == "ingress" else "end it",
         )
     )
 
@@ -55,7 +60,7 @@ def free(address: str, port: int) -> bool:
             probe.bind((address, port))
         except OSError as error:
             # An address that the machine does not have yet cannot be in use either.
-            return error.errno != 98
+            return error.errno != errno.EADDRINUSE
     return True
 
 
@@ -67,8 +72,8 @@ def _unused(taken: set[int]) -> int:
             return port
 
 
-def _listener(port: int) -> str:
-    """Who listens there, as far as we may know: `python3 (pid 4711)`."""
+def _listener(port: int) -> int | None:
+    """The pid of who listens there, as far as we may know it."""
     inodes = {fields[9] for fields in _listening() if int(fields[1].rpartition(":")[2], 16) == port}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -76,8 +81,15 @@ def _listener(port: int) -> str:
         except OSError:  # it has ended, or it is somebody else's
             continue
         if any(f"socket:[{inode}]" in sockets for inode in inodes):
-            return f"{(folder / 'comm').read_text().strip()} (pid {folder.name})"
-    return ""
+            return int(folder.name)
+    return None
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "a program that has just ended"
 
 
 def _listening() -> list[list[str]]:

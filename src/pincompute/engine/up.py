@@ -69,7 +69,6 @@ class _Up:
         self._home = platform.home
         self._record = record
         self._progress = progress
-        self._begun = time.monotonic()
 
     def run(self) -> None:
         self._keep(self._record)
@@ -77,8 +76,9 @@ class _Up:
             network.lay(self._platform.index)
         prepare(self._platform, self._progress)
         first, *rest = stages(self._platform)
-        self._end_what_must_go([first, *rest])
         self._require_ports(chain(first, *rest))
+        self._end_what_must_go([first, *rest])
+        self._begun = time.monotonic()
         self._start(first)
         self._progress.say(f"API ready in {self._elapsed()}")
         asyncio.run(self._furnish())
@@ -106,8 +106,8 @@ class _Up:
     def _require_ports(self, parts: Iterable[Part]) -> None:
         for part in parts:
             listens = place(part.ready)
-            if listens and not part.namespace and not self._running(part):
-                require_free(*listens, part.name, self._platform.name)
+            if listens and not part.namespace:
+                require_free(*listens, part.name, self._home)
 
     def _start(self, stage: list[Part]) -> None:
         started = {}
