@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DISK_FULL, NETWORK_UNREACHABLE, PACKAGE_MISSING, Reason
+from pincompute.base.reasons import PACKAGE_MISSING
 from pincompute.base.settings import setting
+from pincompute.engine import apt
+from pincompute.engine.lock import held
+from pincompute.engine.progress import Progress
 
 
 class Package(NamedTuple):
@@ -56,30 +55,35 @@ def bring(*programs: str) -> None:
 
 def missing(programs: Iterable[str]) -> list[str]:
     """The packages that would bring those of the programs that are not there."""
-    absent = {program_name for program_name in programs if program(program_name) is None}
+    absent = {name for name in programs if program(name) is None}
     return [package.name for package in PACKAGES if absent & set(package.programs)]
 
 
 def program(name: str) -> Path | None:
     """Where a program is: the machine's own before an unpacked one; None when it is nowhere."""
     places = [*os.get_exec_path(), *(f"/{folder}" for folder in FOLDERS)]
-    owner = next(package.name for package in PACKAGES if name in package.programs)
-    for unpacked in sorted(_folder().glob(f"{owner}_*"), reverse=True):
+    for unpacked in sorted(_folder().glob(f"{_owner(name)}_*"), reverse=True):
         places += [str(unpacked / folder) for folder in FOLDERS]
     found = shutil.which(name, path=os.pathsep.join(places))
     return Path(found) if found else None
 
 
+def version(name: str) -> str:
+    """Debian's version of a program that is there, as `pin status` shows it; empty where it is not Debian's."""
+    found = program(name)
+    unpacked = [each for each in found.parents if each.parent == _folder()] if found else []
+    return unpacked[0].name.partition("_")[2] if unpacked else apt.installed_version(_owner(name))
+
+
 def fetch(packages: Iterable[str]) -> None:
     """Unpack packages beside each other in our cache. Nothing of them is started and no root is needed."""
-    with _locked():
+    with _alone():
         wanted = [name for name in packages if not any(_folder().glob(f"{name}_*"))]
         if not wanted:
             return
-        click.echo(f"fetching {', '.join(wanted)} from Debian", err=True)
+        Progress().say(f"fetching {', '.join(wanted)} from Debian")
         with tempfile.TemporaryDirectory(dir=_folder(), prefix=".new-") as folder:
-            _apt_get(["download", *wanted], wanted, Path(folder))
-            for file in sorted(Path(folder).glob("*.deb")):
+            for file in apt.download(wanted, Path(folder), _folder() / "apt"):
                 _unpack(file)
 
 
@@ -88,128 +92,43 @@ def install(packages: Iterable[str]) -> None:
     wanted = list(packages)
     if not wanted:
         return
-    command = f"apt-get install -y --no-install-recommends {' '.join(wanted)}"
-    if os.geteuid() != 0:
-        raise Refused(
-            Problem(
-                PACKAGE_MISSING,
-                f"this needs {', '.join(wanted)} from Debian, and only root can install packages",
-                next=f"sudo {command}",
-            )
-        )
-    with _locked():
-        click.echo(f"installing {', '.join(wanted)} from Debian", err=True)
-        _apt_get(command.split()[1:], wanted, _folder())
+    with _alone():
+        Progress().say(f"installing {', '.join(wanted)} from Debian")
+        apt.install(wanted, _folder())
 
 
 def _unpack(file: Path) -> None:
     """An interrupted unpacking leaves only a folder that nobody looks at."""
-    name, version, _ = file.name.split("_")
+    package, version, _ = file.name.split("_")
     fresh = file.with_suffix("")
-    done = _run(["dpkg", "-x", str(file), str(fresh)], file.parent)
-    if done.returncode != 0:
-        raise Refused(_judge([name], done.stdout))
-    _check_libraries(name, fresh)
-    fresh.rename(_folder() / f"{name}_{version}")
+    apt.unpack(file, fresh)
+    for name in next(each.programs for each in PACKAGES if each.name == package):
+        _check_libraries(package, fresh, name)
+    fresh.rename(_folder() / f"{package}_{version}")
 
 
-def _check_libraries(package: str, root: Path) -> None:
-    """What is only unpacked does not pull in what it needs. A Debian with Python has all of it."""
-    programs = next(each.programs for each in PACKAGES if each.name == package)
-    for file in (root / folder / name for folder in FOLDERS for name in programs):
-        if not file.exists():
-            continue
-        lines = _run(["ldd", str(file)], root).stdout.splitlines()
-        absent = [line.split()[0] for line in lines if line.endswith("not found")]
-        if absent:
-            raise Refused(
-                Problem(
-                    PACKAGE_MISSING,
-                    f"{file.name} from Debian's {package} needs {', '.join(absent)}, not on this machine",
-                    next=f"install the library packages that `apt-cache depends {package}` lists",
-                )
-            )
-
-
-def _apt_get(arguments: list[str], packages: list[str], folder: Path) -> None:
-    """Run apt-get; where it cannot find something, its lists may be absent or old: renew them and try again."""
-    if shutil.which("apt-get") is None:
+def _check_libraries(package: str, root: Path, name: str) -> None:
+    """A Debian with Python has all that nginx needs; whoever lacks something anyway shall hear of it here."""
+    found = shutil.which(name, path=os.pathsep.join(str(root / folder) for folder in FOLDERS))
+    absent = apt.missing_libraries(Path(found)) if found else []
+    if absent:
         raise Refused(
             Problem(
                 PACKAGE_MISSING,
-                f"{', '.join(packages)} is not on this machine, and there is no apt-get to fetch it",
-                note="PinCompute brings its programs from Debian; elsewhere, put them on the PATH yourself",
+                f"{name} from Debian's {package} needs {', '.join(absent)}, which this machine lacks",
+                next=f"install the libraries that `apt-cache depends {package}` lists",
             )
         )
-    done = _run(["apt-get", *arguments], folder)
-    if done.returncode == 0:
-        return
-    lists = _own_lists()
-    renewed = _run(["apt-get", *lists, "update"], folder)
-    done = _run(["apt-get", *lists, *arguments], folder)
-    if done.returncode != 0:
-        raise Refused(_judge(packages, f"{renewed.stdout}\n{done.stdout}"))
 
 
-def _own_lists() -> list[str]:
-    """Root renews the machine's own lists; anybody else keeps private ones."""
-    if os.geteuid() == 0:
-        return []
-    private = _folder() / "apt"
-    for name in ("lists/partial", "cache/archives/partial"):
-        (private / name).mkdir(parents=True, exist_ok=True)
-    return ["-o", f"Dir::State::lists={private}/lists", "-o", f"Dir::Cache={private}/cache"]
-
-
-SYMPTOMS: tuple[tuple[Reason, str, tuple[str, ...], str], ...] = (
-    (DISK_FULL, "there is no room to fetch", ("No space left", "enough free space"), ""),
-    (
-        NETWORK_UNREACHABLE,
-        "Debian's package servers could not be reached for",
-        ("Could not resolve", "Temporary failure", "Could not connect", "Unable to connect", "Failed to fetch"),
-        "check the network and apt's proxy settings, then run the same command again",
-    ),
-    (
-        PACKAGE_MISSING,
-        "this Debian has no package",
-        ("Unable to locate package", "no installation candidate", "Can't find a source"),
-        "look at the sources in /etc/apt: PinCompute needs Debian 12's `main`",
-    ),
-)
-
-
-def _judge(packages: list[str], output: str) -> Problem:
-    """apt's words as ours, with the lines that say why."""
-    said = [line for line in output.splitlines() if line.startswith(("E:", "W:", "dpkg"))]
-    note = "\n".join(said[-3:])
-    for reason, what, symptoms, mend in SYMPTOMS:
-        if any(symptom in output for symptom in symptoms):
-            return Problem(reason, f"{what} {', '.join(packages)}", note=note, next=mend)
-    return Problem(PACKAGE_MISSING, f"apt-get could not bring {', '.join(packages)}", note=note)
-
-
-def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    speech = {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=os.environ | speech,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+def _owner(program_name: str) -> str:
+    return next(package.name for package in PACKAGES if program_name in package.programs)
 
 
 def _folder() -> Path:
     return Path(setting("cache")) / "debian"
 
 
-@contextmanager
-def _locked() -> Iterator[None]:
+def _alone() -> AbstractContextManager[None]:
     """Two commands at once do not fetch the same thing: one waits."""
-    _folder().mkdir(parents=True, exist_ok=True)
-    with (_folder() / "lock").open("w") as lock:
-        flock(lock, LOCK_EX)
-        yield
+    return held(_folder() / "lock", "fetching from Debian", Progress().say)

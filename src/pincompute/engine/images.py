@@ -75,5 +75,7 @@ async def _send_blob(registry: Registry, archive: Archive, blob: Blob, target: I
     if await registry.has_blob(target.repository, blob.digest):
         return False
     with archive.open(blob.file) as content:
-        await registry.put_blob(target.repository, Upload(blob.digest, blob.size, chunks(content)))
+        whole = await registry.put_blob(target.repository, Upload(blob.digest, blob.size, chunks(content)))
+    if not whole:
+        raise invalid(archive.source, f"the content of {blob.digest} is not what that digest promises: it is damaged")
     return True

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
-from pincompute.engine.debian import bring, program
+from pincompute.engine.debian import bring, program, version
+from pincompute.engine.files import write_changed
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
+from pincompute.objects.content import digest
 
 NAME = "registry"
+PROGRAM = "docker-registry"
 
 
 def parts(platform: Platform) -> list[Part]:
-    found = program("docker-registry")
+    found = program(PROGRAM)
     assert found, "prepare() brought it"
-    config = platform.home.configs / "registry.json"
-    return [Part(NAME, (str(found), "serve", str(config)), Web(f"https://{address(platform)}/v2/"))]
+    command = (str(found), "serve", str(_config(platform)))
+    # It reads its certificate only once, so a renewed one must start it anew.
+    certificate = {"PINCOMPUTE_CERTIFICATE": digest(platform.authority.certificate(NAME).read_text())}
+    return [Part(NAME, command, Web(f"https://{address(platform)}/v2/"), certificate, version=version(PROGRAM))]
 
 
 def prepare(platform: Platform) -> None:
-    """Bring the program and its certificate, and lay down its configuration (JSON is YAML, which it reads)."""
-    bring("docker-registry")
+    """Bring the program and its certificate, and lay down its configuration: JSON, which is YAML too."""
+    bring(PROGRAM)
     platform.authority.issue(NAME, hosts=(platform.address,))
-    data = platform.home.data / "registry"
-    data.mkdir(parents=True, exist_ok=True)
-    platform.home.configs.mkdir(parents=True, exist_ok=True)
+    _data(platform).mkdir(parents=True, exist_ok=True, mode=0o700)
     content = msgspec.json.format(msgspec.json.encode(_configuration(platform)))
-    (platform.home.configs / "registry.json").write_bytes(content)
+    write_changed(_config(platform), content.decode())
 
 
 def address(platform: Platform) -> str:
@@ -39,7 +44,7 @@ def _configuration(platform: Platform) -> dict[str, object]:
         "version": "0.1",
         "log": {"level": "warn", "accesslog": {"disabled": True}},
         "storage": {
-            "filesystem": {"rootdirectory": str(platform.home.data / "registry")},
+            "filesystem": {"rootdirectory": str(_data(platform))},
             "delete": {"enabled": True},
         },
         "http": {
@@ -47,3 +52,11 @@ def _configuration(platform: Platform) -> dict[str, object]:
             "tls": {"certificate": str(authority.certificate(NAME)), "key": str(authority.key(NAME))},
         },
     }
+
+
+def _config(platform: Platform) -> Path:
+    return platform.home.configs / "registry.json"
+
+
+def _data(platform: Platform) -> Path:
+    return platform.home.data / "registry"

@@ -15,7 +15,7 @@ from yarl import URL
 
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import IMAGE_INVALID, REGISTRY_FAILED
+from pincompute.base.reasons import REGISTRY_FAILED
 from pincompute.objects.image import ImageName, parse, stored
 
 # What we ask for: one image, or an index of images for several machines, in Docker's and in OCI's words.
@@ -81,17 +81,14 @@ class Registry:
     async def has_blob(self, repository: str, digest: str) -> bool:
         return await self._has(f"{repository}/blobs/{digest}")
 
-    async def put_blob(self, repository: str, upload: Upload) -> None:
-        """Send a blob in one piece; the registry checks its digest before it keeps it."""
+    async def put_blob(self, repository: str, upload: Upload) -> bool:
+        """Send a blob in one piece; false where the registry finds that its content is not what the digest promises."""
         async with self._ask("POST", f"{repository}/blobs/uploads/", known=(202,)) as begun:
             place = URL(begun.headers["Location"], encoded=True).update_query(digest=upload.digest)
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
-        async with self._ask(
-            "PUT", place, known=(201, 400), headers=headers, data=_asynchronous(upload.chunks)
-        ) as answer:
-            if answer.status == 400:
-                what = f"the content of {upload.digest} is not what that digest promises: the image is damaged"
-                raise Refused(Problem(IMAGE_INVALID, what, note=await answer.text()))
+        body = _asynchronous(upload.chunks)
+        async with self._ask("PUT", place, known=(201, 400), headers=headers, data=body) as answer:
+            return answer.status == 201
 
     async def put_manifest(self, image: ImageName, body: bytes, media_type: str) -> None:
         path = f"{image.repository}/manifests/{image.tag}"

@@ -15,6 +15,7 @@ _HUB = ("docker.io", "index.docker.io")
 _NOWHERE = "localhost"
 _PLAIN = ("", *_HUB, _NOWHERE)
 
+_HOST = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?")
 _COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -55,6 +56,8 @@ def parse(text: str) -> ImageName:
     first, slash, after = rest.partition("/")
     host, rest = (first, after) if slash and _is_host(first) else ("", rest)
     path, colon, tag = rest.partition(":")
+    if host and not _HOST.fullmatch(host):
+        raise ValueError(f"'{host}' cannot be the address of a registry")
     if not all(_COMPONENT.fullmatch(component) for component in path.split("/")):
         raise ValueError("a name has lower-case letters, digits and single . _ - within, such as team/hello")
     if colon and not _TAG.fullmatch(tag):
