@@ -16,6 +16,7 @@ from control_plane import ControlPlane
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.names import SUBMISSION
 from pincompute.base.clock import SystemClock
+from pincompute.base.context import Context
 from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import PINTEREST_SERVICES
@@ -42,6 +43,10 @@ class World(NamedTuple):
     record: Record
     client: Client
     project: str
+
+    @property
+    def context(self) -> Context:
+        return Context(name="test", desk=str(self.http.make_url("/")), token=TOKEN, kubeconfig="")
 
     async def submit(self, document: str | bytes, project: str = "") -> tuple[int, Any]:
         text = document.encode() if isinstance(document, str) else document
@@ -116,21 +121,21 @@ async def test_without_the_token_nothing_is_answered(
 
 
 async def test_the_hand_and_the_desk_understand_each_other(plane: ControlPlane, tmp_path: Path) -> None:
-    async with world(plane, tmp_path) as here, desk_port(str(here.http.make_url("/")), TOKEN, "test") as port:
+    async with world(plane, tmp_path) as here, desk_port(here.context) as port:
         submitted = await port.submit(HELLO, "hello.yaml", here.project)
-        assert [each.label for each in await port.list(here.project)] == ["hello@1"]
+        assert [each.label for each in await port.all(here.project)] == ["hello@1"]
         followed = port.follow(here.project, "hello")
         assert await anext(followed) == submitted
         await followed.aclose()
         assert [line async for line in port.logs(here.project, "hello", tail=5, follow=False)] == []
         await port.delete(here.project, "hello")
-        assert await port.list(here.project) == []
+        assert await port.all(here.project) == []
 
 
 async def test_the_desk_tells_the_hand_the_line_and_the_hand_knows_the_file(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async with world(plane, tmp_path) as here, desk_port(str(here.http.make_url("/")), TOKEN, "test") as port:
+    async with world(plane, tmp_path) as here, desk_port(here.context) as port:
         with pytest.raises(Refused) as refused:
             await port.submit(HELLO.replace("port", "prot"), "hello.yaml", here.project)
         assert "hello.yaml:4 spec.prot: there is no field 'prot'" in refused.value.text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from pincompute.api.service import PinterestService
 from pincompute.api.workload import Progress, Strict
 from pincompute.base.reasons import PROGRESSING
@@ -13,9 +15,11 @@ class Summary(Strict, frozen=True):
     name: str
     revision: int
     wanted: int
+    image: str
     available: bool = False
     reason: str = PROGRESSING.code
     message: str = ""
+    next: str = ""
     address: str = ""
     progress: Progress = Progress()
     simulated: bool = False
@@ -36,21 +40,18 @@ def summarize(workload: PinterestService) -> Summary:
         name=metadata.name,
         revision=metadata.generation,
         wanted=workload.spec.replicas,
+        image=workload.spec.image,
         address=status.address,
     )
     if status.observed_generation < metadata.generation or not status.conditions:
         return summary
     available = next(each for each in status.conditions if each.type == "Available")
-    return Summary(
-        kind=summary.kind,
-        project=summary.project,
-        name=summary.name,
-        revision=summary.revision,
-        wanted=summary.wanted,
-        address=summary.address,
+    return msgspec.structs.replace(
+        summary,
         available=available.status == "True",
         reason=available.reason,
         message=available.message,
+        next=status.next,
         progress=status.progress or Progress(),
         simulated=status.simulated,
     )

@@ -67,5 +67,6 @@ class Status(Strict, frozen=True):
     ready_replicas: Annotated[int, Meta(description="Pods that answer, such as 3.")] = 0
     selector: Annotated[str, Meta(description="The pods of this workload, as a label selector.")] = ""
     simulated: Annotated[bool, Meta(description="True where no program runs and it is only pretended.")] = False
+    next: Annotated[str, Meta(description="What to type when something is wrong, such as pin logs hello.")] = ""
     progress: Annotated[Progress | None, Meta(description="How far the newest revision has come.")] = None
     conditions: Annotated[list[Condition], Meta(description="What is so, and why.", max_length=16)] = []

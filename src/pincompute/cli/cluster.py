@@ -22,6 +22,10 @@ class ClusterPort(Workloads):
         (document,) = read(text, file)
         return await self.write(admit(document, project), manager=HAND)
 
+    async def images(self) -> list[str]:
+        """A cluster does not say what its registries hold."""
+        return []
+
 
 @asynccontextmanager
 async def cluster_port(kubeconfig: str, context: str) -> AsyncIterator[Port]:

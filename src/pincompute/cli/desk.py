@@ -10,30 +10,31 @@ import aiohttp
 import msgspec
 
 from pincompute.api.summary import Summary
+from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, REASONS
 from pincompute.cli.port import Port
+from pincompute.kube.registry import known
 
 T = TypeVar("T")
 
 
 @asynccontextmanager
-async def desk_port(address: str, token: str, platform: str) -> AsyncIterator[Port]:
+async def desk_port(context: Context) -> AsyncIterator[Port]:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"Bearer {context.token}"}
     try:
-        async with aiohttp.ClientSession(address, headers=headers, timeout=timeout) as session:
-            yield DeskPort(session)
+        async with aiohttp.ClientSession(context.desk, headers=headers, timeout=timeout) as session:
+            yield DeskPort(session, context)
     except aiohttp.ClientConnectionError as error:
-        problem = Problem(
-            DESK_UNREACHABLE, f"the desk of platform '{platform}' at {address} does not answer", next="pin status"
-        )
-        raise Refused(problem) from error
+        what = f"the desk of platform '{context.name}' at {context.desk} does not answer"
+        raise Refused(Problem(DESK_UNREACHABLE, what, next="pin status")) from error
 
 
 class DeskPort:
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, session: aiohttp.ClientSession, context: Context) -> None:
         self._session = session
+        self._context = context
 
     async def submit(self, text: str, file: str, project: str) -> Summary:
         try:
@@ -42,12 +43,15 @@ class DeskPort:
             # The desk knows lines, but not which of our files it was.
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
 
-    async def list(self, project: str) -> list[Summary]:
+    async def all(self, project: str) -> list[Summary]:
         return await self._ask("GET", f"/v1/projects/{project}/workloads", list[Summary])
 
     async def delete(self, project: str, name: str) -> None:
         async with self._session.delete(f"/v1/projects/{project}/workloads/{name}") as answer:
             await _check(answer)
+
+    async def images(self) -> list[str]:
+        return await known(self._context) if self._context.images else []
 
     async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/progress"):

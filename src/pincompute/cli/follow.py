@@ -11,8 +11,9 @@ import click
 from pincompute.api.summary import Summary
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import INTERNAL, NOT_IN_TIME, REASONS, WORKLOAD_UNKNOWN, Who
+from pincompute.base.reasons import IMAGE_PULL_FAILED, INTERNAL, NOT_IN_TIME, REASONS, WORKLOAD_UNKNOWN, Who
 from pincompute.cli.port import Port
+from pincompute.objects.image import nearest
 
 MILESTONES = ("scheduled", "started", "ready")
 LAST_LINES = 20
@@ -69,20 +70,24 @@ def _hopeless(summary: Summary) -> bool:
 
 
 async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
-    lines: list[str] = []
+    """What is known of it: the cause, the last lines it printed, and what to type next."""
+    reason = REASONS.get(summary.reason, INTERNAL)
+    notes = [f"| {line}" for line in await _last_lines(port, summary)]
+    if reason is IMAGE_PULL_FAILED and (near := nearest(summary.image, await port.images())):
+        notes.append(f"did you mean {near}?")
+    return Problem(
+        reason if reason.who is Who.USER else NOT_IN_TIME,
+        prefix + (summary.message or "the operator has not looked at it yet"),
+        Where(object=f"{summary.project}/{summary.label}"),
+        "\n".join(notes),
+        summary.next or reason.mend,
+    )
+
+
+async def _last_lines(port: Port, summary: Summary) -> list[str]:
     try:
         async with aclosing(port.logs(summary.project, summary.name, tail=LAST_LINES, follow=False)) as said:
-            lines = [f"| {line}" async for line in said][-LAST_LINES:]
+            return [line async for line in said][-LAST_LINES:]
     except Refused:
-        # There may be no logs at all, and that is not what went wrong.
-        pass
-    reason = REASONS.get(summary.reason, INTERNAL)
-    if reason.who is not Who.USER:
-        reason = NOT_IN_TIME
-    return Problem(
-        reason,
-        f"{prefix}{summary.message}" if summary.message else f"{prefix}the operator has not looked at it yet",
-        Where(object=f"{summary.project}/{summary.label}"),
-        "\n".join(lines),
-        reason.mend,
-    )
+        # There may be none at all, and that is not what went wrong.
+        return []

@@ -36,7 +36,7 @@ def get(where: Where, names: tuple[str, ...], output: str | None) -> None:
 
 async def _list(where: Where) -> list[Summary]:
     async with connect(where) as platform:
-        return sorted(await platform.list(where.project), key=lambda each: each.name)
+        return sorted(await platform.all(where.project), key=lambda each: each.name)
 
 
 def _rendered(workloads: list[Summary], output: str | None, project: str) -> str:

@@ -21,13 +21,17 @@ class Port(Protocol):
 
     async def submit(self, text: str, file: str, project: str) -> Summary: ...
 
-    async def list(self, project: str) -> list[Summary]: ...
+    async def all(self, project: str) -> list[Summary]: ...
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]: ...
 
     def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]: ...
 
     async def delete(self, project: str, name: str) -> None: ...
+
+    async def images(self) -> list[str]:
+        """Those that the platform keeps itself."""
+        ...
 
 
 class Where(NamedTuple):
@@ -77,5 +81,5 @@ async def connect(where: Where) -> AsyncIterator[Port]:
         from pincompute.cli.desk import desk_port
 
         context = read_context(Path(setting("state")), where.name)
-        async with desk_port(context.desk, context.token, where.name) as port:
+        async with desk_port(context) as port:
             yield port

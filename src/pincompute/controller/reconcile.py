@@ -103,4 +103,4 @@ def _blocked(status: Status, problem: Problem) -> Status:
         else each
         for each in status.conditions
     ]
-    return msgspec.structs.replace(status, conditions=conditions)
+    return msgspec.structs.replace(status, next=problem.next, conditions=conditions)

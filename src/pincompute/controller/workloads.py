@@ -49,7 +49,7 @@ class Workloads:
             raise await self._unknown_project(metadata.namespace) from error
         return summarize(msgspec.convert(written, PinterestService))
 
-    async def list(self, project: str) -> list[Summary]:
+    async def all(self, project: str) -> list[Summary]:
         listing = await self._client.list(PINTEREST_SERVICES, project, type=PinterestService)
         if not listing.items:
             await self._must_exist(project)
@@ -88,7 +88,7 @@ class Workloads:
         if (await self.get(project, name)).simulated:
             raise Refused(Problem(NO_LOGS, f"{project}/{name} is simulated: no program runs, so nothing is printed"))
         pods = await self._client.list(PODS, project, labels=f"{WORKLOAD}={name}")
-        names = sorted(pod["metadata"]["name"] for pod in pods.items if pod["status"].get("containerStatuses"))
+        names = sorted(pod["metadata"]["name"] for pod in pods.items if _has_run(pod))
         lines: asyncio.Queue[str | Refused | None] = asyncio.Queue(maxsize=1000)
         async with asyncio.TaskGroup() as readers:
             for pod in names:
@@ -120,7 +120,7 @@ class Workloads:
             raise await self._unknown_project(project) from error
 
     async def _unknown(self, project: str, name: str) -> Refused:
-        there = [each.name for each in await self.list(project)]
+        there = [each.name for each in await self.all(project)]
         note = f"there are {', '.join(there)}" if there else "it has none"
         return Refused(
             Problem(WORKLOAD_UNKNOWN, f"project {project} has no workload '{name}'", Where(object=project), note)
@@ -136,6 +136,11 @@ class Workloads:
                 note=f"the projects are {there}" if there else "this cluster has none",
             )
         )
+
+
+def _has_run(pod: Object) -> bool:
+    """A container that never was has printed nothing."""
+    return any(each.get("containerID") for each in pod["status"].get("containerStatuses", ()))
 
 
 async def _copy(source: AsyncGenerator[str], prefix: str, into: asyncio.Queue[str | Refused | None]) -> None:

@@ -32,6 +32,7 @@ def plan(snapshot: Snapshot) -> Plan:
         ready_replicas=sum(pod.ready for pod in pods),
         selector=f"{WORKLOAD}={owner.metadata.name}",
         simulated=simulated(owner, cluster),
+        next=finding.problem.next if finding.problem else "",
         progress=progress,
         conditions=[_available(snapshot, progress, finding.problem)],
     )

@@ -50,7 +50,7 @@ class Routes:
         return _json(await self._desk.submit(text, request.match_info["project"]), status=201)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._desk.workloads.list(request.match_info["project"]))
+        return _json(await self._desk.workloads.all(request.match_info["project"]))
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         return _json(await self._desk.workloads.get(*_names(request)))
