@@ -20,6 +20,9 @@ from pincompute.engine.progress import Progress
 from pincompute.engine.record import Record, read, write
 from pincompute.engine.settle import platform_of
 
+GROUND = (API_SERVER, ETCD)
+"""What all others stand on, in the order in which it ends."""
+
 
 def down(home: Home, progress: Progress, *, purge: bool) -> None:
     if not marked(home):
@@ -56,9 +59,9 @@ def take_down(home: Home, record: Record) -> int:
 def end(leaving: Iterable[Process]) -> None:
     """Clients first: with watchers alive the API server takes a minute to end, and without etcd it never does."""
     leaving = list(leaving)
-    processes.stop(each for each in leaving if each.part not in (API_SERVER, ETCD))
-    processes.stop(each for each in leaving if each.part == API_SERVER)
-    processes.stop(each for each in leaving if each.part == ETCD)
+    processes.stop(each for each in leaving if each.part not in GROUND)
+    for ground in GROUND:
+        processes.stop(each for each in leaving if each.part == ground)
 
 
 def foreigners(record: Record) -> list[Problem]:

@@ -13,8 +13,6 @@ from pincompute.engine.shape import Simulated
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Frozen, so that every change is one `write`."""
-
     index: int | None = None
     real: bool = False
     only_simulated: bool = False
@@ -24,9 +22,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The folder with the programs that it was started with last."""
     ports: dict[str, int] = {}
     processes: dict[str, Process] = {}
-
-    def with_process(self, process: Process) -> Record:
-        return msgspec.structs.replace(self, processes={**self.processes, process.part: process})
 
 
 def read(home: Home) -> Record | None:

@@ -7,11 +7,9 @@ from itertools import chain, zip_longest
 from pincompute.base.problem import Refused
 from pincompute.engine import control_plane, own, real_node, registry, simulated_nodes
 from pincompute.engine.debian import bring, program
-from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
-
-Stages = list[list[Part]]
+from pincompute.engine.tend import Stages
 
 
 def stages(platform: Platform) -> Stages:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from pincompute.base.problem import Refused
@@ -27,7 +28,7 @@ def remove(home: Home) -> None:
     for path in paths:
         if path.parent == FOLDER:
             shutil.rmtree(path, ignore_errors=True)
-    if FOLDER.exists() and not any(FOLDER.iterdir()):
+    with suppress(OSError):  # it holds other folders, or it is another user's
         FOLDER.rmdir()
 
 
