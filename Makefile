@@ -20,7 +20,7 @@ bench: .venv/.ready  ## the figures of docs/bench.md, into build/bench.json
 	@.venv/bin/python -m bench
 
 docs: .venv/.ready  ## write again what is written from the code
-	@.venv/bin/python scripts/docs.py
+	@.venv/bin/python scripts/writing.py
 
 format: .venv/.ready  ## put every line where it belongs
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .

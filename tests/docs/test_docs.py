@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import writing
 
-import docs
 from pincompute.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -30,9 +30,9 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("file", docs.written(), ids=name)
+@pytest.mark.parametrize("file", writing.written(), ids=name)
 def test_what_is_written_from_the_code_is_up_to_date(file: Path) -> None:
-    assert file.read_text() == docs.written()[file], "next: make docs"
+    assert file.read_text() == writing.written()[file], "next: make docs"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
