@@ -27,7 +27,7 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Platform:
 
 
 def test_containerd_keeps_everything_in_the_platforms_folder_and_control_group(platform: Platform) -> None:
-    config = tomllib.loads(containers.daemon(platform, HOST))
+    config = tomllib.loads(containers.configuration(platform, HOST))
     places = [config["root"], config["state"], config["grpc"]["address"]]
     assert all(Path(place).is_relative_to(platform.home.data) for place in places)
     assert config["cgroup"]["path"] == "/pin7/containerd"
@@ -36,7 +36,7 @@ def test_containerd_keeps_everything_in_the_platforms_folder_and_control_group(p
 
 def test_out_of_memory_scores_are_lowered_only_where_the_kernel_lets_us(platform: Platform) -> None:
     def restricted(host: Machine) -> bool:
-        config = tomllib.loads(containers.daemon(platform, host))
+        config = tomllib.loads(containers.configuration(platform, host))
         return config["plugins"]["io.containerd.grpc.v1.cri"]["restrict_oom_score_adj"]
 
     assert not restricted(HOST)
@@ -44,7 +44,7 @@ def test_out_of_memory_scores_are_lowered_only_where_the_kernel_lets_us(platform
 
 
 def test_without_overlay_file_systems_layers_are_copied(platform: Platform) -> None:
-    config = tomllib.loads(containers.daemon(platform, HOST._replace(overlay=False)))
+    config = tomllib.loads(containers.configuration(platform, HOST._replace(overlay=False)))
     assert config["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["snapshotter"] == "native"
 
 
@@ -92,8 +92,7 @@ def test_pods_see_their_clients_unless_the_kernel_hides_bridges(platform: Platfo
     assert proxy.config(platform, hide_clients=hidden)["iptables"] == {"masqueradeAll": hidden}
 
 
-def test_every_part_lives_in_the_platforms_network(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "_version", str)
+def test_every_part_lives_in_the_platforms_network(platform: Platform) -> None:
     stages = real_node.parts(platform)
     assert [[part.name for part in stage] for stage in stages] == [["containerd"], ["kubelet", "kube-proxy", "dns"]]
     assert {part.namespace for stage in stages for part in stage} == {"pin7"}

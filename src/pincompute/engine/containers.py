@@ -10,9 +10,9 @@ from pathlib import Path
 from platform import machine
 
 from pincompute.engine.cgroups import CONTAINERD
-from pincompute.engine.debian import program
+from pincompute.engine.debian import program, version
 from pincompute.engine.files import write_changed
-from pincompute.engine.machine import SEARCH, Machine
+from pincompute.engine.machine import PATH, Machine
 from pincompute.engine.parts import Part, Socket
 from pincompute.engine.platform import Platform
 from pincompute.engine.tools import run
@@ -46,7 +46,7 @@ def write(platform: Platform, host: Machine) -> None:
     """Lay down every file that containerd reads."""
     configs = platform.home.configs
     for name, content in {
-        "containerd.toml": daemon(platform, host),
+        "containerd.toml": configuration(platform, host),
         "images/_default/hosts.toml": registry(platform),
         "network/10-pod.conflist": pod_network(platform),
     }.items():
@@ -54,17 +54,19 @@ def write(platform: Platform, host: Machine) -> None:
 
 
 def part(platform: Platform) -> Part:
+    daemon = _program("containerd")
     return Part(
         "containerd",
-        (str(_program("containerd")), "--config", str(platform.home.configs / "containerd.toml")),
+        (str(daemon), "--config", str(platform.home.configs / "containerd.toml")),
         Socket(path=socket(platform)),
-        environment=SEARCH,
+        # The program that stands between it and each container lies beside it.
+        environment={"PATH": f"{daemon.parent}:{PATH}"},
         namespace=platform.namespace,
-        version=_version(),
+        version=version("containerd"),
     )
 
 
-def daemon(platform: Platform, host: Machine) -> str:
+def configuration(platform: Platform, host: Machine) -> str:
     """containerd's own configuration."""
     return f"""\
 version = 2
@@ -178,11 +180,6 @@ def _program(name: str) -> Path:
     found = program(name)
     assert found is not None, f"obstacles() lets no machine without {name} get here"
     return found
-
-
-def _version() -> str:
-    """The third word of what it says of itself."""
-    return run([_program("containerd"), "--version"]).split()[2]
 
 
 def _toml(value: bool) -> str:

@@ -11,7 +11,7 @@ from pincompute.engine.build import pinned
 from pincompute.engine.containers import socket
 from pincompute.engine.control_plane import GATES
 from pincompute.engine.files import write_changed
-from pincompute.engine.machine import SEARCH
+from pincompute.engine.machine import PATH
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 
@@ -53,7 +53,7 @@ def part(platform: Platform) -> Part:
             f"--node-labels={','.join(f'{name}={value}' for name, value in labels.items())}",
         ),
         Web(f"https://{platform.node_address}:{_PORT}/healthz", client="admin"),
-        environment=SEARCH,
+        environment={"PATH": PATH},
         namespace=platform.namespace,
         version=pinned("k8s.io/kubernetes"),
     )

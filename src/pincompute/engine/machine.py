@@ -7,7 +7,6 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from pincompute.base.problem import Problem
@@ -20,7 +19,7 @@ PROGRAMS = (
 )  # fmt: skip
 """What a real node is made of, beside what we build ourselves."""
 
-SEARCH = MappingProxyType({"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where the node's parts look for programs: a root shell may lack folders, and would differ from the next one."""
 
 _CAP_SYS_RESOURCE = 24

@@ -6,7 +6,7 @@ import yaml
 
 from pincompute.engine.build import pinned
 from pincompute.engine.files import write_changed
-from pincompute.engine.machine import SEARCH
+from pincompute.engine.machine import PATH
 from pincompute.engine.network import bridges_are_filtered
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
@@ -31,7 +31,7 @@ def part(platform: Platform) -> Part:
             f"--hostname-override={platform.node_name}",
         ),
         Web(f"http://{platform.node_address}:{_HEALTH}/healthz"),
-        environment=SEARCH,
+        environment={"PATH": PATH},
         namespace=platform.namespace,
         version=pinned("k8s.io/kubernetes"),
     )

@@ -1,0 +1,94 @@
+"""The whole way of an image: built from a folder, typed into a platform, taken by its node, and run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pincompute import __version__
+from pincompute.engine import own_image, registry
+from pincompute.engine.platform import Platform
+from pincompute.engine.progress import Progress
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.registry import Registry
+from pincompute.kube.resource import PODS, Object
+from real_platform import until
+
+pytestmark = pytest.mark.cluster
+
+HELLO = Path(__file__).parents[2] / "examples/hello"
+
+
+@pytest.fixture
+async def client(real_platform: Platform) -> AsyncIterator[Client]:
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        yield client
+
+
+async def test_the_example_is_built_loaded_and_answers_and_brings_nothing_new_again(
+    real_platform: Platform, client: Client
+):
+    told = await pin(real_platform, "image", "load", str(HELLO), "--as", "greeting:dev")
+    name, size, unit, *layers = told.split()
+    assert (name, unit, " ".join(layers)) == ("greeting:dev", "MB", "2 layers, 2 new")
+    assert 50 < float(size) < 200
+    assert (await pin(real_platform, "image", "load", str(HELLO), "--as", "greeting:dev")).endswith("0 new\n")
+    assert "greeting:dev\n" in await pin(real_platform, "image", "list")
+    pod = await run(client, "greeting", "greeting:dev")
+    await until(client, PODS, "me", ready, pod)
+    assert await client.raw("GET", f"/api/v1/namespaces/me/pods/{pod}:8080/proxy/") == b"hello from greeting\n"
+    await client.delete(PODS, pod, "me")
+
+
+async def test_a_build_that_fails_shows_its_last_lines(real_platform: Platform, tmp_path: Path):
+    (tmp_path / "Containerfile").write_text("FROM scratch\nCOPY absent.py /\n")
+    told = await pin(real_platform, "image", "load", str(tmp_path), "--as", "broken:1", status=1)
+    assert "could not be built" in told
+    assert "absent.py" in told
+
+
+async def test_the_platforms_own_image_runs_its_programs_as_nobody(real_platform: Platform, client: Client):
+    async with Registry(registry.address(real_platform), real_platform.home.certificates) as store:
+        await own_image.bring(store, Progress())
+        again = await own_image.bring(store, Progress())
+    assert (again.name, again.new) == (own_image.NAME, 0)
+    pod = await run(client, "own", own_image.NAME, "--version")
+    await until(client, PODS, "me", lambda pod: pod["status"].get("phase") == "Succeeded", pod)
+    assert [line async for line in client.logs("me", pod)] == [f"pin, version {__version__}"]
+    await client.delete(PODS, pod, "me")
+
+
+async def run(client: Client, name: str, image: str, *arguments: str) -> str:
+    """A pod that is refused if its image would run as root."""
+    container = {
+        "name": "app",
+        "image": image,
+        "args": list(arguments),
+        "securityContext": {"runAsNonRoot": True},
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1},
+    }
+    spec = {"containers": [container], "restartPolicy": "Never", "automountServiceAccountToken": False}
+    await client.create(PODS, {"metadata": {"name": name, "namespace": "me"}, "spec": spec}, manager="test")
+    return name
+
+
+def ready(pod: Object) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
+
+
+async def pin(platform: Platform, *words: str, status: int = 0) -> str:
+    """What the command prints, on stderr where it fails."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "pincompute", *words, "--name", platform.name,
+        env={**os.environ, "PIN_STATE": str(platform.home.root.parent)},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, errors = await process.communicate()
+    assert process.returncode == status, errors.decode()
+    return (errors if status else out).decode()

@@ -1,0 +1,273 @@
+"""Real containers on the real node: names, addresses, logs, shells, certificates, storage, and the end of them all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import aiohttp
+import pytest
+
+from busybox import IMAGE
+from pincompute.engine import processes
+from pincompute.engine.down import down
+from pincompute.engine.platform import Platform
+from pincompute.engine.progress import Progress
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.resource import (
+    CLAIMS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    POD_CERTIFICATES,
+    PODS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Object,
+)
+from real_platform import kubectl, start, traces, until
+from signer import sign
+
+pytestmark = pytest.mark.cluster
+
+_numbers = count(1)
+
+
+@pytest.fixture
+async def client(real_platform: Platform) -> AsyncIterator[Client]:
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(client: Client) -> AsyncIterator[str]:
+    name = f"real-{next(_numbers)}"
+    await client.create(NAMESPACES, {"metadata": {"name": name}}, manager="test")
+    # Until it is there the API server refuses pods.
+    await until(client, SERVICE_ACCOUNTS, name, bool, "default")
+    yield name
+    await client.delete(NAMESPACES, name)
+
+
+async def test_a_pod_resolves_and_calls_a_service_by_its_short_and_its_full_name(
+    client: Client, namespace: str
+) -> None:
+    await _serve(client, namespace)
+    call = f"wget -qO- http://web/ && wget -qO- http://web.{namespace}.svc.cluster.local/"
+    assert await _said(client, namespace, _pod("caller", _container(call))) == ["hello", "hello"]
+
+
+async def test_a_name_that_is_nowhere_is_known_to_be_nowhere_at_once(client: Client, namespace: str) -> None:
+    asks = "nslookup elsewhere.example || true"
+    assert "** server can't find elsewhere.example: NXDOMAIN" in await _said(
+        client, namespace, _pod("caller", _container(asks))
+    )
+
+
+async def test_a_pod_reaches_itself_by_its_own_service(real_platform: Platform, client: Client, namespace: str) -> None:
+    await _serve(client, namespace)
+    pod = await _ready_pod(client, namespace)
+    # With one pod behind the Service, the answer can only come from the caller.
+    words = ("exec", "--namespace", namespace, pod, "--", "wget", "-qO-", "http://web/")
+    assert await kubectl(real_platform, *words) == "hello\n"
+
+
+async def test_a_service_address_answers_from_this_host(client: Client, namespace: str) -> None:
+    await _serve(client, namespace)
+    address = (await client.get(SERVICES, "web", namespace))["spec"]["clusterIP"]
+    async with aiohttp.request("GET", f"http://{address}/") as answer:
+        assert await answer.text() == "hello\n"
+
+
+async def test_a_shell_and_logs_go_through_the_api_server(
+    real_platform: Platform, client: Client, namespace: str
+) -> None:
+    await _serve(client, namespace)
+    pod = await _ready_pod(client, namespace)
+    words = ("exec", "--namespace", namespace, pod, "-c", "web", "--")
+    assert await kubectl(real_platform, *words, "hostname") == f"{pod}\n"
+    assert [line async for line in client.logs(namespace, pod, container="web")] == ["serving"]
+
+
+async def test_a_port_is_forwarded(real_platform: Platform, client: Client, namespace: str) -> None:
+    await _serve(client, namespace)
+    process = await asyncio.create_subprocess_exec(
+        real_platform.programs.kubernetes, "kubectl", "port-forward", "--namespace", namespace, "service/web", ":80",
+        env={**os.environ, "KUBECONFIG": str(real_platform.home.kubeconfig)}, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        # The third word of its first line is the address that it listens on.
+        address = (await process.stdout.readline()).decode().split()[2]
+        async with aiohttp.request("GET", f"http://{address}/") as answer:
+            assert await answer.text() == "hello\n"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_a_native_sidecar_serves_its_pod_and_ends_with_it(client: Client, namespace: str) -> None:
+    serve = "mkdir /tmp/www && echo beside > /tmp/www/index.html && exec httpd -f -p 9000 -h /tmp/www"
+    sidecar = {
+        **_container(serve, "side"),
+        "restartPolicy": "Always",
+        "startupProbe": {"httpGet": {"port": 9000}, "periodSeconds": 1},
+    }
+    pod = _pod("job", _container("wget -qO- http://127.0.0.1:9000/"))
+    pod["spec"]["initContainers"] = [sidecar]
+    assert await _said(client, namespace, pod) == ["beside"]
+
+
+async def test_a_pod_waits_for_its_certificate_until_someone_signs(client: Client, namespace: str) -> None:
+    pod = _pod("who", _container("cat /certificates/bundle.pem", mounts={"certificates": "/certificates"}))
+    source = {"signerName": "example.com/test", "keyType": "ECDSAP256", "credentialBundlePath": "bundle.pem"}
+    pod["spec"]["volumes"] = [{"name": "certificates", "projected": {"sources": [{"podCertificate": source}]}}]
+    await client.create(PODS, _placed(pod, namespace), manager="test")
+
+    request = await until(client, POD_CERTIFICATES, namespace, bool)
+    assert request["spec"]["podName"] == "who"
+    assert (await client.get(PODS, "who", namespace))["status"]["phase"] == "Pending"
+
+    await sign(client, request)
+    await until(client, PODS, namespace, _succeeded, "who")
+    lines = [line async for line in client.logs(namespace, "who")]
+    assert [line for line in lines if line.startswith("-----BEGIN")] == [
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN CERTIFICATE-----",
+    ]
+
+
+async def test_a_claim_binds_and_keeps_what_a_pod_wrote(client: Client, namespace: str) -> None:
+    claim = {
+        "metadata": {"name": "disk", "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+    }
+    await client.create(CLAIMS, claim, manager="test")
+    for name, command in (("writer", "echo kept > /disk/file"), ("reader", "cat /disk/file")):
+        pod = _pod(name, _container(command, mounts={"disk": "/disk"}))
+        pod["spec"]["volumes"] = [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]
+        said = await _said(client, namespace, pod)
+    assert said == ["kept"]
+    assert (await client.get(CLAIMS, "disk", namespace))["status"]["phase"] == "Bound"
+
+
+async def test_an_image_that_is_nowhere_is_told_in_a_moment(client: Client, namespace: str) -> None:
+    pod = _pod("lost", {**_container("true"), "image": "nowhere/nothing:1"})
+    await client.create(PODS, _placed(pod, namespace), manager="test")
+
+    def refused(pod: Object) -> bool:
+        containers = pod.get("status", {}).get("containerStatuses", ())
+        return any("not found" in each["state"].get("waiting", {}).get("message", "") for each in containers)
+
+    await until(client, PODS, namespace, refused, "lost")
+
+
+async def test_the_kubelet_lets_nobody_in_without_a_certificate(real_platform: Platform) -> None:
+    command = ["curl", "--silent", "--cacert", real_platform.authority.bundle, "--write-out", "%{http_code}"]
+    url = f"https://{real_platform.node_address}:10250/pods"
+    done = await asyncio.to_thread(subprocess.run, [*command, url], check=True, capture_output=True, text=True)
+    assert done.stdout == "Unauthorized401"
+
+
+async def test_the_node_says_what_it_is(real_platform: Platform, client: Client) -> None:
+    node = await client.get(NODES, real_platform.node_name)
+    assert node["metadata"]["labels"]["pinterest.com/simulated"] == "false"
+    assert node["spec"].get("taints", []) == []
+
+
+async def test_the_end_leaves_nothing_even_after_everything_was_killed(
+    real_platform: Platform, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`real_platform` runs beside it, so that ending one is seen to leave the other alone."""
+    rules = _rules()
+    platform = await asyncio.to_thread(start, "other", tmp_path_factory.mktemp("other"))
+    try:
+        assert platform.index != real_platform.index
+        seen = await _traces_of_work(platform)
+        assert all(kind in seen for kind in ("process", "mount", "container", "/var/log/containers", "/run/netns"))
+        await asyncio.to_thread(_kill, platform)
+    finally:
+        await asyncio.to_thread(down, platform.home, Progress(), purge=True)
+
+    assert traces(platform) == []
+    assert not platform.home.root.exists()
+    assert _rules() == rules
+    assert "control group" in " ".join(traces(real_platform))
+
+
+async def _traces_of_work(platform: Platform) -> str:
+    async with Client(load(platform.home.kubeconfig), agent="test") as client:
+        await until(client, SERVICE_ACCOUNTS, "default", bool, "default")
+        await _serve(client, "default")
+    return " ".join(traces(platform))
+
+
+def _kill(platform: Platform) -> None:
+    """All at once, as nobody should."""
+    ours = processes.marked(platform.home)
+    for process in ours:
+        os.kill(process.pid, signal.SIGKILL)
+    processes.stop(ours)
+
+
+def _rules() -> list[str]:
+    """Of the host's own firewall, without the counters and the time of day."""
+    done = subprocess.run(["iptables-save"], check=True, capture_output=True, text=True)
+    return [line for line in done.stdout.splitlines() if not line.startswith(("#", ":"))]
+
+
+async def _serve(client: Client, namespace: str) -> None:
+    """One pod that says hello, behind a Service."""
+    serve = "mkdir /tmp/www && echo hello > /tmp/www/index.html && echo serving && exec httpd -f -p 8080 -h /tmp/www"
+    probe = {"readinessProbe": {"httpGet": {"port": 8080}, "periodSeconds": 1}}
+    labels = {"app": "web"}
+    place = {"name": "web", "namespace": namespace}
+    containers = [{**_container(serve, "web"), **probe}]
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": containers},
+    }
+    deployment = {"metadata": place, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    service = {"metadata": place, "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}}
+    await client.create(DEPLOYMENTS, deployment, manager="test")
+    await client.create(SERVICES, service, manager="test")
+    await until(client, DEPLOYMENTS, namespace, lambda seen: seen.get("status", {}).get("availableReplicas"), "web")
+
+
+async def _ready_pod(client: Client, namespace: str) -> str:
+    listing = await client.list(PODS, namespace, labels="app=web")
+    name: str = listing.items[0]["metadata"]["name"]
+    return name
+
+
+async def _said(client: Client, namespace: str, pod: Object) -> list[str]:
+    """What a pod printed by its end, which must be a good one."""
+    name = pod["metadata"]["name"]
+    await client.create(PODS, _placed(pod, namespace), manager="test")
+    await until(client, PODS, namespace, _succeeded, name)
+    return [line async for line in client.logs(namespace, name, container="main")]
+
+
+def _succeeded(pod: Object) -> bool:
+    assert pod["status"]["phase"] != "Failed", pod["status"]
+    return pod["status"]["phase"] == "Succeeded"
+
+
+def _pod(name: str, *containers: Object) -> Object:
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": list(containers)}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def _placed(pod: Object, namespace: str) -> Object:
+    return {**pod, "metadata": {**pod["metadata"], "namespace": namespace}}
+
+
+def _container(command: str, name: str = "main", mounts: dict[str, str] | None = None) -> dict[str, Any]:
+    paths = [{"name": volume, "mountPath": path} for volume, path in (mounts or {}).items()]
+    return {"name": name, "image": IMAGE, "command": ["sh", "-c", command], "volumeMounts": paths}
