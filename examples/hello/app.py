@@ -1,11 +1,12 @@
-"""Says hello, over HTTP on port 8080."""
+"""Says hello over HTTP, and ends when it is told to."""
 
+import os
 import signal
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PORT = 8080
+PORT = int(os.environ.get("PORT", "8080"))
 
 
 class Hello(BaseHTTPRequestHandler):

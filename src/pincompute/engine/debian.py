@@ -102,23 +102,23 @@ def _unpack(file: Path) -> None:
     package, version, _ = file.name.split("_")
     fresh = file.with_suffix("")
     apt.unpack(file, fresh)
-    for name in next(each.programs for each in PACKAGES if each.name == package):
-        _check_libraries(package, fresh, name)
+    _check_libraries(package, fresh)
     fresh.rename(_folder() / f"{package}_{version}")
 
 
-def _check_libraries(package: str, root: Path, name: str) -> None:
+def _check_libraries(package: str, root: Path) -> None:
     """A Debian with Python has all that nginx needs; whoever lacks something anyway shall hear of it here."""
-    found = shutil.which(name, path=os.pathsep.join(str(root / folder) for folder in FOLDERS))
-    absent = apt.missing_libraries(Path(found)) if found else []
-    if absent:
-        raise Refused(
-            Problem(
-                PACKAGE_MISSING,
-                f"{name} from Debian's {package} needs {', '.join(absent)}, which this machine lacks",
-                next=f"install the libraries that `apt-cache depends {package}` lists",
+    places = os.pathsep.join(str(root / folder) for folder in FOLDERS)
+    programs = [name for each in PACKAGES if each.name == package for name in each.programs]
+    for found in filter(None, (shutil.which(name, path=places) for name in programs)):
+        if absent := apt.missing_libraries(Path(found)):
+            raise Refused(
+                Problem(
+                    PACKAGE_MISSING,
+                    f"{Path(found).name} from Debian's {package} needs {', '.join(absent)}, which this machine lacks",
+                    next=f"install the libraries that `apt-cache depends {package}` lists",
+                )
             )
-        )
 
 
 def _owner(program_name: str) -> str:

@@ -68,12 +68,12 @@ def workshop(progress: Progress) -> Iterator[Path]:
 
 def build(shop: Path, folder: Path, target: Path, progress: Progress) -> None:
     """Build a folder that holds a Containerfile into `target`, an OCI archive."""
-    file = containerfile(folder)
+    file = containerfile(folder.resolve())
     assert file, "whoever calls has looked"
     words: list[str] = []
     if re.search(r"^ARG BASE\b", file.read_text(), re.MULTILINE):
         words = [f"--build-arg=BASE=oci-archive:{_base(shop, progress)}"]
-    progress.say(f"building {folder.name}")
+    progress.say(f"building {file.parent.name}")
     _buildah(shop, file, target, *words)
 
 

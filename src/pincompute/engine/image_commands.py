@@ -9,8 +9,8 @@ import click
 
 from pincompute.base.context import Context, read_context
 from pincompute.base.settings import setting
-from pincompute.engine import image_build
-from pincompute.engine.images import Loaded, load
+from pincompute.engine import image_build, own_image
+from pincompute.engine.images import Loaded, image_name, load
 from pincompute.engine.progress import Progress
 from pincompute.kube.registry import known, registry_of
 
@@ -32,12 +32,7 @@ def load_command(source: Path, called: str, name: str | None) -> None:
     SOURCE is a file that `docker save` wrote, an OCI archive, a folder in OCI layout, or a folder with a Containerfile,
     which is built first.
     """
-    context = _context(name)
-    if source.is_dir() and image_build.containerfile(source):
-        loaded = _build_and_load(context, source, called or f"{source.resolve().name}:dev")
-    else:
-        loaded = asyncio.run(_load(context, source, called))
-    for each in loaded:
+    for each in asyncio.run(_load(_context(name), source, called)):
         click.echo(each.text())
 
 
@@ -49,17 +44,30 @@ def list_command(name: str | None) -> None:
         click.echo(each)
 
 
-def _build_and_load(context: Context, folder: Path, called: str) -> list[Loaded]:
-    progress = Progress()
-    with image_build.workshop(progress) as shop:
-        archive = shop / "image.tar"
-        image_build.build(shop, folder, archive, progress)
-        return asyncio.run(_load(context, archive, called))
-
-
 async def _load(context: Context, source: Path, called: str) -> list[Loaded]:
+    progress = Progress()
     async with registry_of(context) as registry:
-        return await load(registry, source, called)
+        if not image_build.containerfile(source):
+            return await load(registry, source, called)
+        if _is_clone(source):
+            return [await own_image.bring(registry, progress, called or own_image.NAME)]
+        name = _name(source, called)
+        with image_build.workshop(progress) as shop:
+            archive = shop / "image.tar"
+            image_build.build(shop, source, archive, progress)
+            return await load(registry, archive, name)
+
+
+def _is_clone(folder: Path) -> bool:
+    """Ours is built with all that it needs beside it, and seldom."""
+    return folder.resolve() == own_image.ROOT
+
+
+def _name(folder: Path, called: str) -> str:
+    """Known to be right before anything is built."""
+    name = called or f"{folder.resolve().name}:dev"
+    image_name(name, folder)
+    return name
 
 
 def _context(name: str | None) -> Context:

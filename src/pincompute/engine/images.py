@@ -38,7 +38,7 @@ async def load(registry: Registry, source: Path, name: str = "") -> list[Loaded]
 def _targets(archive: Archive, image: Contents, name: str) -> list[ImageName]:
     """The names that an image shall have."""
     if name:
-        return [_image_name(name, archive)]
+        return [image_name(name, archive.source)]
     if not image.names:
         raise Refused(
             Problem(
@@ -48,11 +48,12 @@ def _targets(archive: Archive, image: Contents, name: str) -> list[ImageName]:
                 next=f"pin image load {archive.source} --as NAME:TAG",
             )
         )
-    return [_image_name(each, archive) for each in image.names]
+    return [image_name(each, archive.source) for each in image.names]
 
 
-def _image_name(text: str, archive: Archive) -> ImageName:
-    where = Where(file=str(archive.source))
+def image_name(text: str, source: Path) -> ImageName:
+    """A name that something from the source can have."""
+    where = Where(file=str(source))
     try:
         name = parse(text)
     except ValueError as error:

@@ -29,9 +29,9 @@ PYTHON = "3.11"
 """The one in the base."""
 
 
-async def bring(registry: Registry, progress: Progress) -> Loaded:
+async def bring(registry: Registry, progress: Progress, name: str = NAME) -> Loaded:
     """Have the image in the registry; where both are as they were, nothing is built or sent."""
-    (loaded,) = await load(registry, archive(progress), NAME)
+    (loaded,) = await load(registry, archive(progress), name)
     return loaded
 
 
