@@ -40,6 +40,8 @@ PACKAGES = (
     Package("buildah", ("buildah",)),
     Package("mmdebstrap", ("mmdebstrap",)),
     Package("skopeo", ("skopeo",)),
+    # For tests: one program without libraries that can be nearly all others.
+    Package("busybox-static", ("busybox",)),
 )
 
 # Where Debian puts programs. An ordinary user's PATH lacks some of these folders.
