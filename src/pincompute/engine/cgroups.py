@@ -110,6 +110,7 @@ def _stubborn(name: str, left: list[Path]) -> Problem:
 
 def _groups(name: str) -> list[Path]:
     """Children before parents, as they must be removed."""
+    assert name, "the root of all groups belongs to everyone"
     tops = [hierarchy.root / name for hierarchy in hierarchies(mounts())]
     return [Path(folder) for top in tops for folder, _, _ in os.walk(top, topdown=False)]
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import tarfile
 from pathlib import Path
-from platform import machine
 
+from pincompute.engine import pause
 from pincompute.engine.cgroups import CONTAINERD
 from pincompute.engine.debian import program, version
 from pincompute.engine.files import write_changed
@@ -16,12 +13,6 @@ from pincompute.engine.machine import PATH, Machine
 from pincompute.engine.parts import Part, Socket
 from pincompute.engine.platform import Platform
 from pincompute.engine.tools import run
-
-PAUSE = "pincompute.local/pause:1"
-"""The image of the process that holds a pod's namespaces. It comes from our own build and no registry has it."""
-
-
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def folder(platform: Platform) -> Path:
@@ -84,7 +75,7 @@ path = "/{platform.namespace}/{CONTAINERD}"
 path = "{folder(platform) / "opt"}"
 
 [plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "{PAUSE}"
+sandbox_image = "{pause.NAME}"
 netns_mounts_under_state_dir = true
 restrict_oom_score_adj = {_toml(not host.may_lower_oom_score)}
 
@@ -141,39 +132,9 @@ def pod_network(platform: Platform) -> str:
 
 
 def import_pause(platform: Platform) -> None:
-    """Hand containerd the pause image; it takes it as it takes what `docker save` writes."""
+    """Hand containerd the one image that every pod needs and that it cannot fetch."""
     control = [_program("ctr"), "--address", socket(platform), "--namespace", "k8s.io"]
-    archive = archive_of(PAUSE, platform.programs.pause)
-    run([*control, "images", "import", "-"], archive)
-
-
-def archive_of(image: str, binary: Path) -> bytes:
-    """An image whose only file is one static program."""
-    layer = _tar({binary.name: binary.read_bytes()}, mode=0o755)
-    config = {
-        "architecture": _ARCHITECTURES.get(machine(), machine()),
-        "os": "linux",
-        "config": {"Entrypoint": [f"/{binary.name}"], "User": "65535:65535"},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
-    }
-    manifest = [{"Config": "config.json", "RepoTags": [image], "Layers": ["layer.tar"]}]
-    return _tar(
-        {
-            "config.json": json.dumps(config).encode(),
-            "layer.tar": layer,
-            "manifest.json": json.dumps(manifest).encode(),
-        }
-    )
-
-
-def _tar(files: dict[str, bytes], mode: int = 0o644) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), mode
-            archive.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
+    run([*control, "images", "import", "-"], pause.archive(platform.programs.pause))
 
 
 def _program(name: str) -> Path:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import socket
 from pathlib import Path
 
 from pincompute.engine import containers, kubelet
+from pincompute.engine.network import namespaces
 from pincompute.engine.platform import Platform
 
 _LOG_LINKS = Path("/var/log/containers")
@@ -16,11 +16,14 @@ _DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 
 
 def remove(platform: Platform) -> None:
-    """Everything of this platform; what belongs to another, or to nobody, stays."""
-    for trace in (*_shims(platform), *_pod_networks(platform), *_log_links(platform), *_device_plugins()):
+    """Everything of this platform. What all platforms share goes with the last of them."""
+    for trace in (*_shims(platform), *_pod_networks(platform), *_log_links(platform)):
         trace.unlink(missing_ok=True)
-    for folder in (_LOG_LINKS, _POD_NETWORKS, _SHIMS, _DEVICE_PLUGINS):
-        _remove_empty(folder)
+    if _last(platform):
+        for name in ("kubelet.sock", "kubelet_internal_checkpoint"):
+            (_DEVICE_PLUGINS / name).unlink(missing_ok=True)
+        for folder in (_LOG_LINKS, _POD_NETWORKS, _SHIMS, _DEVICE_PLUGINS):
+            _remove_empty(folder)
 
 
 def _shims(platform: Platform) -> list[Path]:
@@ -33,31 +36,29 @@ def _shims(platform: Platform) -> list[Path]:
 def _pod_networks(platform: Platform) -> list[Path]:
     """Each names the network namespace that it speaks of."""
     ours = str(containers.state(platform))
-    return [file for file in _POD_NETWORKS.glob("*") if ours in file.read_text()]
+    return [file for file in _POD_NETWORKS.glob("*") if ours in _content(file)]
 
 
 def _log_links(platform: Platform) -> list[Path]:
-    logs = kubelet.logs(platform)
-    return [link for link in _LOG_LINKS.glob("*.log") if link.readlink().is_relative_to(logs)]
+    ours = str(kubelet.logs(platform))
+    return [link for link in _LOG_LINKS.glob("*.log") if _content(link).startswith(f"{ours}/")]
 
 
-def _device_plugins() -> list[Path]:
-    """All kubelets of a machine share this folder; it is nobody's when nobody listens there."""
-    door = _DEVICE_PLUGINS / "kubelet.sock"
-    return [] if _answers(door) else [door, _DEVICE_PLUGINS / "kubelet_internal_checkpoint"]
+def _content(file: Path) -> str:
+    """Where a link leads, or what a file says; nothing, when another platform has just removed its own."""
+    try:
+        return str(file.readlink()) if file.is_symlink() else file.read_text()
+    except FileNotFoundError:
+        return ""
 
 
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            connection.connect(str(path))
-        except OSError:
-            return False
-    return True
+def _last(platform: Platform) -> bool:
+    """Every real node on this machine has a network."""
+    return all(network == platform.namespace for network in namespaces())
 
 
 def _remove_empty(folder: Path) -> None:
-    """With those above it that hold nothing else, as far as we may have made them."""
+    """With the one above it, where that holds nothing else."""
     for each in (folder, folder.parent):
         try:
             each.rmdir()

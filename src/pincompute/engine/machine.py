@@ -53,7 +53,7 @@ def look() -> Machine:
     return Machine(
         system=platform.system(),
         root=root,
-        controllers=frozenset().union(*(each.controllers for each in cgroups.hierarchies(mounts()))),
+        controllers=_controllers(root=root),
         packages=packages,
         failures=_try() if root and not packages else {},
         overlay="\toverlay\n" in Path("/proc/filesystems").read_text(),
@@ -93,6 +93,12 @@ def obstacles(machine: Machine) -> tuple[Problem, ...]:
     return tuple(found)
 
 
+def _controllers(*, root: bool) -> frozenset[str]:
+    """Those that can be used: inside a container they are often there to be looked at only."""
+    usable = [each for each in cgroups.hierarchies(mounts()) if not root or os.access(each.root, os.W_OK)]
+    return frozenset().union(*(each.controllers for each in usable))
+
+
 def _try() -> dict[str, str]:
     if shutil.which("unshare") is None:
         return {"a network namespace": "there is no `unshare`"}
@@ -101,6 +107,8 @@ def _try() -> dict[str, str]:
         done = subprocess.run(["unshare", "--net", *command], check=False, capture_output=True, text=True)
         if done.returncode != 0:
             failures[what] = done.stderr.strip()
+        if command == ("true",) and failures:
+            break  # the others are tried inside one
     return failures
 
 

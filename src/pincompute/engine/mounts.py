@@ -41,7 +41,8 @@ def beneath(folder: Path, table: list[Mount]) -> list[Path]:
 
 
 def release(folder: Path) -> None:
-    """Unmount everything at and under a folder."""
+    """Unmount everything at and under a folder, by whatever link it is named."""
+    folder = folder.resolve()
     points = beneath(folder, mounts())
     if points:
         succeeds(["umount", *points])

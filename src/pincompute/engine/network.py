@@ -47,6 +47,11 @@ def remove(index: int) -> None:
     (_NAMESPACES / name).unlink(missing_ok=True)
 
 
+def namespaces() -> list[str]:
+    """Those of all platforms of this machine."""
+    return [file.name for file in _NAMESPACES.glob("pin*")]
+
+
 def bridges_are_filtered() -> bool:
     """Whether packets between two ports of a bridge pass the firewall, as answers of a Service's pods must."""
     if not _filter().exists():

@@ -62,6 +62,13 @@ def furnish(platform: Platform) -> None:
     asyncio.run(_apply(platform))
 
 
+def objects(platform: Platform) -> list[Object]:
+    """What the cluster must hold for the node's parts."""
+    text = Template(_MANIFEST.read_text())
+    filled = text.substitute(dns_address=platform.dns_address, node_address=platform.node_address)
+    return list(yaml.safe_load_all(filled))
+
+
 def clean(platform: Platform) -> None:
     """Once the parts have ended, or been killed: nothing that they made outside their own folders remains.
 
@@ -73,6 +80,12 @@ def clean(platform: Platform) -> None:
     shutil.rmtree(containers.state(platform), ignore_errors=True)
     shutil.rmtree(containers.networks(platform), ignore_errors=True)
     kernel.put_back(_settings(platform))
+
+
+async def _apply(platform: Platform) -> None:
+    async with Client(load(platform.home.kubeconfig), agent="pin") as client:
+        for item in objects(platform):
+            await client.apply(item, _RESOURCES[item["kind"]], manager=ENGINE)
 
 
 def _check_length(platform: Platform) -> None:
@@ -100,16 +113,3 @@ def _certify(platform: Platform) -> None:
     issue("dns", dns.USER)
     for name in ("kubelet", "kube-proxy", "dns"):
         write_kubeconfig(platform, name)
-
-
-def objects(platform: Platform) -> list[Object]:
-    """What the cluster must hold for the node's parts."""
-    text = Template(_MANIFEST.read_text())
-    filled = text.substitute(dns_address=platform.dns_address, node_address=platform.node_address)
-    return list(yaml.safe_load_all(filled))
-
-
-async def _apply(platform: Platform) -> None:
-    async with Client(load(platform.home.kubeconfig), agent="pin") as client:
-        for item in objects(platform):
-            await client.apply(item, _RESOURCES[item["kind"]], manager=ENGINE)

@@ -1,0 +1,44 @@
+"""The image of the process that holds a pod's namespaces open. It comes from our own build and no registry has it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+from platform import machine
+
+NAME = "pincompute.local/pause:1"
+
+_NOBODY = "65535:65535"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def archive(program: Path) -> bytes:
+    """As `docker save` would write an image whose only file is this static program."""
+    layer = _tar({"pause": program.read_bytes()}, mode=0o755)
+    config = {
+        "architecture": _ARCHITECTURES.get(machine(), machine()),
+        "os": "linux",
+        "config": {"Entrypoint": ["/pause"], "User": _NOBODY},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [NAME], "Layers": ["layer.tar"]}]
+    return _tar(
+        {
+            "config.json": json.dumps(config).encode(),
+            "layer.tar": layer,
+            "manifest.json": json.dumps(manifest).encode(),
+        }
+    )
+
+
+def _tar(files: dict[str, bytes], mode: int = 0o644) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as whole:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), mode
+            whole.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
