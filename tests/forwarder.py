@@ -40,26 +40,23 @@ class Forwarder:
         self._open = True
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self._open:
-            writer.transport.abort()
-            return
-        there, back = await asyncio.open_connection("127.0.0.1", self._target)
-        road = asyncio.create_task(_carry(reader, writer, there, back))
+        road = asyncio.create_task(self._carry(reader, writer))
         self._roads.add(road)
         road.add_done_callback(self._roads.discard)
 
-
-async def _carry(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: asyncio.StreamReader, back: asyncio.StreamWriter
-) -> None:
-    try:
-        async with asyncio.TaskGroup() as ways:
-            ways.create_task(_one_way(reader, back))
-            ways.create_task(_one_way(there, writer))
-    finally:
-        # Abruptly, as a broken network does it: no goodbye on either side.
-        writer.transport.abort()
-        back.transport.abort()
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if self._open:
+                there, back = await asyncio.open_connection("127.0.0.1", self._target)
+                try:
+                    async with asyncio.TaskGroup() as ways:
+                        ways.create_task(_one_way(reader, back))
+                        ways.create_task(_one_way(there, writer))
+                finally:
+                    back.transport.abort()
+        finally:
+            # Abruptly, as a broken network does it: no goodbye.
+            writer.transport.abort()
 
 
 async def _one_way(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

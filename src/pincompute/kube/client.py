@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -212,10 +213,14 @@ class Client:
         """An answer line by line, as it comes; given up after so many seconds of silence."""
         patience = aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=silence)
         splitter = Splitter()
-        async with self._answer(request, patience) as answer:
-            async for chunk in answer.content.iter_any():
-                for line in splitter.feed(chunk):
-                    yield line
+        answer = await self._insist(request, partial(self._open, request, patience))
+        try:
+            with self._in_words(request):
+                async for chunk in answer.content.iter_any():
+                    for line in splitter.feed(chunk):
+                        yield line
+        finally:
+            _hang_up(answer)
         if rest := splitter.end():
             yield rest
 
@@ -236,11 +241,20 @@ class Client:
 
     async def _send(self, request: Request) -> bytes:
         patience = aiohttp.ClientTimeout(total=self.limits.whole, sock_connect=self.limits.connect)
+
+        async def once() -> bytes:
+            async with await self._open(request, patience) as answer:
+                with self._in_words(request):
+                    return await answer.read()
+
+        return await self._insist(request, once)
+
+    async def _insist(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
+        """Do it as often as that is safe and may help."""
         attempt = 0
         while True:
             try:
-                async with self._answer(request, patience) as answer:
-                    return await answer.read()
+                return await once()
             except ApiError as error:
                 attempt += 1
                 wait = pause(request, error, attempt, random.random())  # noqa: S311  (it spreads load, it guards nothing)
@@ -248,16 +262,13 @@ class Client:
                     raise
             await asyncio.sleep(wait)
 
-    @asynccontextmanager
-    async def _answer(
-        self, request: Request, patience: aiohttp.ClientTimeout
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        """The answer to a request, when it is a good one; every way to fail becomes an ApiError."""
+    async def _open(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Send it, and wait until a good answer begins."""
         headers = {"Content-Type": request.content} if request.body else {}
         if token := self.access.bearer():
             headers["Authorization"] = f"Bearer {token}"
-        try:
-            async with self._session.request(
+        with self._in_words(request):
+            answer = await self._session.request(
                 request.method,
                 URL(self.access.server + request.path, encoded=True),
                 params=request.query,
@@ -265,19 +276,33 @@ class Client:
                 headers=headers,
                 timeout=patience,
                 server_hostname=self.access.server_name or None,
-            ) as answer:
-                if answer.status >= 300:
-                    raise error_of(
-                        await answer.read(),
-                        status=answer.status,
-                        about=request.about,
-                        retry_after=answer.headers.get("Retry-After", ""),
-                    )
-                yield answer
+            )
+            if answer.status < 300:
+                return answer
+            async with answer:
+                raise error_of(
+                    await answer.read(),
+                    status=answer.status,
+                    about=request.about,
+                    retry_after=answer.headers.get("Retry-After", ""),
+                )
+
+    @contextmanager
+    def _in_words(self, request: Request) -> Generator[None]:
+        """Whatever breaks below HTTP is Unreachable, and says why."""
+        try:
+            yield
         except TimeoutError as error:
             raise Unreachable(self.access.server, "it took too long", about=request.about) from error
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(self.access.server, _words(error), about=request.about) from error
+
+
+def _hang_up(answer: aiohttp.ClientResponse) -> None:
+    """Leave an answer that is not at its end: a polite goodbye by TLS would wait until the server has noticed."""
+    if answer.connection and answer.connection.transport:
+        answer.connection.transport.abort()
+    answer.close()
 
 
 def _words(error: Exception) -> str:

@@ -65,7 +65,10 @@ class Informer(Generic[T]):
                 if not self._revision:
                     await self._list()
                     failures = 0
-                failures = 0 if await self._watch() else failures + 1
+                begun = self._clock.monotonic()
+                await self._watch()
+                # A server on its way out ends watches as soon as they begin.
+                failures = 0 if self._clock.monotonic() - begun > 1 else failures + 1
             except ApiError as error:
                 failures += 1
                 if not isinstance(error, Unreachable):
@@ -82,7 +85,7 @@ class Informer(Generic[T]):
         return int(self._revision or 0)
 
     def age(self) -> float:
-        """Seconds since the server was last heard; on a quiet kind it says something about once a minute."""
+        """Seconds since the server was last heard; of a quiet kind it may say nothing until the watch is renewed."""
         return self._clock.monotonic() - self._heard
 
     async def wait_for(self, predicate: Callable[[Mapping[Key, T]], bool]) -> None:
@@ -103,15 +106,12 @@ class Informer(Generic[T]):
         self._revision = listing.revision
         self.synced.set()
 
-    async def _watch(self) -> bool:
-        """Follow what happens until the server ends the watch; whether it said anything at all."""
-        heard = False
+    async def _watch(self) -> None:
+        """Follow what happens until the server ends the watch."""
         async with aclosing(self._client.watch_lines(self._selection, self._revision)) as lines:
             async for line in lines:
-                heard = True
                 self._heard = self._clock.monotonic()
                 self._take(line)
-        return heard
 
     def _take(self, line: bytes) -> None:
         event = told(line, self._selection.about)
