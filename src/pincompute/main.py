@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -60,14 +61,24 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
         except Exception as error:
-            # Imported here: help and completion must not pay for it.
-            from pincompute.base.problem import Refused
-
-            if not isinstance(error, Refused):
+            if os.environ.get("PIN_DEBUG"):
                 raise
-            click.echo(error.text(), err=True)
+            click.echo(_told(error), err=True)
             sys.exit(1)
+
+
+def _told(error: Exception) -> str:
+    # Imported here: help and completion must not pay for it.
+    from pincompute.base.problem import Problem, Refused
+    from pincompute.base.reasons import INTERNAL
+
+    if isinstance(error, Refused):
+        return error.text()
+    what = f"{type(error).__name__}: {error}"
+    return Problem(INTERNAL, f"pin failed: {what}", next="the same with PIN_DEBUG=1 before it, and report it").text()
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

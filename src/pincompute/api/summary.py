@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from pincompute.api.service import PinterestService
-from pincompute.api.workload import Progress, Strict
+from pincompute.api.workload import Progress, Wire
 from pincompute.base.reasons import PROGRESSING
 
 
-class Summary(Strict, frozen=True):
+class Summary(Wire, frozen=True):
     kind: str
     project: str
     name: str

@@ -245,6 +245,13 @@ DESK_UNREACHABLE = _reason(
     "The submission service did not answer.",
     "`pin status` tells whether it runs.",
 )
+VERSIONS_DIFFER = _reason(
+    "VersionsDiffer",
+    USER,
+    409,
+    "A command and the desk it speaks to are of versions that do not understand each other.",
+    "`pin up` starts the desk anew in this command's version.",
+)
 NOT_SIGNED_IN = _reason(
     "NotSignedIn", USER, 401, "A request did not say who sends it.", "`pin` sends the token of `pin up` by itself."
 )

@@ -12,7 +12,7 @@ import msgspec
 from pincompute.api.summary import Summary
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, REASONS
+from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, REASONS, VERSIONS_DIFFER
 from pincompute.cli.port import Port
 from pincompute.kube.registry import known
 
@@ -65,7 +65,11 @@ class DeskPort:
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
         async with self._session.request(method, path, data=body) as answer:
             await _check(answer)
-            return msgspec.json.decode(await answer.read(), type=type_)
+            try:
+                return msgspec.json.decode(await answer.read(), type=type_)
+            except msgspec.ValidationError as error:
+                what = f"the desk at {self._context.desk} is of another version than this command: {error}"
+                raise Refused(Problem(VERSIONS_DIFFER, what, next="pin up")) from error
 
     async def _lines(self, path: str) -> AsyncGenerator[bytes]:
         async with self._session.get(path) as answer:
