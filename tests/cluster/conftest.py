@@ -7,6 +7,7 @@ import pytest
 from pincompute.base.problem import Problem
 from pincompute.engine import real_node
 from real_platform import real_platform as real_platform
+from shared_platform import platform as platform
 
 _OBSTACLES = pytest.StashKey[tuple[Problem, ...]]()
 

@@ -6,6 +6,7 @@ import errno
 import random
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused
@@ -75,14 +76,20 @@ def _unused(taken: set[int]) -> int:
 def _listener(port: int) -> int | None:
     """The pid of who listens there, as far as we may know it."""
     inodes = {fields[9] for fields in _listening() if int(fields[1].rpartition(":")[2], 16) == port}
+    sockets = {f"socket:[{inode}]" for inode in inodes}
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            sockets = {str(handle.readlink()) for handle in (folder / "fd").iterdir()}
-        except OSError:  # it has ended, or it is somebody else's
-            continue
-        if any(f"socket:[{inode}]" in sockets for inode in inodes):
-            return int(folder.name)
+        # It may end while we look, or be somebody else's.
+        with suppress(OSError):
+            if any(_target(handle) in sockets for handle in (folder / "fd").iterdir()):
+                return int(folder.name)
     return None
+
+
+def _target(handle: Path) -> str:
+    try:
+        return str(handle.readlink())
+    except OSError:
+        return ""
 
 
 def _name(pid: int) -> str:

@@ -1,0 +1,156 @@
+"""A platform of simulated nodes: what it serves, how it heals, and that its end leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from itertools import count
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pincompute.engine import processes
+from pincompute.engine.home import Home
+from shared_platform import SharedPlatform
+
+pytestmark = pytest.mark.cluster
+
+CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+_numbers = count(1)
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: me}}
+spec:
+  tolerations: [{{key: pinterest.com/simulated, operator: Exists}}]
+  nodeSelector: {{topology.kubernetes.io/zone: zone-2}}
+  containers: [{{name: app, image: nothing, resources: {{requests: {{cpu: "30"}}}}}}]
+"""
+
+
+def test_every_part_is_ready_and_told(platform: SharedPlatform):
+    seen = platform.status()
+    assert (seen["health"], seen["nodes"]["real"], seen["nodes"]["simulated"]["count"]) == ("ready", False, 50)
+    parts = {part["name"]: part for part in seen["parts"]}
+    assert {*CONTROL_PLANE, "kwok", "desk", "operator", "keeper"} <= parts.keys()
+    for part in parts.values():
+        assert part["health"] == "ready"
+        assert part["memory"] > 1 << 20
+        assert Path(part["log"]).exists()
+    assert parts["kube-apiserver"]["version"] == "v1.36.3"
+    assert platform.kubeconfig.stat().st_mode & 0o777 == 0o600
+
+
+def test_nodes_are_ready_tainted_and_spread(platform: SharedPlatform):
+    nodes = json.loads(platform.pin("kubectl", "get", "nodes", "-o", "json"))["items"]
+    zones = Counter(node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes)
+    assert zones == {"zone-1": 17, "zone-2": 17, "zone-3": 16}
+    for node in nodes:
+        assert {each["type"]: each["status"] for each in node["status"]["conditions"]}["Ready"] == "True"
+        assert node["spec"]["taints"][0]["key"] == "pinterest.com/simulated"
+        assert node["status"]["allocatable"]["cpu"] == "32"
+
+
+def test_a_pod_is_scheduled_and_runs(platform: SharedPlatform, tmp_path: Path):
+    name = f"pod-{next(_numbers)}"
+    (tmp_path / "pod.yaml").write_text(POD.format(name=name))
+    platform.pin("kubectl", "apply", "-f", str(tmp_path / "pod.yaml"))
+    platform.pin(
+        "kubectl", "-n", "me", "wait", "--for=jsonpath={.status.phase}=Running", f"pod/{name}", "--timeout=30s"
+    )
+    platform.pin("kubectl", "-n", "me", "delete", "pod", name)
+
+
+def test_what_every_platform_holds(platform: SharedPlatform):
+    facts = json.loads(platform.pin("kubectl", "-n", "pincompute-system", "get", "cm", "cluster", "-o", "json"))["data"]
+    assert facts["name"] == platform.name
+    assert facts["trustDomain"] == f"{platform.name}.pincompute.local"
+    assert facts["nodes"] == "simulated"
+    assert "(default)" in platform.pin("kubectl", "get", "storageclass", "standard")
+    assert "pinterestservices" in platform.pin("kubectl", "get", "crds")
+    assert "podcertificaterequests" in platform.pin("kubectl", "api-resources", "--api-group=certificates.k8s.io")
+    assert (platform.state / platform.name / "logs" / "audit" / "audit.log").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("user", "verb", "what", "allowed"),
+    [
+        ("pincompute-operator", "create", "deployments", "yes"),
+        ("pincompute-operator", "get", "secrets", "no"),
+        ("pincompute-desk", "create", "pinterestservices", "yes"),
+        ("pincompute-desk", "create", "deployments", "no"),
+        ("pincompute-ingress", "list", "ingresses", "yes"),
+        ("pincompute-ingress", "list", "pods", "no"),
+    ],
+)
+def test_each_process_may_do_its_work_and_no_more(
+    user: str, verb: str, what: str, allowed: str, platform: SharedPlatform
+):
+    kubeconfig = platform.state / platform.name / "configs" / f"{user}.kubeconfig"
+    assert yaml.safe_load(kubeconfig.read_text())["current-context"] == platform.name
+    asked = ("kubectl", "--kubeconfig", str(kubeconfig), "auth", "can-i", verb, what, "-n", "me")
+    assert platform.pin(*asked, code=0 if allowed == "yes" else 1).strip() == allowed
+
+
+def test_parts_that_were_killed_are_started_by_two_commands_at_once(platform: SharedPlatform):
+    before = platform.pids()
+    killed = ("etcd", "kube-scheduler", "desk")
+    for name in killed:
+        os.kill(before[name], signal.SIGKILL)
+    assert platform.status(code=1)["health"] == "damaged"
+    ends = [platform.start("up") for _ in range(2)]
+    errors = [end.communicate()[1] for end in ends]
+    assert [end.returncode for end in ends] == [0, 0], errors
+    assert sum("waiting for another command to end (pin up" in each for each in errors) == 1
+    after = platform.pids()
+    assert {name for name in before if before[name] != after[name]} == set(killed)
+
+
+def test_a_start_that_was_killed_is_finished_by_the_next(platform: SharedPlatform):
+    platform.pin("down")
+    assert platform.status(code=1)["health"] == "down"
+    started = platform.start("up")
+    home = Home(platform.name, platform.state / platform.name)
+    while not processes.marked(home):
+        assert started.poll() is None
+    started.kill()
+    started.communicate()
+    platform.pin("up")
+    assert len(platform.pids()) == len(processes.marked(home))
+
+
+def test_nodes_come_and_go_with_the_number(platform: SharedPlatform):
+    platform.pin("up", "--nodes", "2", "--node-shape", "8cpu,16Gi", "--zones", "1")
+    nodes = json.loads(platform.pin("kubectl", "get", "nodes", "-o", "json"))["items"]
+    assert [node["status"]["allocatable"]["cpu"] for node in nodes] == ["8", "8"]
+    platform.pin("up", "--nodes", "50", "--node-shape", "32cpu,128Gi", "--zones", "3")
+    assert platform.status()["nodes"]["simulated"] == {"count": 50, "cpu": "32", "memory": "128Gi", "zones": 3}
+
+
+def test_a_stranger_on_our_pid_is_left_alone(platform: SharedPlatform):
+    record = platform.state / platform.name / "record.json"
+    content = json.loads(record.read_text())
+    ours = content["processes"]["kwok"]["pid"]
+    content["processes"]["kwok"]["pid"] = os.getpid()
+    record.write_text(json.dumps(content))
+    end = platform.start("up")
+    errors = end.communicate()[1]
+    assert end.returncode == 1
+    assert f"kwok was recorded as pid {os.getpid()}, which is now somebody else's  [ForeignProcess]" in errors
+    platform.pin("up")
+    # Ours, which nobody remembered any more, was found by its marker.
+    assert platform.pids()["kwok"] not in (ours, os.getpid())
+
+
+def test_purging_leaves_nothing(tmp_path: Path):
+    short = SharedPlatform("t-short", tmp_path / "state")
+    short.pin("up", "--simulated", "--http-port", "28080")
+    home = Home(short.name, short.state / short.name)
+    assert len(processes.marked(home)) >= len(CONTROL_PLANE)
+    short.pin("down", "--purge")
+    assert processes.marked(home) == []
+    assert list(short.state.iterdir()) == []
