@@ -46,25 +46,27 @@ SYMPTOMS = (
 OUTDATED = "404"
 
 
-def download(packages: list[str], folder: Path, private: Path) -> list[Path]:
-    """Fetch the packages' files. Root renews the machine's own lists for it, anybody else keeps lists in `private`."""
-    lists = [] if os.geteuid() == 0 else _private_lists(private)
+def download(packages: list[str], folder: Path) -> list[Path]:
+    """Fetch the packages' files. Root may renew the machine's lists for it, anybody else lists of their own."""
+    lists = [] if os.geteuid() == 0 else _own_lists(folder / "apt")
     _apt_get(["download", *packages], packages, folder, lists)
     return sorted(folder.glob("*.deb"))
 
 
-def install(packages: list[str], folder: Path) -> None:
+def install(packages: list[str]) -> None:
     """Install packages for the whole machine, as root."""
-    words = ["install", "-y", "--no-install-recommends", *packages]
+    _apt_get(_installing(packages), packages, Path("/"), [])
+
+
+def require_root(packages: list[str]) -> None:
     if os.geteuid() != 0:
         raise Refused(
             Problem(
                 PACKAGE_MISSING,
                 f"this needs {', '.join(packages)} from Debian, and only root can install packages",
-                next=f"sudo apt-get {' '.join(words)}",
+                next=f"sudo apt-get {' '.join(_installing(packages))}",
             )
         )
-    _apt_get(words, packages, folder, [])
 
 
 def unpack(file: Path, target: Path) -> None:
@@ -109,7 +111,11 @@ def _apt_get(words: list[str], packages: list[str], folder: Path, lists: list[st
         raise Refused(problem)
 
 
-def _private_lists(folder: Path) -> list[str]:
+def _installing(packages: list[str]) -> list[str]:
+    return ["install", "-y", "--no-install-recommends", *packages]
+
+
+def _own_lists(folder: Path) -> list[str]:
     for name in ("lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     return ["-o", f"Dir::State::lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache"]

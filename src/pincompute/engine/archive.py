@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import tarfile
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import IMAGE_INVALID
+from pincompute.base.reasons import DISK_FULL, IMAGE_INVALID
 
 GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
@@ -42,10 +43,11 @@ class Archive(Protocol):
 
 @contextmanager
 def opened(source: Path) -> Iterator[Archive]:
+    if not os.access(source, os.R_OK):
+        what = "this file may not be read" if source.exists() else "there is no such file or folder"
+        raise Refused(Problem(IMAGE_INVALID, what, Where(file=str(source))))
     if source.is_dir():
         yield _Folder(source)
-    elif not source.exists():
-        raise Refused(Problem(IMAGE_INVALID, "there is no such file or folder", Where(file=str(source))))
     else:
         with _unpacked(source) as file, _tar(source, file) as tar:
             yield _Tar(source, tar)
@@ -104,9 +106,12 @@ def _unpacked(source: Path) -> Iterator[IO[bytes]]:
         with tempfile.TemporaryFile() as plain:
             try:
                 shutil.copyfileobj(gzip.GzipFile(fileobj=file), plain, _CHUNK)
+                plain.seek(0)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise invalid(source, "the file is damaged or was cut off", str(error)) from error
-            plain.seek(0)
+            except OSError as error:
+                what = f"no room to unpack it in {tempfile.gettempdir()}: {error.strerror}"
+                raise Refused(Problem(DISK_FULL, what, Where(file=str(source)))) from error
             yield plain
 
 

@@ -39,7 +39,6 @@ PACKAGES = (
     Package("iproute2", ("ip",)),
     Package("buildah", ("buildah",)),
     Package("mmdebstrap", ("mmdebstrap",)),
-    Package("skopeo", ("skopeo",)),
     # For tests: one program without libraries that can be nearly all others.
     Package("busybox-static", ("busybox",)),
 )
@@ -50,7 +49,8 @@ FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin", "usr/lib/cni")
 
 def bring(*programs: str) -> None:
     """Make these programs be there: unpack what can be unpacked, install the rest."""
-    lacking = [package for package in PACKAGES if package.name in missing(programs)]
+    names = missing(programs)
+    lacking = [package for package in PACKAGES if package.name in names]
     fetch([package.name for package in lacking if package.daemon])
     install([package.name for package in lacking if not package.daemon])
 
@@ -85,7 +85,7 @@ def fetch(packages: Iterable[str]) -> None:
             return
         Progress().say(f"fetching {', '.join(wanted)} from Debian")
         with tempfile.TemporaryDirectory(dir=_folder(), prefix=".new-") as folder:
-            for file in apt.download(wanted, Path(folder), _folder() / "apt"):
+            for file in apt.download(wanted, Path(folder)):
                 _unpack(file)
 
 
@@ -94,9 +94,10 @@ def install(packages: Iterable[str]) -> None:
     wanted = list(packages)
     if not wanted:
         return
+    apt.require_root(wanted)
     with _alone():
         Progress().say(f"installing {', '.join(wanted)} from Debian")
-        apt.install(wanted, _folder())
+        apt.install(wanted)
 
 
 def _unpack(file: Path) -> None:

@@ -11,16 +11,20 @@ from typing import IO, NamedTuple, TypeVar
 import msgspec
 
 from pincompute.engine.archive import GZIP, Archive, chunks, invalid
+from pincompute.engine.image_format import (
+    CONFIG,
+    INDEXES,
+    LAYER,
+    MANIFEST,
+    Configuration,
+    Descriptor,
+    Index,
+    Manifest,
+    Saved,
+    Target,
+)
 
 T = TypeVar("T")
-
-MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-CONFIG = "application/vnd.oci.image.config.v1+json"
-LAYER = "application/vnd.oci.image.layer.v1.tar"
-INDEXES = (
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-)
 
 # Where an OCI layout says what an image is called: containerd's and Docker's way, then the specification's.
 _NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
@@ -47,48 +51,6 @@ class Contents(NamedTuple):
     @property
     def size(self) -> int:
         return self.config.size + sum(layer.size for layer in self.layers)
-
-
-class Target(msgspec.Struct, frozen=True):
-    """The machine that an image is for."""
-
-    os: str = ""
-    architecture: str = ""
-
-
-class Descriptor(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    media_type: str
-    digest: str
-    size: int
-    annotations: dict[str, str] = {}
-    platform: Target = Target()
-
-
-class Index(msgspec.Struct, frozen=True):
-    manifests: list[Descriptor]
-
-
-class Manifest(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    schema_version: int = 2
-    media_type: str = MANIFEST
-    config: Descriptor
-    layers: list[Descriptor]
-
-
-class Saved(msgspec.Struct, rename="pascal", frozen=True):
-    """One entry of the `manifest.json` that `docker save` writes."""
-
-    config: str
-    layers: list[str]
-    repo_tags: list[str] | None = None
-
-
-class RootFiles(msgspec.Struct, frozen=True):
-    diff_ids: list[str]
-
-
-class Configuration(msgspec.Struct, frozen=True):
-    rootfs: RootFiles
 
 
 def contents(archive: Archive) -> list[Contents]:
@@ -125,7 +87,7 @@ def _for_this_machine(archive: Archive, entry: Descriptor) -> Descriptor:
     here = Target("linux", _ARCHITECTURES.get(platform.machine(), platform.machine()))
     choices = _decode(archive, entry.digest, _checked(archive, entry), Index).manifests
     for choice in choices:
-        if (choice.platform.os, choice.platform.architecture) == (here.os, here.architecture):
+        if choice.platform == here:
             return choice
     offered = ", ".join(f"{choice.platform.os}/{choice.platform.architecture}" for choice in choices)
     raise invalid(

@@ -1,0 +1,55 @@
+"""The documents that describe an image: those of the OCI, and those that `docker save` writes."""
+
+from __future__ import annotations
+
+import msgspec
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar"
+INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The machine that an image is for."""
+
+    os: str = ""
+    architecture: str = ""
+
+
+class Descriptor(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    media_type: str
+    digest: str
+    size: int
+    annotations: dict[str, str] = {}
+    platform: Target = Target()
+
+
+class Index(msgspec.Struct, frozen=True):
+    manifests: list[Descriptor]
+
+
+class Manifest(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    schema_version: int = 2
+    media_type: str = MANIFEST
+    config: Descriptor
+    layers: list[Descriptor]
+
+
+class Saved(msgspec.Struct, rename="pascal", frozen=True):
+    """One entry of the `manifest.json` that `docker save` writes."""
+
+    config: str
+    layers: list[str]
+    repo_tags: list[str] | None = None
+
+
+class RootFiles(msgspec.Struct, frozen=True):
+    diff_ids: list[str]
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    rootfs: RootFiles
