@@ -27,7 +27,7 @@ def test_all_obstacles_are_told_at_once_each_with_what_it_lacks() -> None:
     assert root.next == "sudo pin up"
     assert groups.what.endswith("cpuset, pids")
     assert packages.what == "not on this machine: containerd, runc"
-    assert packages.next == "apt-get install -y --no-install-recommends containerd runc"
+    assert packages.next == "pin up --install"
     assert (bridge.what, bridge.note) == ("this machine does not let us make a bridge", "Operation not supported")
 
 

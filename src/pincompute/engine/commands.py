@@ -29,12 +29,16 @@ name_option = click.option("--name", metavar="PLATFORM", help="The platform; `ma
 @click.option("--zones", type=int, metavar="Z", help="In how many zones they are.")
 @click.option("--simulated/--no-simulated", default=None, help="Simulated nodes only, where a real one could be had.")
 @click.option("--http-port", type=click.IntRange(1, 65535), metavar="P", help="Where workloads answer; 8080 if free.")
-def up(name: str | None, **wish: Any) -> None:
+@click.option("--install", is_flag=True, help="First install the Debian packages that a real node needs, as root.")
+def up(name: str | None, install: bool, **wish: Any) -> None:
     """Start a platform on this machine; what runs already stays."""
+    from pincompute.engine import debian, machine
     from pincompute.engine.settle import Wish
     from pincompute.engine.up import up as bring_up
 
     with _told():
+        if install:
+            debian.bring(*machine.PROGRAMS)
         platform = bring_up(_home(name), Wish(**wish), Path(setting("cache")), Progress())
     click.echo(f"platform {platform.name} is ready")
     click.echo(f"  kubeconfig  {platform.home.kubeconfig}")

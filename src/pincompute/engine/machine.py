@@ -78,14 +78,8 @@ def obstacles(machine: Machine) -> tuple[Problem, ...]:
             )
         )
     if machine.packages:
-        words = " ".join(machine.packages)
-        found.append(
-            Problem(
-                NODE_IMPOSSIBLE,
-                f"not on this machine: {words.replace(' ', ', ')}",
-                next=f"apt-get install -y --no-install-recommends {words}",
-            )
-        )
+        what = f"not on this machine: {', '.join(machine.packages)}"
+        found.append(Problem(NODE_IMPOSSIBLE, what, next="pin up --install"))
     found += [
         Problem(NODE_IMPOSSIBLE, f"this machine does not let us make {what}", note=said)
         for what, said in machine.failures.items()
