@@ -160,7 +160,7 @@ def _json(archive: Archive, name: str, type_: type[T]) -> T:
 def _decode(archive: Archive, name: str, body: bytes, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise invalid(archive.source, f"{name} is not what it should be: {error}") from error
 
 
