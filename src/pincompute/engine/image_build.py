@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ from pincompute.base.reasons import DISK_FULL, IMAGE_BUILD_FAILED
 from pincompute.base.settings import setting
 from pincompute.engine.debian import bring
 from pincompute.engine.lock import held
-from pincompute.engine.progress import Progress
+from pincompute.engine.progress import Progress, span
 
 FILES = ("Containerfile", "Dockerfile")
 
@@ -73,8 +75,8 @@ def build(shop: Path, folder: Path, target: Path, progress: Progress) -> None:
     words: list[str] = []
     if re.search(r"^ARG BASE\b", file.read_text(), re.MULTILINE):
         words = [f"--build-arg=BASE=oci-archive:{_base(shop, progress)}"]
-    progress.say(f"building {file.parent.name}")
-    _buildah(shop, file, target, *words)
+    with _told(f"image of {file.parent.name}", progress):
+        _buildah(shop, file, target, progress, *words)
 
 
 def images() -> Path:
@@ -87,12 +89,12 @@ def _base(shop: Path, progress: Progress) -> Path:
     archive = images() / f"base-{key}.tar"
     if archive.exists():
         return archive
-    progress.say("making a Debian base for images, once")
     context = shop / "base"
     context.mkdir()
-    _run(["mmdebstrap", *BASE, *_reach(), SUITE, str(context / "root.tar"), *_mirrors()], shop, "the Debian base")
     (context / "Containerfile").write_text("FROM scratch\nADD root.tar /\n")
-    _buildah(shop, context / "Containerfile", archive)
+    with _told("Debian base for images, once", progress):
+        _run(["mmdebstrap", *BASE, *_reach(), SUITE, str(context / "root.tar"), *_mirrors()], shop, progress)
+        _buildah(shop, context / "Containerfile", archive, progress)
     return archive
 
 
@@ -110,28 +112,39 @@ def _reach() -> list[str]:
     return [f"--aptopt={line.rstrip(';')}" for line in told.splitlines() if line.startswith("Acquire::http")]
 
 
-def _buildah(shop: Path, file: Path, target: Path, *words: str) -> None:
+def _buildah(shop: Path, file: Path, target: Path, progress: Progress, *words: str) -> None:
     """The same content gives the same image: no file carries the time at which it was built."""
     fresh = shop / "fresh.tar"
     # In a mount namespace of its own, so that what it mounts ends with it, however it ends.
     command = ["unshare", "--mount", "buildah", "--root", str(shop / "root"), "--runroot", str(shop / "run"), "build"]
     shape = ["--isolation", "chroot", "--timestamp", "0", "--tag", f"oci-archive:{fresh}", "--file", str(file)]
-    _run([*command, *shape, *words, str(file.parent)], shop, file.parent.name)
+    _run([*command, *shape, *words, str(file.parent)], shop, progress)
     shutil.move(fresh, target)
 
 
-def _run(command: list[str], shop: Path, what: str) -> None:
-    done = subprocess.run(
-        command,
-        env=os.environ | {"TMPDIR": str(shop), "LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        last = "\n".join(done.stdout.splitlines()[-12:])
-        full = "no space left on device" in last.lower()
-        reason = DISK_FULL if full else IMAGE_BUILD_FAILED
-        raise Refused(Problem(reason, f"{what} could not be built", note=last))
+def _run(command: list[str], shop: Path, progress: Progress) -> None:
+    last: deque[str] = deque(maxlen=12)
+    with subprocess.Popen(
+        command, env=os.environ | {"TMPDIR": str(shop), "LC_ALL": "C"}, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            last.append(line.rstrip())
+            progress.show(line.rstrip())
+    if process.returncode != 0:
+        said = "\n".join(last)
+        reason = DISK_FULL if "no space left on device" in said.lower() else IMAGE_BUILD_FAILED
+        raise Refused(Problem(reason, "the image could not be built", note=said))
+
+
+@contextmanager
+def _told(what: str, progress: Progress) -> Iterator[None]:
+    progress.say(f"building the {what}")
+    begun = time.monotonic()
+    outcome = "failed after"
+    try:
+        yield
+        outcome = "built in"
+    finally:
+        progress.say(f"{outcome} {span(time.monotonic() - begun)}")
