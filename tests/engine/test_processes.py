@@ -15,7 +15,7 @@ from msgspec import structs
 
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import PART_FAILED
-from pincompute.engine import processes
+from pincompute.engine import proc, processes
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Alive, Part, Ready, Socket
 from pincompute.engine.processes import Standing, fingerprint, marked, running, standing
@@ -84,6 +84,7 @@ def test_a_program_that_is_not_there_is_a_problem(home: Home):
 def test_one_that_does_not_listen_to_sigterm_is_killed(home: Home):
     deaf = part(STUBBORN, name="deaf")._replace(ending=0.2)
     process = processes.start(deaf, home)
+    assert process.ending == 0.2
     log = processes.log_file("deaf", home)
     while "deaf" not in log.read_text():
         assert running(process)
@@ -94,7 +95,7 @@ def test_one_that_does_not_listen_to_sigterm_is_killed(home: Home):
 def test_a_foreign_process_on_our_pid_is_never_touched():
     stranger = subprocess.Popen([sys.executable, "-c", SLEEP])
     try:
-        ours = processes.Process(part="etcd", pid=stranger.pid, started=1, boot=processes.boot())
+        ours = processes.Process(part="etcd", pid=stranger.pid, started=1, boot=proc.boot())
         assert standing(ours) is Standing.FOREIGN
         processes.stop([ours])
         assert stranger.poll() is None

@@ -103,7 +103,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = Where(file=str(error.filename or ""))
+        place = Where(file=str(error.filename or setting("state")))
         if error.errno == errno.ENOSPC:
             problem = Problem(DISK_FULL, "there is no room left on the disk", place, next="free some, then try again")
         else:

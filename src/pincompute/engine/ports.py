@@ -6,11 +6,10 @@ import errno
 import random
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE
+from pincompute.engine import proc
 from pincompute.engine.home import Home
 from pincompute.engine.processes import marked
 
@@ -40,10 +39,10 @@ def require_free(address: str, port: int, part: str, home: Home) -> None:
     """Nobody but the platform itself may listen there: what changed or strayed is ended before it starts anew."""
     if free(address, port):
         return
-    listener = _listener(port)
+    listener = proc.listener(port)
     if listener in {process.pid for process in marked(home)}:
         return
-    by = f" by {_name(listener)} (pid {listener})" if listener else ""
+    by = f" by {proc.name(listener)} (pid {listener})" if listener else ""
     raise Refused(
         Problem(
             PORT_IN_USE,
@@ -71,36 +70,3 @@ def _unused(taken: set[int]) -> int:
         port = random.choice(_RANGE)  # noqa: S311
         if port not in taken and free("", port):
             return port
-
-
-def _listener(port: int) -> int | None:
-    """The pid of who listens there, as far as we may know it."""
-    inodes = {fields[9] for fields in _listening() if int(fields[1].rpartition(":")[2], 16) == port}
-    sockets = {f"socket:[{inode}]" for inode in inodes}
-    for folder in Path("/proc").glob("[0-9]*"):
-        # It may end while we look, or be somebody else's.
-        with suppress(OSError):
-            if any(_target(handle) in sockets for handle in (folder / "fd").iterdir()):
-                return int(folder.name)
-    return None
-
-
-def _target(handle: Path) -> str:
-    try:
-        return str(handle.readlink())
-    except OSError:
-        return ""
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return "a program that has just ended"
-
-
-def _listening() -> list[list[str]]:
-    """The lines of the kernel's tables whose state says LISTEN, as fields."""
-    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
-    lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
-    return [fields for fields in lines if fields[3] == "0A"]

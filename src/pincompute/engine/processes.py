@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import msgspec
 
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DISK_FULL, PART_FAILED
+from pincompute.engine import proc
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Part
 from pincompute.engine.readiness import answers
@@ -27,6 +28,8 @@ PART = "PINCOMPUTE_PART"
 
 POLL = 0.05
 PATIENCE = 90.0
+_LAST_LINES = 8
+_LINE = 300
 
 # Those that were started by this very process must be reaped by it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -75,11 +78,11 @@ def start(part: Part, home: Home) -> Process:
     except OSError as error:
         raise Refused(_not_started(part, error)) from error
     _children[child.pid] = child
-    seen = _look(child.pid)
+    seen = proc.look(child.pid)
     assert seen is not None, "a child that nobody has waited for is in /proc"
     return Process(
-        part=part.name, pid=child.pid, started=seen.started, boot=boot(),
-        command=fingerprint(part), logged=logged,
+        part=part.name, pid=child.pid, started=seen.started, boot=proc.boot(),
+        command=fingerprint(part), logged=logged, ending=part.ending,
     )  # fmt: skip
 
 
@@ -97,8 +100,8 @@ def standing(process: Process) -> Standing:
     child = _children.get(process.pid)
     if child is not None and child.poll() is not None:
         del _children[process.pid]
-    seen = _look(process.pid)
-    if seen is None or process.boot != boot():
+    seen = proc.look(process.pid)
+    if seen is None or process.boot != proc.boot():
         return Standing.ENDED
     if seen.started != process.started:
         return Standing.FOREIGN
@@ -139,76 +142,35 @@ def stop(processes: Iterable[Process]) -> None:
 
 def marked(home: Home) -> list[Process]:
     """Every process on this machine that belongs to the platform, recorded or not."""
-    marker = f"{MARKER}={home.root}".encode()
     found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+    for pid in proc.pids():
+        variables = proc.variables(pid)
+        if variables.get(MARKER) != str(home.root) or pid == os.getpid():
             continue
-        try:
-            variables = (folder / "environ").read_bytes().split(b"\0")
-        except OSError:  # it has ended, or it is somebody else's
-            continue
-        seen = _look(int(folder.name)) if marker in variables else None
+        seen = proc.look(pid)
         if seen is not None and not seen.dead:
-            leader = seen.session == int(folder.name)
-            part = _variable(variables, PART)
-            found.append(Process(part=part, pid=int(folder.name), started=seen.started, boot=boot(), leader=leader))
+            part, leader = variables.get(PART, ""), seen.session == pid
+            found.append(Process(part=part, pid=pid, started=seen.started, boot=proc.boot(), leader=leader))
     return found
 
 
 def birth(process: Process) -> datetime:
     """When it was started, by the clock on the wall."""
-    up_since = datetime.now(UTC) - timedelta(seconds=time.clock_gettime(time.CLOCK_BOOTTIME))
-    return up_since + timedelta(seconds=process.started / os.sysconf("SC_CLK_TCK"))
+    return proc.moment(process.started)
 
 
-def memory(process: Process) -> int:
-    """Bytes: its fair share of what it has in common with others, where the kernel tells; else all it touches."""
-    for name, field in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
-        try:
-            lines = Path(f"/proc/{process.pid}/{name}").read_text().splitlines()
-        except OSError:
-            continue
-        found = next((line.split()[1] for line in lines if line.startswith(field)), None)
-        if found:
-            return int(found) * 1024
-    return 0
-
-
-def boot() -> str:
-    """This boot of the machine: a pid and start time of an earlier one mean nothing."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def last_lines(process: Process, home: Home, count: int = 8) -> list[str]:
+def last_lines(process: Process, home: Home, count: int) -> list[str]:
     """What it said last, without what an earlier run said."""
     try:
         with log_file(process.part, home).open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             # The keeper may have cut the file since.
             begin = process.logged if process.logged <= size else 0
-            log.seek(max(begin, size - 8192))
-            return log.read().decode(errors="replace").strip().splitlines()[-count:]
+            log.seek(max(begin, size - (32 << 10)))
+            lines = log.read().decode(errors="replace").strip().splitlines()
+            return [line[:_LINE] for line in lines[-count:]]
     except OSError:
         return []
-
-
-class _Look(msgspec.Struct, frozen=True):
-    """What the kernel tells of a pid."""
-
-    dead: bool
-    session: int
-    started: int
-
-
-def _look(pid: int) -> _Look | None:
-    try:
-        line = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    # The second field is the program's name in parentheses, which may hold spaces and parentheses itself.
-    fields = line.rpartition(")")[2].split()
-    return _Look(dead=fields[0] in "ZX", session=int(fields[3]), started=int(fields[19]))
 
 
 def _send(process: Process, number: signal.Signals) -> None:
@@ -232,11 +194,6 @@ def _open_log(file: Path) -> int:
     return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def _variable(variables: list[bytes], name: str) -> str:
-    prefix = f"{name}=".encode()
-    return next((each[len(prefix) :].decode() for each in variables if each.startswith(prefix)), "")
-
-
 def _not_started(part: Part, error: OSError) -> Problem:
     if error.errno == errno.ENOSPC:
         return Problem(DISK_FULL, f"{part.name} cannot be started: {error.strerror}", Where(file=str(error.filename)))
@@ -244,10 +201,12 @@ def _not_started(part: Part, error: OSError) -> Problem:
 
 
 def _failed(process: Process, home: Home, how: str) -> Problem:
-    said = last_lines(process, home)
-    return Problem(
-        PART_FAILED,
-        f"{process.part} (pid {process.pid}) {how}",
-        Where(file=str(log_file(process.part, home))),
-        note="\n".join(said) if said else "it said nothing",
-    )
+    said = last_lines(process, home, count=200)
+    place = Where(file=str(log_file(process.part, home)))
+    full = [line for line in said if "no space left on device" in line.lower()]
+    if full:
+        return Problem(DISK_FULL, f"{process.part} found no room on the disk", place, note=full[-1], next="free some")
+    # A Go program that panics says why first, and where in a hundred lines after.
+    why = [line for line in said[:-_LAST_LINES] if line.startswith("panic:")]
+    note = "\n".join([*why[-1:], *said[-_LAST_LINES:]]) or "it said nothing"
+    return Problem(PART_FAILED, f"{process.part} (pid {process.pid}) {how}", place, note)

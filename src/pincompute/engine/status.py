@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pincompute.engine import processes
+from pincompute.engine import proc, processes
 from pincompute.engine.home import Home, known
 from pincompute.engine.parts import Part, Ready, Socket, Web
 from pincompute.engine.platform import Programs
@@ -109,7 +109,7 @@ def _part(part: Part, process: Process | None, home: Home) -> PartStatus:
                 health=Health.READY if answers(part.ready, home.certificates) else Health.SILENT,
                 pid=process.pid,
                 age=round((datetime.now(UTC) - processes.birth(process)).total_seconds(), 1),
-                memory=processes.memory(process),
+                memory=proc.memory(process.pid),
                 **described,
             )
 
