@@ -16,8 +16,8 @@ test: .venv/.ready  ## the whole gate: format, lint, types, layers, tests, real 
 fast: .venv/.ready  ## the part of the gate that needs no cluster
 	@scripts/test --fast
 
-bench: .venv/.ready  ## the figures of docs/bench.md, into build/bench.json
-	@.venv/bin/python -m bench
+bench: .venv/.ready  ## the figures, into build/bench.json (SUITE=hand, engine or scale)
+	@.venv/bin/python -m bench $(SUITE)
 
 docs: .venv/.ready  ## write again what is written from the code
 	@.venv/bin/python scripts/writing.py

@@ -1,5 +1,5 @@
 """`python -m pincompute` is `pin`: how one process of ours starts another."""
 
-from pincompute.main import pin
+from pincompute.main import main
 
-pin(prog_name="pin")
+main()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pincompute.main import COMMANDS, PROCESSES, pin
+from pincompute.main import COMMANDS, PROCESSES, group
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(pin, words)
+    return CliRunner().invoke(group(), words)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *PROCESSES])
@@ -27,7 +27,7 @@ def test_every_command_of_the_table_exists_and_has_help(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0, result.output
     if command in COMMANDS and command != "kubectl":
-        assert COMMANDS[command].help.split(";")[0].rstrip(".") in result.output.replace("\n", " ")
+        assert COMMANDS[command][1].split(";")[0].rstrip(".") in result.output.replace("\n", " ")
 
 
 def test_without_a_platform_the_next_thing_to_type_is_told() -> None:
@@ -85,9 +85,10 @@ def test_plan_is_offline_and_takes_all_files_or_none() -> None:
 
 HELP_AND_WHAT_IT_LOADED = """
 import sys
-from pincompute.main import pin
-pin(["--help"], standalone_mode=False)
-heavy = ("aiohttp", "msgspec", "yaml", "pincompute.base", "pincompute.cli", "pincompute.engine")
+from pincompute.main import main
+sys.argv = ["pin", "--help"]
+main()
+heavy = ("aiohttp", "click", "msgspec", "yaml", "pincompute.base", "pincompute.cli", "pincompute.engine")
 sys.exit(any(name.startswith(heavy) for name in sys.modules))
 """
 

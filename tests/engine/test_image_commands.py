@@ -12,7 +12,7 @@ from image_files import laid_out, saved, tar, write
 from pincompute.base.context import Context, write_context
 from pincompute.engine import image_build, own_image
 from pincompute.engine.progress import Progress
-from pincompute.main import pin
+from pincompute.main import group
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def state(images: Context, tmp_path: Path) -> Path:
 
 
 def typed(state: Path, *words: str) -> Result:
-    return CliRunner().invoke(pin, ["image", *words], env={"PIN_STATE": str(state), "PIN_CACHE": str(state / "cache")})
+    return CliRunner().invoke(group(), ["image", *words], env={"PIN_STATE": str(state), "PIN_CACHE": str(state / "cache")})
 
 
 def test_a_file_is_loaded_and_listed(state: Path, tmp_path: Path):

@@ -14,7 +14,7 @@ from pincompute.engine.home import home_of
 from pincompute.engine.record import Record, write
 from pincompute.engine.shape import Simulated
 from pincompute.engine.status import Health, Nodes, PartStatus, Status, text
-from pincompute.main import pin
+from pincompute.main import group
 
 SEEN = Status(
     name="main",
@@ -82,7 +82,7 @@ def test_a_platform_that_is_down_says_so_and_is_no_success(state: Path):
     ],
 )
 def test_a_mistake_gets_one_clear_message_and_changes_nothing(words: str, said: str, state: Path):
-    done = CliRunner().invoke(pin, words.split())
+    done = CliRunner().invoke(group(), words.split())
     assert done.exit_code == 1
     assert said in done.stderr
     assert done.stdout == ""
@@ -93,7 +93,7 @@ def test_a_record_that_cannot_be_read_stops_all_but_down(state: Path):
     file = home_of("main", state).root / "record.json"
     write(home_of("main", state), Record())
     file.write_text("{")
-    done = CliRunner().invoke(pin, ["status"])
+    done = CliRunner().invoke(group(), ["status"])
     assert (done.exit_code, "[RecordInvalid]" in done.stderr) == (1, True)
     done = CliRunner().invoke(down, ["--purge"])
     assert done.exit_code == 0
@@ -105,7 +105,7 @@ def test_a_full_disk_is_told_in_words(state: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(28, "No space left on device", str(state))
 
     monkeypatch.setattr("pincompute.engine.up.up", full)
-    done = CliRunner().invoke(pin, ["up"])
+    done = CliRunner().invoke(group(), ["up"])
     assert done.exit_code == 1
     assert done.stderr.startswith(f"{state}: there is no room left on the disk  [DiskFull]")
 

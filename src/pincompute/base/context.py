@@ -42,7 +42,7 @@ def write_context(state: Path, context: Context) -> None:
 def read_context(state: Path, name: str) -> Context:
     try:
         return msgspec.json.decode(_file(state, name).read_bytes(), type=Context)
-    except (FileNotFoundError, msgspec.DecodeError) as error:
+    except (FileNotFoundError, UnicodeDecodeError, msgspec.DecodeError) as error:
         known = sorted(file.parent.name for file in state.glob("*/context.json"))
         raise Refused(
             Problem(

@@ -1,0 +1,28 @@
+"""Measure, print each figure as it is found, and leave `build/bench.json`."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import engine, hand, scale
+from bench.figures import ROOT, write
+
+SUITES = {"hand": hand.figures, "engine": engine.figures, "scale": scale.figures}
+
+
+def main(names: list[str]) -> int:
+    unknown = set(names) - set(SUITES)
+    if unknown:
+        print(f"no suite is called {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}", file=sys.stderr)
+        return 2
+    found = []
+    for name in names or SUITES:
+        for figure in SUITES[name]():
+            print(figure.line(), flush=True)
+            found.append(figure)
+    write(found, ROOT / "build" / "bench.json")
+    return 0 if all(figure.holds for figure in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

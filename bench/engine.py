@@ -1,0 +1,107 @@
+"""The engine: from nothing running to a node that is ready, what it weighs, and a first answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bench.figures import PIN, ROOT, Figure, paired, run
+from bench.hand import quiet
+
+NAME = "bench"
+RUNS = 5
+_LINES = {
+    "api": re.compile(r"API ready in (\d+\.?\d*) s"),
+    "parts": re.compile(r"parts ready in (\d+\.?\d*) s"),
+    "nodes": re.compile(r"nodes ready in (\d+\.?\d*) s"),
+}
+
+
+def figures() -> Iterator[Figure]:
+    run(PIN, "up", "--name", NAME)
+    real = json.loads(run(PIN, "status", "--name", NAME, "-o", "json"))["nodes"]["real"]
+    if real:
+        run(PIN, "image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:bench", "--name", NAME)
+    starts: list[dict[str, float]] = []
+    answers: list[float] = []
+    scheduled: list[float] = []
+    told: list[float] = []
+    for _ in range(RUNS):
+        run(PIN, "down", "--name", NAME)
+        began = time.perf_counter()
+        said = run(PIN, "up", "--name", NAME)
+        starts.append({what: float(found[1]) for what, line in _LINES.items() if (found := line.search(said))})
+        with tempfile.TemporaryDirectory() as folder:
+            deployed = _deploy(Path(folder), "hello", "hello:bench")
+            scheduled.append(float(re.search(r"scheduled (\d+\.\d) s", deployed)[1]))  # type: ignore[index]
+            if real:
+                _answered(re.search(r"^(http\S+)", deployed, re.MULTILINE)[1])  # type: ignore[index]
+                answers.append(time.perf_counter() - began)
+                told.append(_time_to_tell(Path(folder)))
+            run(PIN, "delete", "hello", "--name", NAME)
+    yield Figure("engine.api", "API ready", [each["api"] for each in starts], 6)
+    yield Figure("engine.parts", "platform ready", [each["parts"] for each in starts], 15)
+    yield Figure("engine.nodes", "nodes ready, after that", [each["nodes"] - each["parts"] for each in starts], 12)
+    yield Figure("U3", "Enter to pod scheduled, the longest of the runs", [max(scheduled)], 1)
+    if real:
+        yield Figure("U2.1", "first HTTP 200 by the address, from nothing running", answers, 30)
+        yield Figure("U5", "a failure that can be seen is told (an image that is nowhere)", told, 2)
+    yield _memory()
+    yield _get()
+    run(PIN, "down", "--name", NAME, "--purge")
+
+
+def _deploy(folder: Path, name: str, image: str, *, check: bool = True) -> str:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return run(PIN, "deploy", name, "--image", image, "--port", "8080", "--name", NAME, check=check)
+    finally:
+        os.chdir(before)
+
+
+def _answered(address: str) -> None:
+    parts = urlsplit(address)
+    while True:
+        connection = HTTPConnection("127.0.0.1", parts.port or 80, timeout=2)
+        try:
+            connection.request("GET", "/", headers={"Host": parts.netloc})
+            if connection.getresponse().status == 200:
+                return
+        except (OSError, HTTPException):
+            pass
+        finally:
+            connection.close()
+        time.sleep(0.02)
+
+
+def _time_to_tell(folder: Path) -> float:
+    began = time.perf_counter()
+    _deploy(folder, "nowhere", "nowhere:bench", check=False)
+    took = time.perf_counter() - began
+    run(PIN, "delete", "nowhere", "--name", NAME)
+    return took
+
+
+def _memory() -> Figure:
+    parts = json.loads(run(PIN, "status", "--name", NAME, "-o", "json"))["parts"]
+    total = sum(part["memory"] or 0 for part in parts) / 2**20
+    return Figure("engine.memory", f"all {len(parts)} parts, idle", [total], unit="MiB")
+
+
+def _get() -> Figure:
+    return paired(
+        "U4",
+        "pin get : kubectl get, one workload",
+        lambda: quiet(PIN, "get", "--name", NAME),
+        lambda: quiet(PIN, "kubectl", "--name", NAME, "get", "pts", "--namespace", "me"),
+        runs=10,
+        bar=1.5,
+    )
