@@ -36,6 +36,9 @@ from signer import sign
 
 pytestmark = pytest.mark.cluster
 
+# A Service answers a moment after its pods are ready, and nothing tells when: until then it refuses.
+CALL = "until wget -qO- http://web/ 2>/dev/null; do sleep 0.1; done"
+
 _numbers = count(1)
 
 
@@ -59,7 +62,7 @@ async def test_a_pod_resolves_and_calls_a_service_by_its_short_and_its_full_name
     client: Client, namespace: str
 ) -> None:
     await _serve(client, namespace)
-    call = f"wget -qO- http://web/ && wget -qO- http://web.{namespace}.svc.cluster.local/"
+    call = f"{CALL} && wget -qO- http://web.{namespace}.svc.cluster.local/"
     assert await _said(client, namespace, _pod("caller", _container(call))) == ["hello", "hello"]
 
 
@@ -74,15 +77,24 @@ async def test_a_pod_reaches_itself_by_its_own_service(real_platform: Platform, 
     await _serve(client, namespace)
     pod = await _ready_pod(client, namespace)
     # With one pod behind the Service, the answer can only come from the caller.
-    words = ("exec", "--namespace", namespace, pod, "--", "wget", "-qO-", "http://web/")
+    words = ("exec", "--namespace", namespace, pod, "--", "sh", "-c", CALL)
     assert await kubectl(real_platform, *words) == "hello\n"
 
 
-async def test_a_service_address_answers_from_this_host(client: Client, namespace: str) -> None:
+async def test_a_service_address_answers_from_this_host(
+    real_platform: Platform, client: Client, namespace: str
+) -> None:
     await _serve(client, namespace)
+    pod = await _ready_pod(client, namespace)
+    await kubectl(real_platform, "exec", "--namespace", namespace, pod, "--", "sh", "-c", CALL)
     address = (await client.get(SERVICES, "web", namespace))["spec"]["clusterIP"]
     async with aiohttp.request("GET", f"http://{address}/") as answer:
         assert await answer.text() == "hello\n"
+
+
+async def test_an_address_that_no_service_has_refuses_at_once(real_platform: Platform) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(real_platform.service_range.replace(".0/24", ".254"), 80)
 
 
 async def test_a_shell_and_logs_go_through_the_api_server(

@@ -9,10 +9,10 @@ from pincompute.engine import pause
 from pincompute.engine.cgroups import CONTAINERD
 from pincompute.engine.debian import program, version
 from pincompute.engine.files import write_changed
-from pincompute.engine.machine import PATH, Machine
+from pincompute.engine.machine import Machine
 from pincompute.engine.parts import Part, Socket
 from pincompute.engine.platform import Platform
-from pincompute.engine.tools import run
+from pincompute.engine.tools import PATH, run
 
 
 def folder(platform: Platform) -> Path:

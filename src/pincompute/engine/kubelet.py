@@ -11,9 +11,9 @@ from pincompute.engine.build import pinned
 from pincompute.engine.containers import socket
 from pincompute.engine.control_plane import GATES
 from pincompute.engine.files import write_changed
-from pincompute.engine.machine import PATH
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
+from pincompute.engine.tools import PATH
 
 _PORT = 10250
 

@@ -13,14 +13,12 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import NODE_IMPOSSIBLE
 from pincompute.engine import cgroups, debian
 from pincompute.engine.mounts import mounts
+from pincompute.engine.tools import PATH, VARIABLES
 
 PROGRAMS = (
     "containerd", "containerd-shim-runc-v2", "ctr", "runc", "host-local", "loopback", "portmap", "iptables", "ip",
 )  # fmt: skip
 """What a real node is made of, beside what we build ourselves."""
-
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where the node's parts look for programs: a root shell may lack folders, and would differ from the next one."""
 
 _CAP_SYS_RESOURCE = 24
 
@@ -94,11 +92,13 @@ def _controllers(*, root: bool) -> frozenset[str]:
 
 
 def _try() -> dict[str, str]:
-    if shutil.which("unshare") is None:
+    if shutil.which("unshare", path=PATH) is None:
         return {"a network namespace": "there is no `unshare`"}
     failures = {}
     for what, command in _TRIALS.items():
-        done = subprocess.run(["unshare", "--net", *command], check=False, capture_output=True, text=True)
+        done = subprocess.run(
+            ["unshare", "--net", *command], check=False, capture_output=True, text=True, env=VARIABLES
+        )
         if done.returncode != 0:
             failures[what] = done.stderr.strip()
         if command == ("true",) and failures:

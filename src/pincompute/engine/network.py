@@ -36,6 +36,7 @@ def lay(index: int) -> None:
         f"route replace 10.203.{index}.0/24 via 10.201.{index}.2",
     )
     _set("net/ipv4/ip_forward", "1", inside=name)
+    _refuse_what_nobody_serves(name, f"10.203.{index}.0/24")
 
 
 def remove(index: int) -> None:
@@ -73,10 +74,27 @@ def _make_namespace(name: str) -> None:
     run(["unshare", f"--net={file}", "true"])
 
 
+def _refuse_what_nobody_serves(name: str, services: str) -> None:
+    """Refuse what still has a Service's address after kube-proxy's rules.
+
+    Otherwise whoever calls a Service a moment before kube-proxy knows it waits two minutes for nothing: the packets of
+    that call are remembered as leading nowhere, however often they are repeated.
+    """
+    iptables = [*_inside(name), "iptables", "--wait"]
+    for chain in ("FORWARD", "OUTPUT"):
+        rule = [chain, "--destination", services, "--protocol", "tcp", "--jump", "REJECT", "--reject-with", "tcp-reset"]
+        if not succeeds([*iptables, "--check", *rule]):
+            run([*iptables, "--append", *rule])
+
+
 def _ip(*commands: str, inside: str = "") -> None:
     where = ["-netns", inside] if inside else []
     run(["ip", *where, "-batch", "-"], "\n".join(commands))
 
 
 def _set(setting: str, value: str, inside: str) -> None:
-    run(["nsenter", f"--net={_NAMESPACES / inside}", "tee", f"/proc/sys/{setting}"], value)
+    run([*_inside(inside), "tee", f"/proc/sys/{setting}"], value)
+
+
+def _inside(name: str) -> list[str]:
+    return ["nsenter", f"--net={_NAMESPACES / name}"]

@@ -6,10 +6,10 @@ import yaml
 
 from pincompute.engine.build import pinned
 from pincompute.engine.files import write_changed
-from pincompute.engine.machine import PATH
 from pincompute.engine.network import bridges_are_filtered
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
+from pincompute.engine.tools import PATH
 
 _HEALTH = 10256
 USER = "system:kube-proxy"
@@ -52,7 +52,8 @@ def config(platform: Platform, *, hide_clients: bool) -> dict[str, object]:
         "healthzBindAddress": f"{platform.node_address}:{_HEALTH}",
         "metricsBindAddress": "127.0.0.1:10249",
         "nodePortAddresses": ["primary"],
-        "iptables": {"masqueradeAll": hide_clients},
+        # New pods are reached soon after they are ready; a second between two changes is the default.
+        "iptables": {"masqueradeAll": hide_clients, "minSyncPeriod": "200ms"},
         # The limits of connection tracking belong to the host, and stay as they are.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }
