@@ -41,6 +41,6 @@ async def new_project(client: Client) -> str:
 async def _established(client: Client, name: str) -> None:
     async with asyncio.timeout(20), aclosing(client.watch(CRDS, fields=f"metadata.name={name}")) as events:
         async for event in events:
-            conditions = event.object.get("status", {}).get("conditions", ())
+            conditions = event.object.get("status", {}).get("conditions") or ()
             if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
                 return
