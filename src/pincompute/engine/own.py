@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import sys
-from importlib.util import find_spec
+from functools import cache
 from pathlib import Path
 
+import pincompute
 from pincompute import __version__
 from pincompute.api.names import DESK, OPERATOR
 from pincompute.base.context import Context, write_context
@@ -49,7 +51,7 @@ def announce(platform: Platform) -> None:
 
 
 def stages(platform: Platform) -> list[list[Part]]:
-    nginx = program("nginx") if find_spec("pincompute.agents.commands") else None
+    nginx = program("nginx")
     proxy = [_ingress(platform, nginx)] if nginx else []
     return [[_keeper(platform)], [_desk(platform), _operator(platform), *proxy]]
 
@@ -83,8 +85,20 @@ def _server(command: str, platform: Platform, user: str, port: int, *words: obje
         command.rpartition(" ")[2],
         (sys.executable, "-m", "pincompute", *command.split(), *map(str, arguments)),
         Web(f"http://{listen}/healthz"),
+        # Whoever changes our code and says `pin up` means the new one: a part whose words differ is started anew.
+        environment={"PINCOMPUTE_CODE": _code()},
         version=__version__,
     )
+
+
+@cache
+def _code() -> str:
+    """A digest of all that our processes run."""
+    package = Path(pincompute.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _token(platform: Platform) -> Path:
