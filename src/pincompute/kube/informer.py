@@ -112,6 +112,8 @@ class Informer(Generic[T]):
             async for line in lines:
                 self._heard = self._clock.monotonic()
                 self._take(line)
+        # It ended politely, which is a word too.
+        self._heard = self._clock.monotonic()
 
     def _take(self, line: bytes) -> None:
         event = told(line, self._selection.about)

@@ -1,0 +1,97 @@
+"""Keeps nginx at what the Ingresses of a cluster say."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from pincompute.agents.nginx import Nginx, worker_user
+from pincompute.agents.nginx_config import nginx_config
+from pincompute.agents.routes import Ingress, Lost, Service, table
+from pincompute.kube.client import Client
+from pincompute.kube.informer import Informer
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.resource import INGRESSES, SERVICES
+from pincompute.kube.retry import backoff
+
+PAUSE = 0.1
+"""Seconds between two reloads, so that many changes at once become one."""
+ROUND = 60.0
+"""Seconds after which it looks around though nothing changed."""
+
+log = structlog.get_logger()
+
+
+async def run(kubeconfig: Path, listen: str, folder: Path, program: Path) -> None:
+    """Until told to end."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        async with Client(load(kubeconfig), agent="ingress") as client:
+            await Agent(client, listen, folder, program).run()
+
+
+class Agent:
+    def __init__(self, client: Client, listen: str, folder: Path, program: Path) -> None:
+        self._changed = asyncio.Event()
+        self._ingresses = Informer(client, INGRESSES, type=Ingress, on_change=lambda _: self._changed.set())
+        self._services = Informer(client, SERVICES, type=Service, on_change=lambda _: self._changed.set())
+        self._nginx = Nginx(program, folder, on_end=self._changed.set)
+        self._listen = listen
+        self._folder = folder
+        self._config = ""
+        self._lost: tuple[Lost, ...] = ()
+        self._failures = 0
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._ingresses.run())
+            group.create_task(self._services.run())
+            # Half a picture would take away what was served before.
+            await self._ingresses.synced.wait()
+            await self._services.synced.wait()
+            await self._follow()
+
+    async def _follow(self) -> None:
+        """Every change of the cluster, and every end of nginx, is mended here."""
+        try:
+            while True:
+                self._changed.clear()
+                await self._tell()
+                await self._keep_running()
+                await asyncio.sleep(max(PAUSE, backoff(self._failures, 1) if self._failures else 0))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0 if self._failures else ROUND):
+                        await self._changed.wait()
+        finally:
+            await self._nginx.stop()
+
+    async def _tell(self) -> None:
+        routes, lost = table(self._ingresses.items.values(), self._services.items)
+        for each in set(lost) - set(self._lost):
+            log.warning("route taken already", **each._asdict())
+        self._lost = lost
+        config = nginx_config(routes, self._listen, self._folder, worker_user())
+        if config == self._config:
+            return
+        self._config = config
+        if complaint := await self._nginx.take(config):
+            log.error("nginx refuses its configuration and keeps to the one before", why=complaint)
+        else:
+            log.info("routes told", routes=len(routes), faults=sum(bool(route.fault) for route in routes))
+
+    async def _keep_running(self) -> None:
+        if self._nginx.running:
+            self._nginx.shorten_logs()
+        elif why := await self._nginx.start():
+            self._failures += 1
+            log.error("nginx does not start", why=why, failures=self._failures)
+        else:
+            self._failures = 0
+            log.info("nginx serves", listen=self._listen)

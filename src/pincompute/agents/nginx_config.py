@@ -1,0 +1,142 @@
+"""What nginx is told, written from routes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from pincompute.agents.routes import Route
+
+# nginx takes no word of 4,096 bytes or more, and a list of hosts that long helps nobody.
+_LONGEST_LIST = 3000
+
+
+def nginx_config(routes: Iterable[Route], listen: str, folder: Path, user: str = "") -> str:
+    """The whole file. `user` is whom it serves as when root starts it."""
+    by_host = {host: list(group) for host, group in groupby(sorted(routes), key=lambda route: route.host)}
+    anywhere = by_host.pop("", [])
+    servers = [_default_server(anywhere, list(by_host), listen)]
+    servers += [_server(host, group, listen) for host, group in by_host.items()]
+    return _process(folder, user) + _block("http", "\n".join([_http(folder), *servers]))
+
+
+def _process(folder: Path, user: str) -> str:
+    serving_as = f"user {user};\n" if user else ""
+    return f"""\
+{serving_as}daemon off;
+worker_processes 1;
+# So long may what is open, such as a WebSocket, outlive a reload.
+worker_shutdown_timeout 10m;
+pid {_quoted(folder / "nginx.pid")};
+error_log {_quoted(folder / "error.log")} warn;
+events {{
+    worker_connections 1024;
+}}
+"""
+
+
+def _http(folder: Path) -> str:
+    temporary = "\n".join(
+        f"{use}_temp_path {_quoted(folder / 'temporary' / use)};"
+        for use in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    return f"""\
+{temporary}
+log_format short '$time_iso8601 $host "$request" $status $request_time';
+access_log {_quoted(folder / "access.log")} short;
+default_type "text/plain; charset=utf-8";
+server_tokens off;
+server_names_hash_bucket_size 512;
+server_names_hash_max_size 8192;
+client_max_body_size 0;
+
+# Streamed both ways: nothing lies on the disk, and events reach their reader as they happen.
+proxy_buffering off;
+proxy_request_buffering off;
+proxy_http_version 1.1;
+proxy_connect_timeout 5s;
+proxy_read_timeout 1h;
+proxy_send_timeout 1h;
+map $http_upgrade $connection_wanted {{
+    default upgrade;
+    "" close;
+}}
+proxy_set_header Host $http_host;
+proxy_set_header Upgrade $http_upgrade;
+proxy_set_header Connection $connection_wanted;
+proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+proxy_set_header X-Forwarded-Host $http_host;
+proxy_set_header X-Forwarded-Port $server_port;
+proxy_set_header X-Forwarded-Proto $scheme;
+"""
+
+
+def _default_server(anywhere: list[Route], hosts: list[str], listen: str) -> str:
+    """For hosts that nobody claims: that nginx is well, routes without a host, or else which hosts there are."""
+    locations = _locations(anywhere)
+    locations['= "/healthz"'] = 'access_log off;\nreturn 200 "ok\\n";\n'
+    locations.setdefault('"/"', f"return 404 {_quoted(_nobody(hosts, listen))};\n")
+    return _block("server", f"listen {listen} default_server;\n{_blocks(locations)}")
+
+
+def _server(host: str, routes: list[Route], listen: str) -> str:
+    return _block("server", f"listen {listen};\nserver_name {_server_name(host)};\n{_blocks(_locations(routes))}")
+
+
+def _server_name(host: str) -> str:
+    """To Kubernetes a star stands for one word, to nginx for any number of them."""
+    if not host.startswith("*."):
+        return _quoted(host)
+    return _quoted("~^[^.]+" + host[1:].replace(".", r"\.") + "$")
+
+
+def _locations(routes: Iterable[Route]) -> dict[str, str]:
+    """What is done, by where. An exact route beats a prefix; that the longest prefix wins is nginx's own way."""
+    found: dict[str, str] = {}
+    for route in sorted(routes, key=lambda route: not route.exact):
+        if route.exact or route.path != "/":
+            found.setdefault(f"= {_quoted(route.path)}", _answer(route))
+        if not route.exact:
+            found.setdefault(_quoted(route.path.rstrip("/") + "/"), _answer(route))
+    if any(not route.fault for route in routes):
+        found["@silent"] = 'return 502 "service $service did not answer\\n";\n'
+    return found
+
+
+def _answer(route: Route) -> str:
+    if route.fault:
+        return f"return 503 {_quoted(route.fault + chr(10))};\n"
+    address = f"[{route.address}]" if ":" in route.address else route.address
+    return f"""\
+set $service {_quoted(route.service)};
+error_page 502 504 = @silent;
+proxy_pass http://{address}:{route.port};
+"""
+
+
+def _nobody(hosts: list[str], listen: str) -> str:
+    if not hosts:
+        return "nothing answers to $host: there is no Ingress with a host yet\n"
+    port = listen.rpartition(":")[2]
+    lines = [f"  http://{host}:{port}\n" for host in hosts]
+    shown = list(lines)
+    while len("".join(shown)) > _LONGEST_LIST:
+        shown.pop()
+    more = f"  and {len(lines) - len(shown)} more\n" if len(shown) < len(lines) else ""
+    return f"nothing answers to $host; these do:\n{''.join(shown)}{more}"
+
+
+def _quoted(word: str | Path) -> str:
+    r"""As one word to nginx, which knows the escapes \\, \" and \n."""
+    escaped = str(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _blocks(blocks: dict[str, str]) -> str:
+    return "".join(_block(f"location {place}", body) for place, body in blocks.items())
+
+
+def _block(head: str, body: str) -> str:
+    inner = "".join(f"    {line}\n" if line else "\n" for line in body.splitlines())
+    return f"{head} {{\n{inner}}}\n"
