@@ -18,7 +18,7 @@ from pincompute.engine import processes
 from pincompute.engine.down import foreigners, take_down
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Alive, Part, Socket
-from pincompute.engine.processes import marked
+from pincompute.engine.processes import heirs, marked
 from pincompute.engine.record import Record, read
 from pincompute.engine.tend import Tender
 
@@ -155,3 +155,26 @@ def test_taking_down_ends_what_the_record_does_not_know(home: Home, said: list[s
     bring(home, said, part("a"), part("kube-apiserver"), part("etcd"))
     assert take_down(home, Record()) == 3
     assert marked(home) == []
+
+
+def test_taking_down_ends_what_a_part_left_behind_without_its_name(home: Home, said: list[str]):
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEP!r}], env={{}})"
+    parent = Part("ingress", (sys.executable, "-c", program), Alive())
+    leader = bring(home, said, parent)["ingress"]
+    record = read(home)
+    assert record is not None
+    while not (children := [each for each in heirs(home, record.processes.values()) if each.pid != leader]):
+        assert pids(home) == {"ingress": leader}
+    os.kill(leader, signal.SIGKILL)
+    while processes.running(record.processes["ingress"]):
+        pass
+    assert take_down(home, record) == 0
+    assert not processes.running(children[0])
+
+
+def test_a_stranger_is_never_taken_for_an_heir(home: Home, said: list[str]):
+    bring(home, said, part("a"))
+    record = read(home)
+    assert record is not None
+    stolen = structs.replace(record.processes["a"], pid=os.getsid(0))
+    assert heirs(home, [stolen]) == []

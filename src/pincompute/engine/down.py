@@ -44,16 +44,19 @@ def down(home: Home, progress: Progress, *, purge: bool) -> None:
 
 def take_down(home: Home, record: Record) -> int:
     """Processes, then what the real node left, then the network; tell how many processes there were."""
-    recorded = {process.pid: process for process in record.processes.values() if processes.running(process)}
-    ours = {process.pid: process for process in marked(home)} | recorded
-    end(process for process in ours.values() if process.leader)
+    recorded = record.processes.values()
+    running = {each.pid for each in recorded if processes.running(each)}
+    ours = [*recorded, *(each for each in marked(home) if each.pid not in running)]
+    ended = sum(processes.running(each) for each in ours)
+    end(each for each in ours if each.leader)
     place = places.owned(home) if record.index is None else record.index
     if place is not None:
         seen = msgspec.structs.replace(record, index=place, real=True)
         real_node.clean(platform_of(home, seen, Programs(Path(record.engine))))
         network.remove(place)
-    processes.stop(marked(home))
-    return len(ours)
+    left = [*processes.heirs(home, ours), *marked(home)]
+    processes.stop({each.pid: each for each in left}.values())
+    return ended
 
 
 def end(leaving: Iterable[Process]) -> None:

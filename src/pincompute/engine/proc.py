@@ -43,6 +43,13 @@ def variables(pid: int) -> dict[str, str]:
     return {}
 
 
+def folder(pid: int) -> Path | None:
+    """The one it works in."""
+    with suppress(OSError):
+        return (PROC / str(pid) / "cwd").readlink()
+    return None
+
+
 def name(pid: int) -> str:
     with suppress(OSError):
         return (PROC / str(pid) / "comm").read_text().strip()

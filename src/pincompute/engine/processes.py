@@ -154,6 +154,19 @@ def marked(home: Home) -> list[Process]:
     return found
 
 
+def heirs(home: Home, leaders: Iterable[Process]) -> list[Process]:
+    """What parts started in turn, even where it wrote over its own environment, as nginx does for its title."""
+    sessions = {leader.pid: leader.part for leader in leaders if standing(leader) is not Standing.FOREIGN}
+    found = []
+    for pid in proc.pids():
+        seen = proc.look(pid)
+        # A number can be given to another session in time; that one will hardly work in our folder as well.
+        if seen and not seen.dead and seen.session in sessions and proc.folder(pid) == home.root:
+            part = sessions[seen.session]
+            found.append(Process(part=part, pid=pid, started=seen.started, boot=proc.boot(), leader=False))
+    return found
+
+
 def birth(process: Process) -> datetime:
     """When it was started, by the clock on the wall."""
     return proc.moment(process.started)
