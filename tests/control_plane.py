@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import ssl
 import subprocess
 import time
 import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
-from urllib.error import URLError
 
 from pincompute.engine.certificates import Authority
 from pincompute.kube.access import Access
@@ -50,9 +47,9 @@ def control_plane(kubernetes: Path, folder: Path) -> Generator[ControlPlane]:
     client, peer = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
     with (
         _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer)),
-        _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, plane)),
+        _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, plane)) as api,
     ):
-        _wait_until_ready(plane, folder / "api.log")
+        _wait_until_ready(plane, api, folder / "api.log")
         yield plane
 
 
@@ -91,13 +88,13 @@ def _api(etcd: str, plane: ControlPlane) -> tuple[str, ...]:
 
 
 @contextmanager
-def _running(log: Path, *command: str | Path) -> Generator[None]:
+def _running(log: Path, *command: str | Path) -> Generator[subprocess.Popen[bytes]]:
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=dict(os.environ), start_new_session=True)
+        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
     try:
-        yield
+        yield process
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         try:
             process.wait(5)
         except subprocess.TimeoutExpired:
@@ -105,17 +102,19 @@ def _running(log: Path, *command: str | Path) -> Generator[None]:
             process.wait()
 
 
-def _wait_until_ready(plane: ControlPlane, log: Path) -> None:
+def _wait_until_ready(plane: ControlPlane, process: subprocess.Popen[bytes], log: Path) -> None:
     trusting = ssl.create_default_context(cafile=str(plane.authority.bundle))
     end = time.monotonic() + 60
     while time.monotonic() < end:
         try:
             with urllib.request.urlopen(f"{plane.server}/readyz", context=trusting, timeout=5):
                 return
-        except (URLError, OSError):
-            # The port opens when the server is about to be ready; until then there is nothing to wait on.
-            time.sleep(0.05)
-    raise AssertionError(f"the API server was not ready in 60 s; the end of its log:\n{log.read_text()[-2000:]}")
+        except OSError:
+            # Not yet; what else can happen meanwhile is that it ends.
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+                break
+    raise AssertionError(f"the API server did not become ready; the end of its log:\n{log.read_text()[-2000:]}")
 
 
 def _free_port() -> int:

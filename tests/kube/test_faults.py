@@ -1,0 +1,145 @@
+"""Faults that a real API server does not have at hand: busy, forgetful, silent, or not there behind its balancer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from pincompute.kube.access import Access
+from pincompute.kube.client import Client, Limits
+from pincompute.kube.errors import ApiError, Gone, Unreachable
+from pincompute.kube.resource import PODS
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+QUICK = Limits(whole=0.3, watch=0, silence=0.3)
+
+
+@asynccontextmanager
+async def pretending(*answers: Answer) -> AsyncGenerator[tuple[Client, list[web.Request]]]:
+    """A client of a server that gives these answers in turn, the last one for ever; and what it was asked."""
+    asked: list[web.Request] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request)
+        return await answers[min(len(asked), len(answers)) - 1](request)
+
+    application = web.Application()
+    application.router.add_route("*", "/{rest:.*}", answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    address, port = runner.addresses[0][:2]
+    async with Client(Access(f"http://{address}:{port}"), agent="test", limits=QUICK) as client:
+        yield client, asked
+    await runner.cleanup()
+
+
+def says(status: int, text: str, **headers: str) -> Answer:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=status, text=text, headers=headers)
+
+    return answer
+
+
+def page(token: str, *names: str) -> Answer:
+    async def answer(_: web.Request) -> web.Response:
+        items = [{"metadata": {"name": name}} for name in names]
+        return web.json_response({"metadata": {"resourceVersion": "7", "continue": token}, "items": items})
+
+    return answer
+
+
+GONE = says(410, '{"kind":"Status","code":410,"reason":"Expired","message":"too old"}')
+BUSY = says(429, '{"kind":"Status","code":429,"message":"busy"}', **{"Retry-After": "1"})
+
+
+async def silence(_: web.Request) -> web.Response:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def silent_watch(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(b'{"type":"ADDED","object":{"metadata":{"name":"web"}}}\n{"type":"MODI')
+    await asyncio.Event().wait()
+    return response
+
+
+async def cut(request: web.Request) -> web.Response:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def test_a_list_is_begun_anew_when_its_next_page_is_forgotten() -> None:
+    async with pretending(page("next", "a", "b"), GONE, page("next", "a"), page("", "c")) as (client, asked):
+        listing = await client.list(PODS)
+    assert [item["metadata"]["name"] for item in listing.items] == ["a", "c"]
+    assert [request.query.get("continue") for request in asked] == [None, "next", None, "next"]
+    assert asked[0].query["limit"] == "500"
+
+
+async def test_a_list_that_is_always_forgotten_ends() -> None:
+    async with pretending(GONE) as (client, asked):
+        with pytest.raises(Gone):
+            await client.list(PODS)
+    assert len(asked) == 3
+
+
+async def test_a_busy_server_is_asked_again_even_to_write() -> None:
+    async with pretending(BUSY, says(201, "{}")) as (client, asked):
+        assert await client.create(PODS, {"metadata": {"name": "web"}}, manager="test") == {}
+    assert len(asked) == 2
+
+
+async def test_a_write_whose_answer_is_lost_is_not_sent_twice() -> None:
+    async with pretending(cut) as (client, asked):
+        with pytest.raises(Unreachable):
+            await client.create(PODS, {"metadata": {"name": "web"}}, manager="test")
+    assert len(asked) == 1
+
+
+async def test_a_read_whose_answer_is_lost_is_sent_again() -> None:
+    async with pretending(cut, says(200, '{"kind":"Pod"}')) as (client, _):
+        assert await client.get(PODS, "web", "me") == {"kind": "Pod"}
+
+
+async def test_who_does_not_answer_is_not_waited_for_long() -> None:
+    async with pretending(silence) as (client, _):
+        with pytest.raises(Unreachable, match="it took too long"):
+            await client.delete(PODS, "web", "me")
+
+
+async def test_a_watch_that_falls_silent_is_cut() -> None:
+    async with pretending(silent_watch) as (client, _):
+        events = client.watch(PODS)
+        assert (await anext(events)).object["metadata"]["name"] == "web"
+        with pytest.raises(Unreachable, match="it took too long"):
+            await anext(events)
+
+
+async def test_what_a_balancer_says_is_shown() -> None:
+    async with pretending(says(502, "<h1>Bad Gateway</h1>")) as (client, _):
+        with pytest.raises(ApiError) as caught:
+            await client.get(PODS, "web", "me")
+    assert caught.value.text() == "pods me/web: <h1>Bad Gateway</h1>  [ClusterRefused]"
+
+
+async def test_who_asks_is_named() -> None:
+    async with pretending(says(200, "{}")) as (client, asked):
+        await client.get(PODS, "web", "me")
+    assert asked[0].headers["User-Agent"].startswith("pincompute/")
+    assert asked[0].headers["User-Agent"].endswith(" test")
+
+
+async def test_logs_come_as_lines() -> None:
+    async with pretending(says(200, "one\n\nthree")) as (client, asked):
+        assert [line async for line in client.logs("me", "web", container="c", tail=3)] == ["one", "", "three"]
+    assert asked[0].path == "/api/v1/namespaces/me/pods/web/log"
+    assert dict(asked[0].query) == {"container": "c", "tailLines": "3"}
