@@ -72,6 +72,15 @@ def bring(home: Home, said: list[str], *parts: Part) -> dict[str, int]:
     return pids(home)
 
 
+def kill(home: Home, name: str) -> None:
+    """And wait until it is dead: the kernel takes its time."""
+    record = read(home)
+    assert record is not None
+    os.kill(record.processes[name].pid, signal.SIGKILL)
+    while processes.running(record.processes[name]):
+        pass
+
+
 def test_twice_is_once(home: Home, said: list[str]):
     first = bring(home, said, part("a"), part("b"))
     assert bring(home, said, part("a"), part("b")) == first
@@ -80,7 +89,7 @@ def test_twice_is_once(home: Home, said: list[str]):
 
 def test_what_was_killed_is_started_and_the_rest_stays(home: Home, said: list[str]):
     first = bring(home, said, part("a"), part("b"))
-    os.kill(first["a"], signal.SIGKILL)
+    kill(home, "a")
     second = bring(home, said, part("a"), part("b"))
     assert second["a"] != first["a"]
     assert second["b"] == first["b"]
@@ -165,9 +174,7 @@ def test_taking_down_ends_what_a_part_left_behind_without_its_name(home: Home, s
     assert record is not None
     while not (children := [each for each in heirs(home, record.processes.values()) if each.pid != leader]):
         assert pids(home) == {"ingress": leader}
-    os.kill(leader, signal.SIGKILL)
-    while processes.running(record.processes["ingress"]):
-        pass
+    kill(home, "ingress")
     assert take_down(home, record) == 0
     assert not processes.running(children[0])
 
