@@ -33,6 +33,10 @@ class ServiceSpec(Strict, frozen=True):
         dict[str, str],
         Meta(description="Variables that the program sees, such as LOG_LEVEL: info.", max_length=256),
     ] = {}
+    simulated: Annotated[
+        bool,
+        Meta(description="Pretend to run it, on a simulated node; false by default."),
+    ] = False
 
 
 class PinterestService(Wire, frozen=True, rename=None):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pincompute.api.names import API_VERSION, SIMULATED
+from pincompute.api.names import API_VERSION
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
@@ -68,17 +68,15 @@ def _short_form(name: str, image: str | None, port: int | None, replicas: int, *
     if image is None or port is None:
         missing = "--image" if image is None else "--port"
         raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE --port 8080"))
-    annotations = f'  annotations: {{{SIMULATED}: "true"}}\n' if simulated else ""
     return (
         f"apiVersion: {API_VERSION}\n"
         "kind: PinterestService\n"
         "metadata:\n"
         f"  name: {name}\n"
-        f"{annotations}"
         "spec:\n"
         f"  image: {image}\n"
         f"  port: {port}\n"
-        f"  replicas: {replicas}\n"
+        f"  replicas: {replicas}\n" + ("  simulated: true\n" if simulated else "")
     )
 
 

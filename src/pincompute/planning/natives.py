@@ -24,7 +24,7 @@ def host(owner: PinterestService, cluster: Cluster) -> str:
 
 def simulated(owner: PinterestService, cluster: Cluster) -> bool:
     """Because it says so, or because this cluster can do no other."""
-    return cluster.simulated or owner.metadata.annotations.get(SIMULATED) == "true"
+    return cluster.simulated or owner.spec.simulated
 
 
 def service(owner: PinterestService) -> Object:
