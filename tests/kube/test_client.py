@@ -11,10 +11,11 @@ import pytest
 
 from control_plane import ControlPlane
 from pincompute.base.problem import Refused
-from pincompute.kube.client import Client, Limits
+from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Forbidden, Gone, Invalid, NotFound, Unreachable
 from pincompute.kube.request import select
 from pincompute.kube.resource import CONFIG_MAPS, NAMESPACES, PODS, SERVICES, Object
+from pincompute.kube.transport import Limits
 from pincompute.kube.watch import identity, told
 from widgets import serve_widgets
 

@@ -10,9 +10,10 @@ import pytest
 from aiohttp import web
 
 from pincompute.kube.access import Access
-from pincompute.kube.client import Client, Limits
+from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Gone, Unreachable
 from pincompute.kube.resource import PODS
+from pincompute.kube.transport import Limits
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -129,6 +130,13 @@ async def test_what_a_balancer_says_is_shown() -> None:
         with pytest.raises(ApiError) as caught:
             await client.get(PODS, "web", "me")
     assert caught.value.text() == "pods me/web: <h1>Bad Gateway</h1>  [ClusterRefused]"
+
+
+async def test_a_page_that_is_none_of_kubernetes() -> None:
+    async with pretending(says(200, "<h1>Log in</h1>")) as (client, _):
+        for asking in (client.get(PODS, "web", "me"), client.list(PODS), anext(client.watch(PODS))):
+            with pytest.raises(ApiError, match="the answer is not Kubernetes' JSON: <h1>Log in"):
+                await asking
 
 
 async def test_who_asks_is_named() -> None:

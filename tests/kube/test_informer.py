@@ -12,9 +12,10 @@ import pytest
 
 from control_plane import ControlPlane
 from forwarder import Forwarder
-from pincompute.kube.client import Client, Limits
+from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.resource import CONFIG_MAPS, ROLE_BINDINGS, ROLES, Resource
+from pincompute.kube.transport import Limits
 from pincompute.kube.watch import Event
 from widgets import serve_widgets
 

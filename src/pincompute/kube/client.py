@@ -1,28 +1,21 @@
-"""The client: sends requests to one API server, and reads what comes back."""
+"""The client: everything that can be asked of one API server, for any kind."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import aclosing, contextmanager, suppress
-from functools import partial
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-import aiohttp
 import msgspec
-from yarl import URL
 
-from pincompute import __version__
 from pincompute.kube import request as requests
 from pincompute.kube.access import Access
-from pincompute.kube.errors import ApiError, Gone, Unreachable, error_of
+from pincompute.kube.errors import Gone, unreadable
 from pincompute.kube.request import Request, Style, Target
 from pincompute.kube.resource import PODS, Object, Resource
-from pincompute.kube.retry import pause
-from pincompute.kube.watch import BOOKMARK, Event, Splitter, told
+from pincompute.kube.transport import USUAL, Limits, Transport
+from pincompute.kube.watch import BOOKMARK, Event, told
 
 T = TypeVar("T")
 
@@ -32,21 +25,6 @@ class Listing(NamedTuple):
 
     items: list[Any]
     revision: str
-
-
-class Limits(NamedTuple):
-    """Seconds, and how much is asked for at once."""
-
-    connect: float = 5
-    whole: float = 30
-    watch: int = 240
-    """After this long the server ends a watch, and it is begun again."""
-    silence: float = 60
-    """How much later than that a watch which says nothing is given up."""
-    page: int = 500
-
-
-USUAL = Limits()
 
 
 class _PageMeta(msgspec.Struct, rename="camel"):
@@ -60,6 +38,7 @@ class _Page(msgspec.Struct):
 
 
 _page = msgspec.json.Decoder(_Page)
+_object = msgspec.json.Decoder(Object)
 
 
 class Client:
@@ -68,26 +47,16 @@ class Client:
     def __init__(self, access: Access, agent: str, limits: Limits = USUAL) -> None:
         self.access = access
         self.limits = limits
-        self._agent = agent
+        self._transport = Transport(access, agent, limits)
 
     async def __aenter__(self) -> Self:
-        tls = self.access.tls() if self.access.server.startswith("https") else True
-        self._session = aiohttp.ClientSession(
-            # Watches hold a connection each, so the pool's customary limit would starve whoever comes last.
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls),
-            headers={
-                "User-Agent": f"pincompute/{__version__} {self._agent}",
-                "Accept": "application/json",
-                # Packing large answers costs the API server more than the network would.
-                "Accept-Encoding": "identity",
-            },
-        )
+        await self._transport.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._session.close()
+        await self._transport.__aexit__(kind, error, trace)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         return await self._object(requests.get(Target(resource, name, namespace)))
@@ -145,7 +114,7 @@ class Client:
         propagation: str = "Background",
     ) -> None:
         """With a uid, only that very object: Conflict, when another of its name stands there by now."""
-        await self._send(requests.delete(Target(resource, name, namespace), uid, propagation))
+        await self._transport.send(requests.delete(Target(resource, name, namespace), uid, propagation))
 
     async def watch(  # noqa: PLR0913
         self,
@@ -180,7 +149,7 @@ class Client:
         asked = requests.logs(
             Target(PODS, pod, namespace), container=container, tail=tail, follow=follow, previous=previous
         )
-        async with aclosing(self.lines(asked, silence=None if follow else self.limits.whole)) as lines:
+        async with aclosing(self._transport.lines(asked, silence=None if follow else self.limits.whole)) as lines:
             async for line in lines:
                 yield line.decode("utf-8", "replace")
 
@@ -194,7 +163,7 @@ class Client:
         content: str = requests.JSON,
     ) -> bytes:
         """Anything else that the server offers: `raw("GET", "/readyz")`."""
-        return await self._send(Request(method, path, query or {}, body, content, about=path))
+        return await self._transport.send(Request(method, path, query or {}, body, content, about=path))
 
     async def collect(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
         """Every object that matches, each read as its page comes in, so that no more than one page is held unread."""
@@ -207,109 +176,25 @@ class Client:
     def watch_lines(self, selection: Request, revision: str) -> AsyncGenerator[bytes]:
         """A watch's raw lines, bookmarks and all."""
         asked = requests.watch(selection, revision, self.limits.watch)
-        return self.lines(asked, silence=self.limits.watch + self.limits.silence)
-
-    async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
-        """An answer line by line, as it comes; given up after so many seconds of silence."""
-        patience = aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=silence)
-        splitter = Splitter()
-        answer = await self._insist(request, partial(self._open, request, patience))
-        try:
-            with self._in_words(request):
-                async for chunk in answer.content.iter_any():
-                    for line in splitter.feed(chunk):
-                        yield line
-        finally:
-            _hang_up(answer)
-        if rest := splitter.end():
-            yield rest
+        return self._transport.lines(asked, silence=self.limits.watch + self.limits.silence)
 
     async def _pages(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
         items: list[T] = []
         token = ""
         while True:
-            body = await self._send(requests.page(selection, self.limits.page, token))
-            page = _page.decode(body)
+            body = await self._transport.send(requests.page(selection, self.limits.page, token))
+            page = _decoded(_page, body, selection)
             items += [read(item) for item in page.items or ()]
             token = page.metadata.continue_
             if not token:
                 return Listing(items, page.metadata.resource_version)
 
     async def _object(self, request: Request) -> Object:
-        decoded: Object = msgspec.json.decode(await self._send(request))
-        return decoded
-
-    async def _send(self, request: Request) -> bytes:
-        patience = aiohttp.ClientTimeout(total=self.limits.whole, sock_connect=self.limits.connect)
-
-        async def once() -> bytes:
-            async with await self._open(request, patience) as answer:
-                with self._in_words(request):
-                    return await answer.read()
-
-        return await self._insist(request, once)
-
-    async def _insist(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
-        """Do it as often as that is safe and may help."""
-        attempt = 0
-        while True:
-            try:
-                return await once()
-            except ApiError as error:
-                attempt += 1
-                wait = pause(request, error, attempt, random.random())  # noqa: S311  (it spreads load, it guards nothing)
-                if wait is None:
-                    raise
-            await asyncio.sleep(wait)
-
-    async def _open(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """Send it, and wait until a good answer begins."""
-        headers = {"Content-Type": request.content} if request.body else {}
-        if token := self.access.bearer():
-            headers["Authorization"] = f"Bearer {token}"
-        with self._in_words(request):
-            answer = await self._session.request(
-                request.method,
-                URL(self.access.server + request.path, encoded=True),
-                params=request.query,
-                data=request.body or None,
-                headers=headers,
-                timeout=patience,
-                server_hostname=self.access.server_name or None,
-            )
-            if answer.status < 300:
-                return answer
-            async with answer:
-                raise error_of(
-                    await answer.read(),
-                    status=answer.status,
-                    about=request.about,
-                    retry_after=answer.headers.get("Retry-After", ""),
-                )
-
-    @contextmanager
-    def _in_words(self, request: Request) -> Generator[None]:
-        """Whatever breaks below HTTP is Unreachable, and says why."""
-        try:
-            yield
-        except TimeoutError as error:
-            raise Unreachable(self.access.server, "it took too long", about=request.about) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(self.access.server, _words(error), about=request.about) from error
+        return _decoded(_object, await self._transport.send(request), request)
 
 
-def _hang_up(answer: aiohttp.ClientResponse) -> None:
-    """Leave an answer that is not at its end: a polite goodbye by TLS would wait until the server has noticed."""
-    if answer.connection and answer.connection.transport:
-        answer.connection.transport.abort()
-    answer.close()
-
-
-def _words(error: Exception) -> str:
-    """What went wrong below HTTP, without the client's own vocabulary."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"its certificate is not trusted: {error.certificate_error}"
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, ConnectionError) and cause.errno:
-        return os.strerror(cause.errno).lower()
-    return str(cause) or type(cause).__name__
+def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise unreadable(body, request.about) from error

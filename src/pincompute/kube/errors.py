@@ -134,3 +134,9 @@ def error_of(body: bytes | msgspec.Raw, *, status: int = 0, about: str = "", ret
     if any(words in said.message for words in _OBJECTS_FAULT):
         kind = Invalid
     return kind(code, said.reason, said.message or f"HTTP {code}", details, about=about)
+
+
+def unreadable(body: bytes, about: str) -> ApiError:
+    """For an answer that says it is good and is not one of Kubernetes: a login page, or half of something."""
+    text = body[:100].decode("utf-8", "replace")
+    return ApiError(200, "Unreadable", f"the answer is not Kubernetes' JSON: {text}", about=about)

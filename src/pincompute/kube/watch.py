@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from pincompute.kube.errors import error_of
+from pincompute.kube.errors import error_of, unreadable
 
 T = TypeVar("T")
 
@@ -71,7 +71,10 @@ _identity = msgspec.json.Decoder(Identity)
 
 def told(line: bytes, about: str = "") -> Told:
     """Read one line; an error that the server reports in the midst of a watch is raised."""
-    event = _told.decode(line)
+    try:
+        event = _told.decode(line)
+    except msgspec.DecodeError as error:
+        raise unreadable(line, about) from error
     if event.type == ERROR:
         raise error_of(event.object, about=about)
     return event

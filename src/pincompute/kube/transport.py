@@ -1,0 +1,160 @@
+"""The transport: sends requests to one API server, as often as that is safe, and says in words what breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+import aiohttp
+from yarl import URL
+
+from pincompute import __version__
+from pincompute.kube.access import Access
+from pincompute.kube.errors import ApiError, Unreachable, error_of
+from pincompute.kube.request import Request
+from pincompute.kube.retry import pause
+from pincompute.kube.watch import Splitter
+
+T = TypeVar("T")
+
+
+class Limits(NamedTuple):
+    """Seconds, and how much is asked for at once."""
+
+    connect: float = 5
+    whole: float = 30
+    watch: int = 240
+    """After this long the server ends a watch, and it is begun again."""
+    silence: float = 60
+    """How much later than that a watch which says nothing is given up."""
+    page: int = 500
+
+
+USUAL = Limits()
+
+
+class Transport:
+    """Knows nothing of kinds: bytes go in and come out."""
+
+    def __init__(self, access: Access, agent: str, limits: Limits) -> None:
+        self._access = access
+        self._agent = agent
+        self._limits = limits
+
+    async def __aenter__(self) -> Self:
+        tls = self._access.tls() if self._access.server.startswith("https") else True
+        self._session = aiohttp.ClientSession(
+            # Watches hold a connection each, so the pool's customary limit would starve whoever comes last.
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls),
+            headers={
+                "User-Agent": f"pincompute/{__version__} {self._agent}",
+                "Accept": "application/json",
+                # Packing large answers costs the API server more than the network would.
+                "Accept-Encoding": "identity",
+            },
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def send(self, request: Request) -> bytes:
+        """The whole answer."""
+        patience = aiohttp.ClientTimeout(total=self._limits.whole, sock_connect=self._limits.connect)
+
+        async def once() -> bytes:
+            async with await self._open(request, patience) as answer:
+                with self._in_words(request):
+                    return await answer.read()
+
+        return await self._insist(request, once)
+
+    async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
+        """An answer line by line, as it comes; given up after so many seconds of silence."""
+        patience = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect, sock_read=silence)
+        splitter = Splitter()
+        answer = await self._insist(request, partial(self._open, request, patience))
+        try:
+            with self._in_words(request):
+                async for chunk in answer.content.iter_any():
+                    for line in splitter.feed(chunk):
+                        yield line
+        finally:
+            _hang_up(answer)
+        if rest := splitter.end():
+            yield rest
+
+    async def _insist(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
+        """Do it as often as that is safe and may help."""
+        attempt = 0
+        while True:
+            try:
+                return await once()
+            except ApiError as error:
+                attempt += 1
+                wait = pause(request, error, attempt, random.random())  # noqa: S311  (it spreads load, it guards nothing)
+                if wait is None:
+                    raise
+            await asyncio.sleep(wait)
+
+    async def _open(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Send it, and wait until a good answer begins."""
+        headers = {"Content-Type": request.content} if request.body else {}
+        if token := self._access.bearer():
+            headers["Authorization"] = f"Bearer {token}"
+        with self._in_words(request):
+            answer = await self._session.request(
+                request.method,
+                URL(self._access.server + request.path, encoded=True),
+                params=request.query,
+                data=request.body or None,
+                headers=headers,
+                timeout=patience,
+                server_hostname=self._access.server_name or None,
+                # Whoever answers for the address may not send what we carry elsewhere.
+                allow_redirects=False,
+            )
+            if answer.status < 300:
+                return answer
+            async with answer:
+                raise error_of(
+                    await answer.read(),
+                    status=answer.status,
+                    about=request.about,
+                    retry_after=answer.headers.get("Retry-After", ""),
+                )
+
+    @contextmanager
+    def _in_words(self, request: Request) -> Generator[None]:
+        """Whatever breaks below HTTP is Unreachable, and says why."""
+        try:
+            yield
+        except TimeoutError as error:
+            raise Unreachable(self._access.server, "it took too long", about=request.about) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreachable(self._access.server, _words(error), about=request.about) from error
+
+
+def _hang_up(answer: aiohttp.ClientResponse) -> None:
+    """Leave an answer that is not at its end: a polite goodbye by TLS would wait until the server has noticed."""
+    if answer.connection and answer.connection.transport:
+        answer.connection.transport.abort()
+    answer.close()
+
+
+def _words(error: Exception) -> str:
+    """What went wrong below HTTP, without the client's own vocabulary."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {error.certificate_error}"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno).lower()
+    return str(cause) or type(cause).__name__
