@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import random
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE
 from pincompute.engine import proc
 from pincompute.engine.home import Home
-from pincompute.engine.processes import marked
+from pincompute.engine.processes import Process, heirs, marked
 
 NAMES = ("api", "etcd", "etcd-peers", "controller-manager", "scheduler", "kwok", "registry", "desk", "operator")
 """All but `http`, which a person may choose."""
@@ -35,12 +35,12 @@ def choose(taken: Mapping[str, int], http: int | None) -> dict[str, int]:
     return chosen
 
 
-def require_free(address: str, port: int, part: str, home: Home) -> None:
+def require_free(address: str, port: int, part: str, home: Home, leaders: Iterable[Process]) -> None:
     """Nobody but the platform itself may listen there: what changed or strayed is ended before it starts anew."""
     if free(address, port):
         return
     listener = proc.listener(port)
-    if listener in {process.pid for process in marked(home)}:
+    if listener in {process.pid for process in (*marked(home), *heirs(home, leaders))}:
         return
     by = f" by {proc.name(listener)} (pid {listener})" if listener else ""
     raise Refused(

@@ -37,7 +37,7 @@ class Tender:
             listens = place(part.ready)
             # In a namespace of its own nobody else can be.
             if listens and not part.namespace:
-                require_free(*listens, part.name, self._home)
+                require_free(*listens, part.name, self._home, self._record.processes.values())
 
     def end_superfluous(self, stages: Stages, *, everything: bool = False) -> None:
         """Strays of a start that was killed, parts that are no longer wanted, and parts that are wanted otherwise."""
