@@ -18,7 +18,6 @@ import pytest
 
 from backends import backend, expose, free_port, lead, project, serve
 from control_plane import ControlPlane
-from pincompute.engine import debian
 from pincompute.kube.client import Client
 from pincompute.kube.resource import INGRESSES, SERVICES
 
@@ -54,14 +53,6 @@ class Agent(NamedTuple):
             return int((self.folder / "nginx.pid").read_text())
         except (FileNotFoundError, ValueError):
             return 0
-
-
-@pytest.fixture(scope="module")
-def nginx() -> Path:
-    debian.bring("nginx")
-    program = debian.program("nginx")
-    assert program is not None
-    return program
 
 
 @pytest.fixture

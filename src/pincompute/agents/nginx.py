@@ -27,7 +27,8 @@ class Nginx:
         self._folder = folder
         self._on_end = on_end
         self._process: Process | None = None
-        (folder / "temporary").mkdir(parents=True, exist_ok=True, mode=0o700)
+        for each in (folder, folder / "temporary"):
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @property
     def running(self) -> bool:
