@@ -23,7 +23,9 @@ def state(images: Context, tmp_path: Path) -> Path:
 
 
 def typed(state: Path, *words: str) -> Result:
-    return CliRunner().invoke(group(), ["image", *words], env={"PIN_STATE": str(state), "PIN_CACHE": str(state / "cache")})
+    return CliRunner().invoke(
+        group(), ["image", *words], env={"PIN_STATE": str(state), "PIN_CACHE": str(state / "cache")}
+    )
 
 
 def test_a_file_is_loaded_and_listed(state: Path, tmp_path: Path):

@@ -1,0 +1,32 @@
+"""The transcripts, replayed on a platform as a person would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pincompute.engine.platform import Platform
+from shared_platform import SharedPlatform
+from transcripts import PAGES, needs, replay
+
+pytestmark = pytest.mark.cluster
+
+
+def of(need: str) -> list[Path]:
+    return [page for page in PAGES if needs(page) == need]
+
+
+@pytest.mark.parametrize("page", of("a platform"), ids=lambda page: page.name)
+def test_on_a_platform(platform: SharedPlatform, page: Path, tmp_path: Path) -> None:
+    replay(page, tmp_path, {"PIN_STATE": str(platform.state), "PIN_NAME": platform.name})
+
+
+@pytest.mark.parametrize("page", of("a real node"), ids=lambda page: page.name)
+def test_on_a_real_node(real_platform: Platform, page: Path, tmp_path: Path) -> None:
+    state = real_platform.home.root.parent
+    replay(page, tmp_path, {"PIN_STATE": str(state), "PIN_NAME": real_platform.name})
+
+
+def test_every_page_is_replayed_somewhere() -> None:
+    assert {needs(page) for page in PAGES} == {"", "a platform", "a real node"}

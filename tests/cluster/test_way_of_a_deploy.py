@@ -1,0 +1,126 @@
+"""The whole way on a real node: from a typed line to an answer, and through every change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+import pytest
+
+from pincompute.api.names import WORKLOAD
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, PODS, SERVICES, Resource
+from pincompute.kube.watch import DELETED
+from transcripts import ROOT
+
+pytestmark = pytest.mark.cluster
+
+
+class Person(NamedTuple):
+    """Types `pin` in a folder, and looks at addresses."""
+
+    platform: Platform
+    folder: Path
+
+    async def pin(self, *words: str, code: int = 0) -> str:
+        variables = {"PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "pincompute",
+            *words,
+            cwd=self.folder,
+            env={**os.environ, **variables},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await process.communicate()
+        assert process.returncode == code, said.decode()
+        return said.decode()
+
+    async def ask(self, name: str) -> tuple[int, str]:
+        """As a browser would: every name under localhost is this machine."""
+        address = f"http://127.0.0.1:{self.platform.ports['http']}/"
+        headers = {"Host": f"{name}.me.localhost"}
+        async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
+            return answer.status, await answer.text()
+
+
+@pytest.fixture
+async def person(real_platform: Platform, tmp_path: Path) -> Person:
+    person = Person(real_platform, tmp_path)
+    await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test")
+    return person
+
+
+@asynccontextmanager
+async def asked_all_the_time(person: Person, name: str) -> AsyncGenerator[list[int]]:
+    """Every answer that somebody gets who never stops asking."""
+    seen: list[int] = []
+    done = asyncio.Event()
+
+    async def ask() -> None:
+        while not done.is_set():
+            seen.append((await person.ask(name))[0])
+
+    asking = asyncio.create_task(ask())
+    yield seen
+    done.set()
+    await asking
+
+
+async def test_a_change_is_rolled_out_without_a_failed_request(person: Person) -> None:
+    await person.pin("deploy", "web", "--image", "hello:test", "--port", "8080", "--replicas", "2")
+    status, body = await person.ask("web")
+    assert status == 200
+    assert "hello from web-" in body
+    file = person.folder / "web.yaml"
+    async with asked_all_the_time(person, "web") as answers:
+        file.write_text(file.read_text() + "  environment: {CHANGED: now}\n")
+        assert "web@2" in await person.pin("deploy", "web.yaml")
+    assert len(answers) > 10
+    assert set(answers) == {200}
+    await person.pin("delete", "web")
+
+
+async def test_when_our_own_parts_are_down_nobody_notices_and_later_all_is_as_wanted(person: Person) -> None:
+    await person.pin("deploy", "still", "--image", "hello:test", "--port", "8080")
+    parts = {part["name"]: part["pid"] for part in json.loads(await person.pin("status", "-o", "json"))["parts"]}
+    for part in ("operator", "desk"):
+        os.kill(parts[part], signal.SIGKILL)
+    assert (await person.ask("still"))[0] == 200
+    assert "does not answer" in await person.pin("get", code=1)
+    await person.pin("status", code=1)
+    await person.pin("up")
+    assert "still@1" in await person.pin("get")
+    await person.pin("delete", "still")
+
+
+async def test_deleting_leaves_nothing_behind(person: Person) -> None:
+    await person.pin("deploy", "gone", "--image", "hello:test", "--port", "8080")
+    await person.pin("delete", "gone")
+    async with Client(load(person.platform.home.kubeconfig), agent="tests") as client, asyncio.timeout(60):
+        for resource in (DEPLOYMENTS, SERVICES, INGRESSES, PODS):
+            await _all_gone(client, resource, f"{WORKLOAD}=gone")
+    assert (await person.ask("gone"))[0] == 404
+
+
+async def _all_gone(client: Client, resource: Resource, labels: str) -> None:
+    left = {each["metadata"]["name"] for each in (await client.list(resource, "me", labels=labels)).items}
+    if left:
+        async with aclosing(client.watch(resource, "me", labels=labels)) as events:
+            async for event in events:
+                if event.type == DELETED:
+                    left.discard(event.object["metadata"]["name"])
+                if not left:
+                    return
