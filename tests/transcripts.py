@@ -17,7 +17,8 @@ _SHAPES = (
     (re.compile(r"\d+\.\d s\b"), "T s"),
     (re.compile(r"\d+\.\d MB\b"), "S MB"),
     (re.compile(r"\d+ layers?, \d+ new"), "layers"),
-    (re.compile(r"localhost:\d+"), "localhost:PORT"),
+    # What stands beyond an address moves with the length of its port.
+    (re.compile(r"localhost:\d+ *"), "localhost:PORT "),
 )
 
 
@@ -69,7 +70,7 @@ def replay(page: Path, folder: Path, variables: Mapping[str, str]) -> None:
 def _alike(said: str, wanted: str) -> bool:
     """`…` stands for words that are not ours to choose."""
     pattern = re.escape(_shaped(wanted)).replace(re.escape("…"), ".*")
-    return re.fullmatch(pattern, _shaped(said)) is not None
+    return re.fullmatch(pattern, _shaped(said), re.DOTALL) is not None
 
 
 def _shaped(text: str) -> str:

@@ -19,7 +19,8 @@ def of(need: str) -> list[Path]:
 
 @pytest.mark.parametrize("page", of("a platform"), ids=lambda page: page.name)
 def test_on_a_platform(platform: SharedPlatform, page: Path, tmp_path: Path) -> None:
-    replay(page, tmp_path, {"PIN_STATE": str(platform.state), "PIN_NAME": platform.name})
+    variables = {"PIN_STATE": str(platform.state), "PIN_NAME": platform.name, "KUBECONFIG": str(platform.kubeconfig)}
+    replay(page, tmp_path, variables)
 
 
 @pytest.mark.parametrize("page", of("a real node"), ids=lambda page: page.name)

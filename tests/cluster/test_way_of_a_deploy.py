@@ -6,54 +6,21 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-import aiohttp
 import pytest
 
+from person import Person, all_gone
 from pincompute.api.names import WORKLOAD
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, PODS, SERVICES, Resource
-from pincompute.kube.watch import DELETED
+from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, PODS, SERVICES
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
-
-
-class Person(NamedTuple):
-    """Types `pin` in a folder, and looks at addresses."""
-
-    platform: Platform
-    folder: Path
-
-    async def pin(self, *words: str, code: int = 0) -> str:
-        variables = {"PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "pincompute",
-            *words,
-            cwd=self.folder,
-            env={**os.environ, **variables},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        said, _ = await process.communicate()
-        assert process.returncode == code, said.decode()
-        return said.decode()
-
-    async def ask(self, name: str) -> tuple[int, str]:
-        """As a browser would: every name under localhost is this machine."""
-        address = f"http://127.0.0.1:{self.platform.ports['http']}/"
-        headers = {"Host": f"{name}.me.localhost"}
-        async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
-            return answer.status, await answer.text()
 
 
 @pytest.fixture
@@ -111,16 +78,5 @@ async def test_deleting_leaves_nothing_behind(person: Person) -> None:
     await person.pin("delete", "gone")
     async with Client(load(person.platform.home.kubeconfig), agent="tests") as client, asyncio.timeout(60):
         for resource in (DEPLOYMENTS, SERVICES, INGRESSES, PODS):
-            await _all_gone(client, resource, f"{WORKLOAD}=gone")
+            await all_gone(client, resource, "me", labels=f"{WORKLOAD}=gone")
     assert (await person.ask("gone"))[0] == 404
-
-
-async def _all_gone(client: Client, resource: Resource, labels: str) -> None:
-    left = {each["metadata"]["name"] for each in (await client.list(resource, "me", labels=labels)).items}
-    if left:
-        async with aclosing(client.watch(resource, "me", labels=labels)) as events:
-            async for event in events:
-                if event.type == DELETED:
-                    left.discard(event.object["metadata"]["name"])
-                if not left:
-                    return

@@ -1,0 +1,62 @@
+"""Someone who types `pin` in a folder, and looks at addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.resource import Resource
+from pincompute.kube.watch import DELETED
+
+
+class Person(NamedTuple):
+    """Types `pin` in a folder, and looks at addresses."""
+
+    platform: Platform
+    folder: Path
+
+    async def pin(self, *words: str, code: int = 0) -> str:
+        variables = {"PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "pincompute",
+            *words,
+            cwd=self.folder,
+            env={**os.environ, **variables},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await process.communicate()
+        assert process.returncode == code, said.decode()
+        return said.decode()
+
+    async def ask(self, name: str) -> tuple[int, str]:
+        """As a browser would: every name under localhost is this machine."""
+        address = f"http://127.0.0.1:{self.platform.ports['http']}/"
+        headers = {"Host": f"{name}.me.localhost"}
+        async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
+            return answer.status, await answer.text()
+
+
+async def all_gone(client: Client, resource: Resource, namespace: str, *, labels: str = "", fields: str = "") -> None:
+    """Return when nothing that matches is left."""
+    listing = await client.list(resource, namespace, labels=labels, fields=fields)
+    left = {each["metadata"]["name"] for each in listing.items}
+    if not left:
+        return
+    changes = client.watch(resource, namespace, revision=listing.revision, labels=labels, fields=fields)
+    async with aclosing(changes) as events:
+        async for event in events:
+            if event.type == DELETED:
+                left.discard(event.object["metadata"]["name"])
+            if not left:
+                return
