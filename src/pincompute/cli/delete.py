@@ -6,18 +6,18 @@ import asyncio
 
 import click
 
-from pincompute.cli.port import Where, connect, to_platform
+from pincompute.cli.target import Target, connect, to_platform
 
 
 @click.command()
 @click.argument("workload")
 @to_platform
-def delete(where: Where, workload: str) -> None:
+def delete(target: Target, workload: str) -> None:
     """End a workload and remove what it became."""
-    asyncio.run(_delete(where, workload))
+    asyncio.run(_delete(target, workload))
     click.echo(f"{workload} deleted")
 
 
-async def _delete(where: Where, workload: str) -> None:
-    async with connect(where) as platform:
-        await platform.delete(where.project, workload)
+async def _delete(target: Target, workload: str) -> None:
+    async with connect(target) as platform:
+        await platform.delete(target.project, workload)

@@ -12,8 +12,7 @@ from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
 from pincompute.cli.follow import follow
-from pincompute.cli.port import Where as Target
-from pincompute.cli.port import connect, to_platform
+from pincompute.cli.target import Target, connect, to_platform
 
 
 @click.command()
@@ -27,7 +26,7 @@ from pincompute.cli.port import connect, to_platform
 @to_platform
 def deploy(  # noqa: PLR0913  (one parameter an option)
     *,
-    where: Target,
+    target: Target,
     name_or_file: str,
     image: str | None,
     port: int | None,
@@ -46,14 +45,14 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         file = Path(f"{name_or_file}.yaml")
         text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
         _write(file, text)
-    asyncio.run(_deploy(where, _read(file, name_or_file), str(file), patience=None if no_wait else timeout))
+    asyncio.run(_deploy(target, _read(file, name_or_file), str(file), patience=None if no_wait else timeout))
 
 
-async def _deploy(where: Target, text: str, file: str, *, patience: float | None) -> None:
+async def _deploy(target: Target, text: str, file: str, *, patience: float | None) -> None:
     clock = SystemClock()
     began = clock.monotonic()
-    async with connect(where) as platform:
-        submitted = await platform.submit(text, file, where.project)
+    async with connect(target) as platform:
+        submitted = await platform.submit(text, file, target.project)
         if patience is None:
             click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
             return

@@ -9,9 +9,9 @@ import msgspec
 import yaml
 
 from pincompute.api.summary import Summary
-from pincompute.base.problem import Problem, Refused
+from pincompute.base.problem import Problem, refuse_all
 from pincompute.base.reasons import WORKLOAD_UNKNOWN
-from pincompute.cli.port import Where, connect, to_platform
+from pincompute.cli.target import Target, connect, to_platform
 
 COLUMNS = ("NAME", "READY", "REASON", "ADDRESS")
 
@@ -20,23 +20,23 @@ COLUMNS = ("NAME", "READY", "REASON", "ADDRESS")
 @click.argument("names", nargs=-1)
 @click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Another form.")
 @to_platform
-def get(where: Where, names: tuple[str, ...], output: str | None) -> None:
+def get(target: Target, names: tuple[str, ...], output: str | None) -> None:
     """List workloads."""
-    workloads = asyncio.run(_list(where))
-    missing = [name for name in names if name not in {each.name for each in workloads}]
-    if missing:
-        there = ", ".join(each.name for each in workloads) or "none"
-        raise Refused(
-            *(Problem(WORKLOAD_UNKNOWN, f"project {where.project} has no workload '{name}'", note=f"there are: {there}")
-              for name in missing)
-        )  # fmt: skip
+    workloads = asyncio.run(_list(target))
+    there = {each.name for each in workloads}
+    refuse_all(_missing(name, target.project, there) for name in names if name not in there)
     chosen = [each for each in workloads if not names or each.name in names]
-    click.echo(_rendered(chosen, output, where.project), nl=False)
+    click.echo(_rendered(chosen, output, target.project), nl=False)
 
 
-async def _list(where: Where) -> list[Summary]:
-    async with connect(where) as platform:
-        return sorted(await platform.all(where.project), key=lambda each: each.name)
+async def _list(target: Target) -> list[Summary]:
+    async with connect(target) as platform:
+        return sorted(await platform.all(target.project), key=lambda each: each.name)
+
+
+def _missing(name: str, project: str, there: set[str]) -> Problem:
+    note = f"there are: {', '.join(sorted(there)) or 'none'}"
+    return Problem(WORKLOAD_UNKNOWN, f"project {project} has no workload '{name}'", note=note)
 
 
 def _rendered(workloads: list[Summary], output: str | None, project: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import click
 
-from pincompute.cli.port import Where, connect, to_platform
+from pincompute.cli.target import Target, connect, to_platform
 
 
 @click.command()
@@ -15,19 +15,19 @@ from pincompute.cli.port import Where, connect, to_platform
 @click.option("--follow", "-f", is_flag=True, help="Go on as it prints more.")
 @click.option("--tail", type=click.IntRange(0), default=100, help="Lines to begin with.", show_default=True)
 @to_platform
-def logs(where: Where, workload: str, follow: bool, tail: int) -> None:
+def logs(target: Target, workload: str, follow: bool, tail: int) -> None:
     """Show what a workload prints."""
     try:
-        asyncio.run(_logs(where, workload, tail=tail, follow=follow))
+        asyncio.run(_logs(target, workload, tail=tail, follow=follow))
     except KeyboardInterrupt:
         # The customary way to end --follow.
         return
 
 
-async def _logs(where: Where, workload: str, *, tail: int, follow: bool) -> None:
+async def _logs(target: Target, workload: str, *, tail: int, follow: bool) -> None:
     async with (
-        connect(where) as platform,
-        aclosing(platform.logs(where.project, workload, tail=tail, follow=follow)) as lines,
+        connect(target) as platform,
+        aclosing(platform.logs(target.project, workload, tail=tail, follow=follow)) as lines,
     ):
         async for line in lines:
             click.echo(line)
