@@ -13,10 +13,12 @@ import pytest
 
 from busybox import write_image
 from pincompute.base.settings import setting
-from pincompute.engine import cgroups, images, processes, registry
+from pincompute.engine import processes
 from pincompute.engine.down import down
 from pincompute.engine.home import home_of
-from pincompute.engine.mounts import beneath, mounts
+from pincompute.engine.images import loading, registry
+from pincompute.engine.nodes import cgroups
+from pincompute.engine.nodes.mounts import beneath, mounts
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.engine.settle import Wish
@@ -96,7 +98,7 @@ def _free_port() -> int:
 
 async def _load(platform: Platform, file: Path) -> None:
     async with Registry(registry.address(platform), platform.home.certificates) as store:
-        await images.load(store, file)
+        await loading.load(store, file)
 
 
 def _said(file: Path) -> str:

@@ -16,7 +16,7 @@ COMMANDS = {
     "status": ("pincompute.engine.commands:status", "Show every part of a platform."),
     "down": ("pincompute.engine.commands:down", "End a platform; --purge forgets it."),
     "kubectl": ("pincompute.engine.commands:kubectl", "Kubernetes' own command line, on a platform."),
-    "image": ("pincompute.engine.image_commands:image", "Bring images in, and list them."),
+    "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
     "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its address."),
     "plan": ("pincompute.cli.plan:plan", "Show what a file would become, without doing it."),
     "get": ("pincompute.cli.get:get", "List workloads."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pincompute.base.problem import Problem
-from pincompute.engine import real_node
+from pincompute.engine.nodes import real_node
 from real_platform import real_platform as real_platform
 from shared_platform import platform as platform
 

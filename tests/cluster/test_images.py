@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pincompute import __version__
-from pincompute.engine import own_image, registry
+from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from pincompute.base.context import Context
-from pincompute.engine import processes, registry
+from pincompute.engine import processes
 from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
+from pincompute.engine.images import registry
 from pincompute.engine.platform import Platform, Programs
 from pincompute.engine.ports import choose
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from image_files import laid_out, saved, tar, write
 from pincompute.base.problem import Refused
-from pincompute.engine.archive import opened
-from pincompute.engine.image_contents import contents
+from pincompute.engine.images.archive import opened
+from pincompute.engine.images.contents import contents
 
 ARCHIVES = {
     "saved": tar(saved("a", "b")),

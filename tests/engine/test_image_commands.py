@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from image_files import laid_out, saved, tar, write
 from pincompute.base.context import Context, write_context
-from pincompute.engine import image_build, own_image
+from pincompute.engine.images import building, own_image
 from pincompute.engine.progress import Progress
 from pincompute.main import group
 
@@ -88,7 +88,7 @@ def test_the_platforms_own_image_is_built_again_only_when_its_content_changes(
     assert own_image.content_key(tmp_path) == key
     monkeypatch.setenv("PIN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(own_image, "ROOT", tmp_path)
-    built = image_build.images() / f"pincompute-{key}.tar"
+    built = building.images() / f"pincompute-{key}.tar"
     built.parent.mkdir(parents=True)
     built.touch()
     assert own_image.archive(Progress()) == built

@@ -11,7 +11,7 @@ from image_files import laid_out, layer, saved, sha256, tar, write
 from pincompute.base.context import Context
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import IMAGE_INVALID, IMAGE_NAME_INVALID, REGISTRY_FAILED, Reason
-from pincompute.engine.images import Loaded, load
+from pincompute.engine.images.loading import Loaded, load
 from pincompute.kube.registry import Registry, exists, known, registry_of
 from pincompute.objects.image import parse
 

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from pincompute.base.problem import Refused
-from pincompute.engine import containers, dns, kubelet, pause, proxy, real_node
 from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
-from pincompute.engine.machine import Machine
+from pincompute.engine.nodes import containers, dns, kubelet, pause, proxy, real_node
+from pincompute.engine.nodes.machine import Machine
 from pincompute.engine.platform import Platform, Programs
 
 HOST = Machine(system="Linux", root=True, controllers=frozenset(), packages=(), failures={})

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pincompute.engine import cgroups, kernel
-from pincompute.engine.cgroups import Hierarchy
-from pincompute.engine.machine import Machine, obstacles
-from pincompute.engine.mounts import Mount, beneath, parse
+from pincompute.engine.nodes import cgroups, kernel
+from pincompute.engine.nodes.cgroups import Hierarchy
+from pincompute.engine.nodes.machine import Machine, obstacles
+from pincompute.engine.nodes.mounts import Mount, beneath, parse
 
 ABLE = Machine(system="Linux", root=True, controllers=cgroups.NEEDED, packages=(), failures={})
 

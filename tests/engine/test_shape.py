@@ -8,8 +8,8 @@ from hypothesis import strategies as some
 
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import NODES_INVALID
-from pincompute.engine.shape import MOST_NODES, MOST_ZONES, Simulated, change
-from pincompute.engine.simulated_nodes import node
+from pincompute.engine.nodes.shape import MOST_NODES, MOST_ZONES, Simulated, change
+from pincompute.engine.nodes.simulated_nodes import node
 from pincompute.objects.content import Object
 
 

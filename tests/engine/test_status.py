@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from pincompute.engine.commands import down, status, up
 from pincompute.engine.home import home_of
+from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.record import Record, write
-from pincompute.engine.shape import Simulated
 from pincompute.engine.status import Health, Nodes, PartStatus, Status, text
 from pincompute.main import group
 

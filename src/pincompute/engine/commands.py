@@ -32,7 +32,8 @@ name_option = click.option("--name", metavar="PLATFORM", help="The platform; `ma
 @click.option("--install", is_flag=True, help="First install the Debian packages that a real node needs, as root.")
 def up(name: str | None, install: bool, **wish: Any) -> None:
     """Start a platform on this machine; what runs already stays."""
-    from pincompute.engine import debian, machine
+    from pincompute.engine import debian
+    from pincompute.engine.nodes import machine
     from pincompute.engine.settle import Wish
     from pincompute.engine.up import up as bring_up
 

@@ -10,10 +10,11 @@ import msgspec
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import FOREIGN_PROCESS
-from pincompute.engine import network, places, processes, real_node, volumes
+from pincompute.engine import places, processes, volumes
 from pincompute.engine.control_plane import API_SERVER, ETCD
 from pincompute.engine.home import Home, known
 from pincompute.engine.lock import held
+from pincompute.engine.nodes import network, real_node
 from pincompute.engine.platform import Programs
 from pincompute.engine.processes import Process, Standing, marked
 from pincompute.engine.progress import Progress

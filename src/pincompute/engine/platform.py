@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
-from pincompute.engine.shape import Simulated
+from pincompute.engine.nodes.shape import Simulated
 
 
 class Programs(NamedTuple):

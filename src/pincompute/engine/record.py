@@ -8,8 +8,8 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import RECORD_INVALID
 from pincompute.engine.certificates import write_private
 from pincompute.engine.home import Home
+from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.processes import Process
-from pincompute.engine.shape import Simulated
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import msgspec
 
 from pincompute.base.problem import Problem
-from pincompute.engine import places, ports, real_node
+from pincompute.engine import places, ports
 from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
+from pincompute.engine.nodes import real_node
+from pincompute.engine.nodes.shape import Simulated, change
 from pincompute.engine.platform import Platform, Programs
 from pincompute.engine.record import Record
-from pincompute.engine.shape import Simulated, change
 
 # With no real node there must be something to run on.
 _FEW = 3

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 
 from pincompute.base.problem import Refused
-from pincompute.engine import control_plane, own, real_node, registry, simulated_nodes
+from pincompute.engine import control_plane, own
 from pincompute.engine.debian import bring, program
+from pincompute.engine.images import registry
+from pincompute.engine.nodes import real_node, simulated_nodes
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.engine.tend import Stages

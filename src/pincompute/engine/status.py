@@ -10,13 +10,13 @@ import msgspec
 
 from pincompute.engine import proc, processes
 from pincompute.engine.home import Home, known
+from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.parts import Part, Ready, Socket, Web
 from pincompute.engine.platform import Programs
 from pincompute.engine.processes import Process, Standing
 from pincompute.engine.readiness import answers
 from pincompute.engine.record import Record, read
 from pincompute.engine.settle import platform_of
-from pincompute.engine.shape import Simulated
 from pincompute.engine.stages import stages
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import msgspec
 
 from pincompute.base.problem import Refused
-from pincompute.engine import bootstrap, network, own, processes, real_node, simulated_nodes
+from pincompute.engine import bootstrap, own, processes
 from pincompute.engine.build import build
 from pincompute.engine.down import foreigners, take_down
 from pincompute.engine.home import Home
 from pincompute.engine.lock import held
-from pincompute.engine.nodes import await_nodes
+from pincompute.engine.nodes import network, real_node, simulated_nodes
+from pincompute.engine.nodes.awaiting import await_nodes
 from pincompute.engine.platform import Platform
 from pincompute.engine.processes import Process, Standing
 from pincompute.engine.progress import Progress, span

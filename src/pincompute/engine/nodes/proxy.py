@@ -6,7 +6,7 @@ import yaml
 
 from pincompute.engine.build import pinned
 from pincompute.engine.files import write_changed
-from pincompute.engine.network import bridges_are_filtered
+from pincompute.engine.nodes.network import bridges_are_filtered
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 from pincompute.engine.tools import PATH

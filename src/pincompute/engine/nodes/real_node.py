@@ -12,8 +12,8 @@ import yaml
 from pincompute.api.names import ENGINE
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NODE_IMPOSSIBLE
-from pincompute.engine import cgroups, containers, dns, kernel, kubelet, leftovers, machine, mounts, proxy
 from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.nodes import cgroups, containers, dns, kernel, kubelet, leftovers, machine, mounts, proxy
 from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
@@ -23,7 +23,7 @@ from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ENDPO
 PROGRAMS = machine.PROGRAMS
 """What Debian brings for it."""
 
-_MANIFEST = Path(__file__).parent / "manifests" / "real_node.yaml"
+_MANIFEST = Path(__file__).parents[1] / "manifests" / "real_node.yaml"
 _LONGEST = 64
 _RESOURCES = {each.kind: each for each in (NAMESPACES, SERVICES, ENDPOINT_SLICES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
 

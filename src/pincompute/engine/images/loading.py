@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import IMAGE_NAME_INVALID
-from pincompute.engine.archive import Archive, chunks, invalid, opened
-from pincompute.engine.image_contents import Blob, Contents, contents
+from pincompute.engine.images.archive import Archive, chunks, invalid, opened
+from pincompute.engine.images.contents import Blob, Contents, contents
 from pincompute.kube.registry import Registry, Upload
 from pincompute.objects.image import ImageName, parse
 

@@ -10,8 +10,8 @@ from typing import IO, NamedTuple, TypeVar
 
 import msgspec
 
-from pincompute.engine.archive import GZIP, Archive, chunks, invalid
-from pincompute.engine.image_format import (
+from pincompute.engine.images.archive import GZIP, Archive, chunks, invalid
+from pincompute.engine.images.format import (
     CONFIG,
     INDEXES,
     LAYER,

@@ -9,8 +9,8 @@ import click
 
 from pincompute.base.context import Context, read_context
 from pincompute.base.settings import setting
-from pincompute.engine import image_build, own_image
-from pincompute.engine.images import Loaded, image_name, load
+from pincompute.engine.images import building, own_image
+from pincompute.engine.images.loading import Loaded, image_name, load
 from pincompute.engine.progress import Progress
 from pincompute.kube.registry import known, registry_of
 
@@ -47,14 +47,14 @@ def list_command(name: str | None) -> None:
 async def _load(context: Context, source: Path, called: str) -> list[Loaded]:
     progress = Progress()
     async with registry_of(context) as registry:
-        if not image_build.containerfile(source):
+        if not building.containerfile(source):
             return await load(registry, source, called)
         if _is_clone(source):
             return [await own_image.bring(registry, progress, called or own_image.NAME)]
         name = _name(source, called)
-        with image_build.workshop(progress) as shop:
+        with building.workshop(progress) as shop:
             archive = shop / "image.tar"
-            image_build.build(shop, source, archive, progress)
+            building.build(shop, source, archive, progress)
             return await load(registry, archive, name)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pincompute.engine.mounts import mounts, release
+from pincompute.engine.nodes.mounts import mounts, release
 from pincompute.engine.tools import run, succeeds
 
 _NAMESPACES = Path("/run/netns")

@@ -8,9 +8,9 @@ import yaml
 
 from pincompute.api.names import SIMULATED
 from pincompute.engine.build import pinned
-from pincompute.engine.containers import socket
 from pincompute.engine.control_plane import GATES
 from pincompute.engine.files import write_changed
+from pincompute.engine.nodes.containers import socket
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 from pincompute.engine.tools import PATH

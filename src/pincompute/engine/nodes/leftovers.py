@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from pincompute.engine import containers, kubelet
-from pincompute.engine.network import namespaces
+from pincompute.engine.nodes import containers, kubelet
+from pincompute.engine.nodes.network import namespaces
 from pincompute.engine.platform import Platform
 
 _LOG_LINKS = Path("/var/log/containers")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PART_FAILED
-from pincompute.engine.mounts import Mount, mounts
+from pincompute.engine.nodes.mounts import Mount, mounts
 
 NEEDED = frozenset({"cpu", "cpuset", "memory", "pids"})
 """The kubelet starts no pod without these."""

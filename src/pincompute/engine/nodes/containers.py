@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pincompute.engine import pause
-from pincompute.engine.cgroups import CONTAINERD
 from pincompute.engine.debian import program, version
 from pincompute.engine.files import write_changed
-from pincompute.engine.machine import Machine
+from pincompute.engine.nodes import pause
+from pincompute.engine.nodes.cgroups import CONTAINERD
+from pincompute.engine.nodes.machine import Machine
 from pincompute.engine.parts import Part, Socket
 from pincompute.engine.platform import Platform
 from pincompute.engine.tools import PATH, run

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import NODE_IMPOSSIBLE
-from pincompute.engine import cgroups, debian
-from pincompute.engine.mounts import mounts
+from pincompute.engine import debian
+from pincompute.engine.nodes import cgroups
+from pincompute.engine.nodes.mounts import mounts
 from pincompute.engine.tools import PATH, VARIABLES
 
 PROGRAMS = (

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Iterable
 from pincompute.api.names import ENGINE, SIMULATED
 from pincompute.engine.build import pinned
 from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
-from pincompute.engine.shape import Simulated
 from pincompute.kube.client import Client
 from pincompute.kube.resource import NODES, Object
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pincompute
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import IMAGE_BUILD_FAILED
-from pincompute.engine import image_build
-from pincompute.engine.images import Loaded, load
+from pincompute.engine.images import building
+from pincompute.engine.images.loading import Loaded, load
 from pincompute.engine.progress import Progress
 from pincompute.kube.registry import Registry
 
@@ -37,20 +37,20 @@ async def bring(registry: Registry, progress: Progress, name: str = NAME) -> Loa
 
 def archive(progress: Progress) -> Path:
     """The image as an OCI archive in the cache, in place of the one before."""
-    target = image_build.images() / f"pincompute-{content_key(ROOT)}.tar"
+    target = building.images() / f"pincompute-{content_key(ROOT)}.tar"
     if target.exists():
         return target
-    with image_build.workshop(progress) as shop:
+    with building.workshop(progress) as shop:
         context = shop / "pincompute"
         _lay_out(context)
-        image_build.build(shop, context, target, progress)
-    for other in set(image_build.images().glob("pincompute-*.tar")) - {target}:
+        building.build(shop, context, target, progress)
+    for other in set(building.images().glob("pincompute-*.tar")) - {target}:
         other.unlink(missing_ok=True)
     return target
 
 
 def content_key(root: Path) -> str:
-    digest = hashlib.sha256(repr(image_build.BASE).encode())
+    digest = hashlib.sha256(repr(building.BASE).encode())
     for file in sorted(file for each in INPUTS for file in _files(root / each)):
         digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:16]

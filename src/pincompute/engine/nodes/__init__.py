@@ -1,0 +1,1 @@
+"""Nodes: the real one, made of containers in a network of its own, and those that are simulated."""
