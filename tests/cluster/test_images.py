@@ -59,7 +59,7 @@ async def test_the_platforms_own_image_runs_its_programs_as_nobody(real_platform
     assert (loaded.name, loaded.layers, loaded.new) == (own_image.NAME, 2, 2)
     pod = await run(client, "own", own_image.NAME, "--version")
     await until(client, PODS, "me", lambda pod: pod["status"].get("phase") == "Succeeded", pod)
-    assert [line async for line in client.logs("me", pod)] == [f"pin, version {__version__}"]
+    assert [line async for line in client.logs("me", pod)] == [f"pin {__version__}"]
     await client.delete(PODS, pod, "me")
 
 
