@@ -38,7 +38,7 @@ class Figure(NamedTuple):
     def line(self) -> str:
         bar = "" if self.bar is None else f"bar {self.bar:g}  {'holds' if self.holds else 'MISSED'}"
         spread = f"({min(self.values):.2f} to {max(self.values):.2f}, {len(self.values)} runs)"
-        return f"{self.id:<10} {self.value:>9.2f} {self.unit:<8} {spread:<30} {self.what:<52} {bar}".rstrip()
+        return f"{self.id:<14} {self.value:>9.2f} {self.unit:<8} {spread:<30} {self.what:<62} {bar}".rstrip()
 
     def json(self) -> dict[str, object]:
         whole: dict[str, object] = {

@@ -9,7 +9,7 @@ from pincompute.api.workload import Progress, Wire
 from pincompute.base.reasons import PROGRESSING
 
 
-class Summary(Wire, frozen=True):
+class Summary(Wire, frozen=True, omit_defaults=False):
     kind: str
     project: str
     name: str

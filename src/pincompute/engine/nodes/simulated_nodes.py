@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable
+from pathlib import Path
+
+import yaml
 
 from pincompute.api.names import ENGINE, SIMULATED
 from pincompute.engine.build import pinned
+from pincompute.engine.files import write_changed
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.parts import Part, Web
@@ -29,6 +33,13 @@ def certify(platform: Platform) -> None:
 
 def prepare(platform: Platform) -> None:
     write_kubeconfig(platform, USER)
+    options = {
+        "podPlayStageParallelism": _AT_ONCE,
+        "nodePlayStageParallelism": _AT_ONCE,
+        "nodeLeaseParallelism": _AT_ONCE,
+    }
+    configuration = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
+    write_changed(_configuration(platform), yaml.safe_dump(configuration))
 
 
 def stages(platform: Platform) -> list[list[Part]]:
@@ -54,11 +65,15 @@ def kwok(platform: Platform) -> Part:
             f"--server-address=127.0.0.1:{port}",
             f"--tls-cert-file={authority.certificate(USER)}",
             f"--tls-private-key-file={authority.key(USER)}",
-            *(f"--config={stage}" for stage in stages),
+            *(f"--config={file}" for file in (_configuration(platform), *stages)),
         ),
         Web(f"https://127.0.0.1:{port}/healthz"),
         version=pinned("sigs.k8s.io/kwok"),
     )
+
+
+def _configuration(platform: Platform) -> Path:
+    return platform.home.configs / "kwok.yaml"
 
 
 async def adjust(client: Client, platform: Platform) -> None:
