@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from pincompute.base.context import Context, write_context
 from pincompute.main import COMMANDS, PROCESSES, group
 
 
@@ -38,19 +39,46 @@ def test_without_a_platform_the_next_thing_to_type_is_told() -> None:
     assert result.stdout == ""
 
 
+@pytest.fixture
+def silent(tmp_path: Path) -> None:
+    """A platform that is known, and whose desk does not answer."""
+    context = Context(name="main", desk="http://127.0.0.1:9", token="secret", kubeconfig="")
+    write_context(tmp_path / "state", context)
+
+
+@pytest.mark.usefixtures("silent")
 def test_deploy_writes_at_most_twelve_lines_and_says_so() -> None:
     result = run("deploy", "hello", "--image", "hello:dev", "--port", "8080")
     assert "hello.yaml written (8 lines)" in result.stderr
+    assert "does not answer" in result.stderr
     assert len(Path("hello.yaml").read_text().splitlines()) <= 12
     assert run("plan", "hello.yaml").exit_code == 0
 
 
+@pytest.mark.usefixtures("silent")
 def test_deploy_never_writes_over_a_file() -> None:
     Path("hello.yaml").write_text("mine")
     result = run("deploy", "hello", "--image", "hello:dev", "--port", "8080")
     assert result.exit_code == 1
     assert "hello.yaml exists and says something else" in result.stderr
     assert Path("hello.yaml").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(
+    ("name", "image", "told"),
+    [
+        ("a/b", "hello:dev", "'a/b' cannot be a name"),
+        ("Hello", "hello:dev", "'Hello' cannot be a name"),
+        ("hello", "a b", "'a b' cannot be an image"),
+        ("hello", "x: [", "cannot be an image"),
+    ],
+)
+def test_deploy_writes_nothing_that_could_not_be_deployed(tmp_path: Path, name: str, image: str, told: str) -> None:
+    result = run("deploy", name, "--image", image, "--port", "8080")
+    assert result.exit_code == 1
+    assert told in result.stderr
+    assert list(tmp_path.glob("*.yaml")) == []
 
 
 @pytest.mark.parametrize(

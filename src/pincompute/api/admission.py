@@ -27,6 +27,8 @@ def admit(document: Document, project: str) -> PinterestService:
     kind = KINDS[content["kind"]]
     spec = next(field.type for field in msgspec.structs.fields(kind) if field.name == "spec")
     refuse_all([*_metadata(document), *_fields(document, spec, content["spec"], ("spec",))])
+    whole = msgspec.convert(content["spec"], spec)
+    refuse_all(Problem(DOCUMENT_INVALID, what, document.where("spec", field)) for field, what in whole.faults())
     metadata = content["metadata"]
     return kind(
         metadata=Metadata(
@@ -35,7 +37,7 @@ def admit(document: Document, project: str) -> PinterestService:
             labels=metadata.get("labels") or {},
             annotations=metadata.get("annotations") or {},
         ),
-        spec=msgspec.convert(content["spec"], spec),
+        spec=whole,
     )
 
 

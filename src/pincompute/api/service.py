@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from pincompute.api.names import API_VERSION
 from pincompute.api.workload import Metadata, Status, Strict, Wire
+from pincompute.objects.image import parse
 
 
 class ServiceSpec(Strict, frozen=True):
@@ -37,6 +39,13 @@ class ServiceSpec(Strict, frozen=True):
         bool,
         Meta(description="Pretend to run it, on a simulated node; false by default."),
     ] = False
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """What the types cannot say: a field, and what is wrong with it."""
+        try:
+            parse(self.image)
+        except ValueError as error:
+            yield "image", f"{self.image!r} cannot be an image: {error}"
 
 
 class PinterestService(Wire, frozen=True, rename=None):

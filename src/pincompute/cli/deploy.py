@@ -6,8 +6,12 @@ import asyncio
 from pathlib import Path
 
 import click
+import yaml
 
+from pincompute.api.admission import admit
+from pincompute.api.documents import read
 from pincompute.api.names import API_VERSION
+from pincompute.api.service import PinterestService
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
@@ -39,20 +43,22 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
 
     NAME_OR_FILE is a file such as hello.yaml, or a name for which one is written.
     """
+    patience = None if no_wait else timeout
     if image is None and port is None:
         file = Path(name_or_file)
+        asyncio.run(_deploy(target, _read(file, name_or_file), file, patience, fresh=False))
     else:
-        file = Path(f"{name_or_file}.yaml")
         text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
-        _write(file, text)
-    asyncio.run(_deploy(target, _read(file, name_or_file), str(file), patience=None if no_wait else timeout))
+        asyncio.run(_deploy(target, text, Path(f"{name_or_file}.yaml"), patience, fresh=True))
 
 
-async def _deploy(target: Target, text: str, file: str, *, patience: float | None) -> None:
+async def _deploy(target: Target, text: str, file: Path, patience: float | None, *, fresh: bool) -> None:
     clock = SystemClock()
     began = clock.monotonic()
     async with connect(target) as platform:
-        submitted = await platform.submit(text, file, target.project)
+        if fresh:
+            _write(file, text, target.project)
+        submitted = await platform.submit(text, str(file), target.project)
         if patience is None:
             click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
             return
@@ -67,20 +73,17 @@ def _short_form(name: str, image: str | None, port: int | None, replicas: int, *
     if image is None or port is None:
         missing = "--image" if image is None else "--port"
         raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE --port 8080"))
-    return (
-        f"apiVersion: {API_VERSION}\n"
-        "kind: PinterestService\n"
-        "metadata:\n"
-        f"  name: {name}\n"
-        "spec:\n"
-        f"  image: {image}\n"
-        f"  port: {port}\n"
-        f"  replicas: {replicas}\n" + ("  simulated: true\n" if simulated else "")
-    )
+    spec: dict[str, str | int] = {"image": image, "port": port, "replicas": replicas}
+    if simulated:
+        spec["simulated"] = True
+    document = {"apiVersion": API_VERSION, "kind": PinterestService.KIND, "metadata": {"name": name}, "spec": spec}
+    return yaml.safe_dump(document, sort_keys=False)
 
 
-def _write(file: Path, text: str) -> None:
-    """A file that somebody has changed is theirs."""
+def _write(file: Path, text: str, project: str) -> None:
+    """Only what could be deployed is written; and a file that somebody has changed is theirs."""
+    for document in read(text):
+        admit(document, project)
     if file.exists() and file.read_text() != text:
         raise Refused(
             Problem(

@@ -35,8 +35,8 @@ def up(home: Home, wish: Wish, cache: Path, progress: Progress) -> Platform:
     with held(home.lock, f"pin up --name {home.name}", progress.say):
         before = _remembered(home)
         record, obstacles = settle(home, before, wish)
-        for problem in obstacles:
-            progress.say(f"no real node: {problem.text()}")
+        if obstacles:
+            progress.say("\n".join(["no real node here:", *(problem.text() for problem in obstacles)]))
         record = msgspec.structs.replace(record, engine=str(programs.folder))
         if before.index not in (None, record.index):
             # Every address of it moves, so nothing of it can stay.
