@@ -123,6 +123,18 @@ def test_a_start_that_was_killed_is_finished_by_the_next(platform: SharedPlatfor
     assert len(platform.pids()) == len(processes.marked(home))
 
 
+def test_what_comes_to_simulated_nodes_runs_at_once_after_kwok_was_killed(platform: SharedPlatform, tmp_path: Path):
+    os.kill(platform.pids()["kwok"], signal.SIGKILL)
+    platform.pin("up")
+    file = tmp_path / "after.yaml"
+    file.write_text(
+        "apiVersion: pinterest.com/v1\nkind: PinterestService\n"
+        "metadata: {name: after}\nspec: {image: 'none:1', port: 80, replicas: 50}\n"
+    )
+    platform.pin("deploy", str(file), "--timeout", "20")
+    platform.pin("delete", "after")
+
+
 def test_nodes_come_and_go_with_the_number(platform: SharedPlatform):
     platform.pin("up", "--nodes", "2", "--node-shape", "8cpu,16Gi", "--zones", "1")
     nodes = json.loads(platform.pin("kubectl", "get", "nodes", "-o", "json"))["items"]

@@ -291,7 +291,11 @@ UNSCHEDULABLE = _reason(
     "Unschedulable", INFRASTRUCTURE, 422, "No node can take the work.", "The message says what is short."
 )
 NOT_IN_TIME = _reason(
-    "NotInTime", INFRASTRUCTURE, 504, "It did not become ready as long as it was followed.", "pin get NAME -o wide"
+    "NotInTime",
+    INFRASTRUCTURE,
+    504,
+    "It did not become ready as long as it was followed.",
+    "`pin get NAME -o wide` says how far it is.",
 )
 PROGRESSING = _reason("Progressing", US, 200, "Work is on its way and nothing is wrong.", "Wait.")
 AVAILABLE = _reason("Available", US, 200, "Everything is as wanted.", "Nothing.")

@@ -75,12 +75,13 @@ async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
     notes = [f"| {line}" for line in await _last_lines(port, summary)]
     if reason is IMAGE_PULL_FAILED and (near := nearest(summary.image, await port.images())):
         notes.append(f"did you mean {near}?")
+    certain = reason.who is Who.USER
     return Problem(
-        reason if reason.who is Who.USER else NOT_IN_TIME,
+        reason if certain else NOT_IN_TIME,
         prefix + (summary.message or "the operator has not looked at it yet"),
         Where(object=f"{summary.project}/{summary.label}"),
         "\n".join(notes),
-        summary.next or reason.mend,
+        summary.next or (reason.mend if certain else f"pin get {summary.name} -o wide"),
     )
 
 

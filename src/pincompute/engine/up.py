@@ -69,7 +69,7 @@ def _bring_up(platform: Platform, tender: Tender, progress: Progress) -> None:
     begun = time.monotonic()
     tender.start(first)
     progress.say(f"API ready in {span(time.monotonic() - begun)}")
-    asyncio.run(_furnish(platform))
+    asyncio.run(_furnish(platform, kwok_stays=tender.process("kwok") is not None))
     for stage in rest:
         tender.start(stage)
     own.announce(platform)
@@ -78,9 +78,11 @@ def _bring_up(platform: Platform, tender: Tender, progress: Progress) -> None:
     progress.say(f"all nodes ready in {span(time.monotonic() - begun)}")
 
 
-async def _furnish(platform: Platform) -> None:
+async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
     async with Client(load(platform.home.kubeconfig), agent="pin") as client:
         await bootstrap.furnish(client, platform)
+        if not kwok_stays:
+            await simulated_nodes.release(client, platform)
         await simulated_nodes.adjust(client, platform)
     if platform.real:
         await asyncio.to_thread(real_node.furnish, platform)

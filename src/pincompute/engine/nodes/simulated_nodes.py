@@ -16,7 +16,7 @@ from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.resource import NODES, Object
+from pincompute.kube.resource import LEASES, NODES, Object
 
 USER = "pincompute-kwok"
 
@@ -74,6 +74,12 @@ def kwok(platform: Platform) -> Part:
 
 def _configuration(platform: Platform) -> Path:
     return platform.home.configs / "kwok.yaml"
+
+
+async def release(client: Client, platform: Platform) -> None:
+    """A kwok that has ended holds its nodes for a while, and what comes to them in that time would never run."""
+    others = {"fieldSelector": f"metadata.name!={platform.node_name}"}
+    await client.raw("DELETE", LEASES.path("kube-node-lease"), query=others)
 
 
 async def adjust(client: Client, platform: Platform) -> None:
