@@ -19,6 +19,11 @@ fast: .venv/.ready  ## the part of the gate that needs no cluster
 bench: .venv/.ready  ## the figures, into build/bench.json (SUITE=hand, engine or scale)
 	@.venv/bin/python -m bench $(SUITE)
 
+prove: .venv/.ready  ## what takes longer: many more examples, faults put in on purpose, size
+	@.venv/bin/pytest -m "not cluster" --hypothesis-profile long
+	@.venv/bin/python scripts/mutants.py
+	@.venv/bin/python -m bench scale
+
 docs: .venv/.ready  ## write again what is written from the code
 	@.venv/bin/python scripts/writing.py
 
@@ -34,4 +39,4 @@ hooks: .venv/.ready  ## run the fast part of the gate before each commit
 .venv/.ready: scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 	@scripts/setup
 
-.PHONY: help demo down test fast bench docs format lock hooks
+.PHONY: help demo down test fast bench prove docs format lock hooks

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from control_plane import ControlPlane, control_plane
 from pincompute.base.settings import setting
 from pincompute.engine.build import build
 from pincompute.engine.progress import Progress
+
+settings.register_profile("long", max_examples=5_000, deadline=None)
 
 
 @pytest.fixture(scope="session")

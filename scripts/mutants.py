@@ -1,0 +1,77 @@
+"""Faults put into the code on purpose, one at a time: the tests must see each. `make prove` runs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "pincompute"
+
+
+class Mutant(NamedTuple):
+    file: str
+    is_now: str
+    becomes: str
+    tests: str
+
+
+MUTANTS = (
+    Mutant("planning/diff.py", "found.metadata.controller != owner_uid", "False", "tests/planning"),
+    Mutant("planning/diff.py", "found.wanted != native", "found.wanted == native", "tests/planning"),
+    Mutant("planning/diff.py", "if native.metadata.controller == owner_uid]", "]", "tests/planning"),
+    Mutant("planning/service.py", "pod.template == newest", "True", "tests/planning"),
+    Mutant("planning/service.py", "not pod.metadata.deletion_timestamp and", "", "tests/planning"),
+    Mutant("planning/service.py", "progress.ready == progress.wanted else", "True else", "tests/planning"),
+    Mutant("planning/service.py", "before.last_transition_time if before and same else", "", "tests/planning"),
+    Mutant("planning/why.py", "running < PATIENCE", "running > PATIENCE", "tests/planning"),
+    Mutant("planning/why.py", '"CrashLoopBackOff"', '"CrashLoop"', "tests/planning"),
+    Mutant("planning/why.py", '"runAsNonRoot" in message', "False", "tests/planning"),
+    Mutant("planning/natives.py", '"maxUnavailable": 0', '"maxUnavailable": 1', "tests/planning"),
+    Mutant("planning/natives.py", "cluster.simulated or owner.spec.simulated", "cluster.simulated", "tests/planning"),
+    Mutant("planning/natives.py", "sorted(owner.spec.environment)", "owner.spec.environment", "tests/planning"),
+    Mutant("api/documents.py", "if name in first:", "if False:", "tests/api"),
+    Mutant("api/documents.py", "if id(node) in self._seen:", "if False:", "tests/api"),
+    Mutant("api/documents.py", "node.value if node.style else scalar(node.value)", "scalar(node.value)", "tests/api"),
+    Mutant("api/admission.py", "all(both) and both[0] != both[1]", "False", "tests/api"),
+    Mutant("api/admission.py", "or len(name) > MAX_NAME", "", "tests/api"),
+    Mutant("api/manifests.py", 'key != "title" and', "", "tests/api"),
+    Mutant("controller/loop.py", "if key in self._running:", "if False:", "tests/controller/test_loop.py"),
+    Mutant("controller/loop.py", "elif again is not None:", "elif False:", "tests/controller/test_loop.py"),
+    Mutant("controller/act.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
+    Mutant("controller/act.py", "controller_uid(found) != controller_uid(native)", "False", "tests/controller"),
+    Mutant("controller/reconcile.py", "if status == owner.status:", "if False:", "tests/controller"),
+    Mutant("submission/server.py", "not hmac.compare_digest(given, expected)", "False", "tests/submission"),
+    Mutant("submission/desk.py", "self._record.receive(submission)", "pass", "tests/submission"),
+    Mutant("base/context.py", "0o600)", "0o644)", "tests/base"),
+    Mutant("base/settings.py", "if flag is not None:", "if False:", "tests/base"),
+)
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether the tests pass all the same. The file is as it was afterwards, whatever happens."""
+    file = SOURCE / mutant.file
+    before = file.read_text()
+    assert before.count(mutant.is_now) == 1, f"{mutant.file}: '{mutant.is_now}' must stand there once"
+    try:
+        file.write_text(before.replace(mutant.is_now, mutant.becomes))
+        words = [sys.executable, "-m", "pytest", "-x", "-q", mutant.tests]
+        return subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == 0
+    finally:
+        file.write_text(before)
+
+
+def main() -> int:
+    missed = 0
+    for mutant in MUTANTS:
+        lives = survives(mutant)
+        missed += lives
+        print(f"{'MISSED' if lives else 'found '}  {mutant.file}: {mutant.is_now}  ->  {mutant.becomes}", flush=True)
+    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} found")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
