@@ -21,11 +21,13 @@ class Passes:
     def __init__(self, behave: Callable[[Key, int], Awaitable[float | None]] | None = None) -> None:
         self.made: list[Key] = []
         self.running: set[Key] = set()
+        self.overlapped = False
+        """Two passes of one key were made at once. It is asserted outside: the loop survives what a pass throws."""
         self.happened = asyncio.Event()
         self._behave = behave
 
     async def __call__(self, key: Key) -> float | None:
-        assert key not in self.running, "two passes of one key at once"
+        self.overlapped = self.overlapped or key in self.running
         self.running.add(key)
         self.made.append(key)
         self.happened.set()
@@ -65,13 +67,16 @@ async def test_a_touch_during_a_pass_causes_another_after_it() -> None:
         if count == 1:
             loop.touch(key)
             loop.touch(key)
-            await asyncio.sleep(0)
+            # Long enough for another worker to take the key, if it may.
+            for _ in range(10):
+                await asyncio.sleep(0)
 
     passes = Passes(touch_once)
     loop = Loop(passes)
     loop.touch(A)
     await settled(passes, loop, 2)
     assert passes.made == [A, A]
+    assert not passes.overlapped
 
 
 async def test_a_pass_may_ask_to_look_again() -> None:

@@ -32,10 +32,21 @@ CLUSTER = Cluster(name="test", domain="localhost", port=8080)
 NATIVES = (SERVICES, DEPLOYMENTS, INGRESSES)
 
 
+class Counting(Client):
+    """Counts what the operator writes by apply."""
+
+    applies = 0
+
+    async def apply(self, *arguments: Any, **words: Any) -> dict[str, Any]:
+        self.applies += 1
+        return await super().apply(*arguments, **words)
+
+
 class World(NamedTuple):
     """A cluster with a running operator, and a project of this test's own."""
 
     client: Client
+    operator: Counting
     workloads: Workloads
     loops: Loops
     project: str
@@ -69,12 +80,12 @@ class World(NamedTuple):
 
 @asynccontextmanager
 async def world(plane: ControlPlane) -> AsyncGenerator[World]:
-    async with cluster(plane) as client:
+    async with cluster(plane) as client, Counting(plane.access(), agent="operator") as operator:
         project = await new_project(client)
-        loops = Loops(client, CLUSTER)
+        loops = Loops(operator, CLUSTER)
         running = asyncio.create_task(loops.run())
         try:
-            yield World(client, Workloads(client), loops, project)
+            yield World(client, operator, Workloads(client), loops, project)
         finally:
             running.cancel()
             await asyncio.wait({running})
@@ -96,10 +107,11 @@ async def test_what_is_as_wanted_is_left_alone(plane: ControlPlane) -> None:
         await here.until("Progressing", 1)
         await here.settled()
         before = [native["metadata"]["resourceVersion"] for native in await here.natives()]
-        passes = here.loops.workloads.passes
+        passes, applies = here.loops.workloads.passes, here.operator.applies
         here.loops.workloads.touch((here.project, "hello"))
         await here.settled()
         assert here.loops.workloads.passes == passes + 1
+        assert here.operator.applies == applies
         assert [native["metadata"]["resourceVersion"] for native in await here.natives()] == before
 
 
