@@ -84,9 +84,12 @@ async def world(plane: ControlPlane) -> AsyncGenerator[World]:
         project = await new_project(client)
         loops = Loops(operator, CLUSTER)
         running = asyncio.create_task(loops.run())
+        here = World(client, operator, Workloads(client), loops, project)
         try:
-            yield World(client, operator, Workloads(client), loops, project)
+            yield here
         finally:
+            # A request that is cut off on its way would leave its connection to say goodbye after the loop has ended.
+            await here.settled()
             running.cancel()
             await asyncio.wait({running})
 
