@@ -70,7 +70,7 @@ class Refused(Exception):  # noqa: N818  (it reads as what happened: `raise Refu
         """The whole RFC 9457 document; its status is that of the first problem's reason."""
         first = self.problems[0].reason
         return {
-            "type": f"https://pincompute.dev/reasons/{first.code}",
+            "type": f"urn:pincompute:reason:{first.code}",
             "title": first.means,
             "status": first.http,
             "errors": [problem.json() for problem in self.problems],
