@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant("api/admission.py", "all(both) and both[0] != both[1]", "False", "tests/api"),
     Mutant("api/admission.py", "or len(name) > MAX_NAME", "", "tests/api"),
     Mutant("api/manifests.py", 'key != "title" and', "", "tests/api"),
-    Mutant("controller/loop.py", "if key in self._running:", "if False:", "tests/controller/test_loop.py"),
+    Mutant("controller/loop.py", "if key in self._busy:", "if False:", "tests/controller/test_loop.py"),
     Mutant("controller/loop.py", "elif again is not None:", "elif False:", "tests/controller/test_loop.py"),
     Mutant("controller/act.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
     Mutant("controller/act.py", "controller_uid(found) != controller_uid(native)", "False", "tests/controller"),

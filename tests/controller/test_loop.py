@@ -15,6 +15,11 @@ from pincompute.controller.loop import Key, Loop
 A, B = ("me", "a"), ("me", "b")
 
 
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REST", 0)
+
+
 class Passes:
     """Records every pass, and does what the test says in it."""
 
@@ -87,6 +92,23 @@ async def test_a_pass_may_ask_to_look_again() -> None:
     loop = Loop(passes)
     loop.touch(A)
     await settled(passes, loop, 2)
+    assert passes.made == [A, A]
+
+
+async def test_many_touches_while_it_rests_cause_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REST", 0.05)
+    passes = Passes()
+    loop = Loop(passes)
+    loop.touch(A)
+    running = asyncio.create_task(loop.run())
+    await passes.until(1)
+    for _ in range(5):
+        await asyncio.sleep(0)
+        loop.touch(A)
+    assert passes.made == [A]
+    await passes.until(2)
+    running.cancel()
+    await asyncio.wait({running})
     assert passes.made == [A, A]
 
 

@@ -14,6 +14,8 @@ Key = tuple[str, str]
 Pass = Callable[[Key], Awaitable[float | None]]
 """Makes one workload so; answers after how many seconds it should look again, if ever."""
 
+REST = 0.1
+"""Seconds between two passes of one workload: a rollout of many pods is many events, and need not be as many passes."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 60.0
 
@@ -28,7 +30,8 @@ class Loop:
         self._workers = workers
         self._queue: asyncio.Queue[Key] = asyncio.Queue()
         self._waiting: set[Key] = set()
-        self._running: set[Key] = set()
+        self._busy: set[Key] = set()
+        """In a pass, or at rest after one."""
         self._touched: set[Key] = set()
         self._failures: dict[Key, int] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
@@ -36,7 +39,7 @@ class Loop:
 
     def touch(self, key: Key) -> None:
         """Something about this workload has changed."""
-        if key in self._running:
+        if key in self._busy:
             # Two passes of one workload would fight; the second comes when the first is done.
             self._touched.add(key)
         elif key not in self._waiting:
@@ -52,17 +55,18 @@ class Loop:
         while True:
             key = await self._queue.get()
             self._waiting.discard(key)
-            self._running.add(key)
+            self._busy.add(key)
             self._cancel_timer(key)
-            try:
-                again = await self._one_pass(key)
-            finally:
-                self._running.discard(key)
-            if key in self._touched:
-                self._touched.discard(key)
-                self.touch(key)
-            elif again is not None:
-                self._timers[key] = asyncio.get_running_loop().call_later(again, self.touch, key)
+            again = await self._one_pass(key)
+            asyncio.get_running_loop().call_later(REST, self._rested, key, again)
+
+    def _rested(self, key: Key, again: float | None) -> None:
+        self._busy.discard(key)
+        if key in self._touched:
+            self._touched.discard(key)
+            self.touch(key)
+        elif again is not None:
+            self._timers[key] = asyncio.get_running_loop().call_later(again, self.touch, key)
 
     async def _one_pass(self, key: Key) -> float | None:
         self.passes += 1
