@@ -14,7 +14,7 @@ Key = tuple[str, str]
 Pass = Callable[[Key], Awaitable[float | None]]
 """Makes one workload so; answers after how many seconds it should look again, if ever."""
 
-REST = 0.1
+REST = 0.05
 """Seconds between two passes of one workload: a rollout of many pods is many events, and need not be as many passes."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 60.0
