@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
-Object = dict[str, Any]
-"""A Kubernetes object as JSON has it."""
+from pincompute.objects.content import Object as Object
 
 
 class Resource(NamedTuple):
