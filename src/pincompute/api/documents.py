@@ -60,6 +60,15 @@ def read(text: str, file: str = "") -> tuple[Document, ...]:
     return tuple(documents)
 
 
+def read_one(text: str, file: str = "") -> Document:
+    """The only document of the text: work is submitted one at a time."""
+    documents = read(text, file)
+    if len(documents) > 1:
+        what = f"{len(documents)} documents were sent at once"
+        raise Refused(Problem(DOCUMENT_INVALID, what, Where(file), next="send one at a time"))
+    return documents[0]
+
+
 def _empty(root: yaml.Node) -> bool:
     return isinstance(root, yaml.ScalarNode) and not root.value and not root.style
 

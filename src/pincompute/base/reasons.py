@@ -139,7 +139,6 @@ PART_FAILED = _reason(
     "A part of the platform ended or did not become ready.",
     "Its log file, which the message names, says more.",
 )
-PLATFORM_BUSY = _reason("PlatformBusy", USER, 409, "Another command is changing this platform.", "Wait for it to end.")
 PLATFORM_UNKNOWN = _reason(
     "PlatformUnknown",
     USER,
@@ -201,13 +200,6 @@ NOT_OURS = _reason(
 )
 
 # Images
-IMAGE_UNKNOWN = _reason(
-    "ImageUnknown",
-    USER,
-    404,
-    "An image is in no registry that the platform can reach.",
-    "`pin image load FILE` brings one in.",
-)
 IMAGE_INVALID = _reason(
     "ImageInvalid",
     USER,

@@ -15,6 +15,7 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, REASONS, VERSIONS_DIFFER
 from pincompute.cli.port import Port
 from pincompute.kube.registry import known
+from pincompute.kube.watch import Splitter
 
 T = TypeVar("T")
 
@@ -74,10 +75,9 @@ class DeskPort:
     async def _lines(self, path: str) -> AsyncGenerator[bytes]:
         async with self._session.get(path) as answer:
             await _check(answer)
-            rest = b""
+            splitter = Splitter()
             async for chunk in answer.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
+                for line in splitter.feed(chunk):
                     yield line
 
 

@@ -10,7 +10,7 @@ import yaml
 from pincompute.api.admission import admit
 from pincompute.api.documents import read
 from pincompute.api.service import PinterestService
-from pincompute.base.problem import Problem, Refused
+from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
 from pincompute.base.settings import setting
 from pincompute.objects.content import identity
@@ -49,8 +49,7 @@ def _all(files: tuple[Path, ...], project: str) -> list[PinterestService]:
             workloads += [admit(document, project) for document in read(_text(file), str(file))]
         except Refused as refused:
             problems += refused.problems
-    if problems:
-        raise Refused(*problems)
+    refuse_all(problems)
     return workloads
 
 

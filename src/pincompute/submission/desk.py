@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from pincompute.api.admission import admit
-from pincompute.api.documents import read
+from pincompute.api.documents import read_one
 from pincompute.api.names import DESK, SUBMISSION
 from pincompute.api.summary import Summary
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID
+from pincompute.base.problem import Refused
 from pincompute.controller.workloads import Workloads
 from pincompute.submission.record import Outcome, Record, Submission
 
@@ -29,12 +28,7 @@ class Desk:
 
     async def submit(self, text: str, project: str) -> Summary:
         """What the document became, in its first words."""
-        documents = read(text)
-        if len(documents) > 1:
-            raise Refused(
-                Problem(DOCUMENT_INVALID, f"{len(documents)} documents were sent at once", next="send one at a time")
-            )
-        workload = admit(documents[0], project)
+        workload = admit(read_one(text), project)
         metadata = workload.metadata
         submission = Submission(
             self._ids.new("submission"), self._clock.now(), metadata.namespace, workload.kind, metadata.name, text
