@@ -65,6 +65,9 @@ class Transport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._session.close()
+        # Connections that were hung up let go of their sockets in the loop's next rounds, and the loop may end with us.
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     async def send(self, request: Request) -> bytes:
         """The whole answer."""
