@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 import yaml
 
 from person import Person, all_gone
 from pincompute import engine
 from pincompute.api.names import API_VERSION, DESK, ENGINE, GROUP, OPERATOR, WANTED, WORKLOAD
-from pincompute.api.service import PinterestService
-from pincompute.controller.resources import NATIVES, PINTEREST_SERVICES
+from pincompute.controller.resources import NATIVES, NOUNS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
@@ -41,6 +39,14 @@ NEEDED_BUT_NOT_AUDITED = {
     # Only a stricter cluster than this one asks for it.
     Right(OPERATOR, GROUP, "pinterestservices/finalizers", "update"),
 }
+
+
+RIGHTS = """\
+apiVersion: pinterest.com/v1
+kind: PinterestService
+metadata: {name: rights}
+spec: {image: "hello:test", port: 8080, configuration: {a.txt: b}}
+"""
 
 
 def granted() -> set[Right]:
@@ -85,7 +91,8 @@ def test_no_right_is_a_wildcard() -> None:
 async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Platform, tmp_path: Path) -> None:
     person = Person(real_platform, tmp_path)
     await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test")
-    await person.pin("deploy", "rights", "--image", "hello:test", "--port", "8080")
+    (tmp_path / "rights.yaml").write_text(RIGHTS)
+    await person.pin("deploy", "rights.yaml")
     await person.pin("logs", "rights")
     await person.pin("get")
     await person.pin("get", "--project", "nowhere", code=1)
@@ -99,14 +106,14 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
 
 async def _disturb(client: Client) -> None:
     """Everything that makes the operator use its rights: natives that differ, and natives that are not wanted."""
-    found = await client.get(PINTEREST_SERVICES, "rights", "me")
-    owner = msgspec.convert(found, PinterestService)
-    reference = owner_reference(API_VERSION, owner.kind, "rights", owner.metadata.uid)
+    found = await client.get(NOUNS["PinterestService"], "rights", "me")
+    reference = owner_reference(API_VERSION, "PinterestService", "rights", found["metadata"]["uid"])
     for resource in NATIVES.values():
-        seen = await client.get(resource, "rights", "me")
+        seen = (await client.list(resource, "me", labels=f"{WORKLOAD}=rights")).items[0]
         body = {"metadata": {"annotations": {WANTED: None}}}
-        await client.patch(resource, "rights", "me", body, style="merge", manager=ENGINE)
+        await client.patch(resource, seen["metadata"]["name"], "me", body, style="merge", manager=ENGINE)
         extra = {
+            **{field: value for field, value in seen.items() if field not in {"metadata", "status"}},
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": {
@@ -115,8 +122,9 @@ async def _disturb(client: Client) -> None:
                 "labels": {WORKLOAD: "rights"},
                 "ownerReferences": [reference],
             },
-            "spec": {key: value for key, value in seen["spec"].items() if not key.startswith("clusterIP")},
         }
+        for field in ("clusterIP", "clusterIPs"):
+            extra.get("spec", {}).pop(field, None)
         await client.create(resource, extra, manager=ENGINE)
     async with asyncio.timeout(30):
         for resource in NATIVES.values():

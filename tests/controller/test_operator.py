@@ -14,9 +14,9 @@ from control_plane import ControlPlane
 from pincompute.api.admission import admit
 from pincompute.api.documents import read
 from pincompute.api.names import HAND, TEMPLATE, WORKLOAD
-from pincompute.api.service import PinterestService
+from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.summary import Summary
-from pincompute.controller.resources import PINTEREST_SERVICES
+from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
@@ -54,7 +54,7 @@ class World(NamedTuple):
     async def write(self, **spec: Any) -> Summary:
         workload = admit(read(HELLO)[0], self.project)
         spec = {**msgspec.to_builtins(workload.spec), **spec}
-        changed = PinterestService(metadata=workload.metadata, spec=msgspec.convert(spec, type(workload.spec)))
+        changed = PinterestService(metadata=workload.metadata, spec=msgspec.convert(spec, ServiceSpec))
         return await self.workloads.write(changed, manager=HAND)
 
     async def natives(self) -> list[dict[str, Any]]:
@@ -196,9 +196,9 @@ async def test_the_pods_decide_whether_it_is_available(plane: ControlPlane) -> N
             PODS, "hello-1", here.project, status, style="merge", manager="test", subresource="status"
         )
         available = await here.until("Available", 1)
-        assert available.available
+        assert available.done
         await here.client.delete(PODS, "hello-1", here.project)
-        assert not (await here.until("Progressing", 1)).available
+        assert not (await here.until("Progressing", 1)).done
 
 
 async def test_deleting_forgets_it(plane: ControlPlane) -> None:
@@ -208,4 +208,4 @@ async def test_deleting_forgets_it(plane: ControlPlane) -> None:
         await here.workloads.delete(here.project, "hello")
         await here.settled()
         with pytest.raises(NotFound):
-            await here.client.get(PINTEREST_SERVICES, "hello", here.project)
+            await here.client.get(NOUNS["PinterestService"], "hello", here.project)

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 import yaml
 
-from pincompute.api.service import PinterestService
+from pincompute.api.kinds import KINDS
 from pincompute.planning.diff import Apply, Create, Delete, Step, diff
-from pincompute.planning.service import plan
+from pincompute.planning.plan import Plan
+from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
@@ -23,12 +24,16 @@ def load(case: Path) -> Snapshot:
     before = yaml.safe_load((case / "before.yaml").read_text())
     cluster = {"name": "main", "domain": "localhost", "port": 8080, **before.get("cluster", {})}
     return Snapshot(
-        owner=msgspec.convert(before["workload"], PinterestService),
+        owner=msgspec.convert(before["workload"], KINDS[before["workload"]["kind"]]),
         natives=tuple(msgspec.convert(before.get("natives", []), list[Native])),
         pods=tuple(msgspec.convert(before.get("pods", []), list[Pod])),
         cluster=msgspec.convert(cluster, Cluster),
         now=NOW,
     )
+
+
+def plan(snapshot: Snapshot) -> Plan:
+    return PLANNERS[snapshot.owner.kind](snapshot)
 
 
 def told(step: Step) -> dict[str, Any]:
@@ -37,19 +42,20 @@ def told(step: Step) -> dict[str, Any]:
             return {"create": native}
         case Apply(native, uid):
             return {"apply": native, "uid": uid}
-        case Delete(kind, name, uid):
-            return {"delete": f"{kind}/{name}", "uid": uid}
+        case Delete(kind, name, uid, pods_stay):
+            return {"delete": f"{kind}/{name}", "uid": uid, **({"pods_stay": True} if pods_stay else {})}
 
 
 def answer(snapshot: Snapshot) -> dict[str, Any]:
     planned = plan(snapshot)
-    difference = diff(snapshot.owner.metadata.uid, snapshot.natives, planned.wanted)
+    difference = diff(snapshot.owner.metadata.uid, snapshot.natives, planned)
     whole = {
         "steps": [told(step) for step in difference.steps],
         "problems": [problem.text() for problem in difference.problems],
         "status": msgspec.to_builtins(planned.status),
         "why": planned.why.text() if planned.why else None,
         "wake_after": planned.wake_after,
+        "kept": ["/".join(each) for each in planned.kept],
     }
     return {name: value for name, value in whole.items() if value not in (None, [])}
 
@@ -74,7 +80,7 @@ def test_planning_twice_changes_nothing(case: Path) -> None:
     second = plan(again)
     assert second.wanted == first.wanted
     assert second.status == first.status
-    assert diff(again.owner.metadata.uid, natives, second.wanted).steps == ()
+    assert diff(again.owner.metadata.uid, natives, second).steps == ()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -92,7 +98,9 @@ def test_every_native_has_its_owner_and_its_labels(case: Path) -> None:
         (owner,) = native["metadata"]["ownerReferences"]
         assert owner["uid"] == snapshot.owner.metadata.uid
         assert owner["controller"] is True
-        assert native["metadata"]["labels"] == {
+        assert native["metadata"]["labels"].items() >= {
             "pinterest.com/project": snapshot.owner.metadata.namespace,
             "pinterest.com/workload": snapshot.owner.metadata.name,
-        }
+            "pinterest.com/kind": snapshot.owner.kind,
+            "pinterest.com/tier": snapshot.owner.spec.tier,
+        }.items()

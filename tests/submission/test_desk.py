@@ -19,7 +19,7 @@ from pincompute.base.clock import SystemClock
 from pincompute.base.context import Context
 from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
-from pincompute.controller.resources import PINTEREST_SERVICES
+from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.submission.desk import Desk
@@ -70,7 +70,7 @@ async def test_what_is_accepted_is_on_record_and_in_the_cluster(plane: ControlPl
         status, answer = await here.submit(HELLO)
         assert (status, answer["name"], answer["revision"]) == (201, "hello", 1)
         assert here.record.outcomes(here.project, "hello") == [("submission-1", Outcome.WRITTEN, "")]
-        written = await here.client.get(PINTEREST_SERVICES, "hello", here.project)
+        written = await here.client.get(NOUNS["PinterestService"], "hello", here.project)
         assert written["metadata"]["annotations"][SUBMISSION] == "submission-1"
 
 

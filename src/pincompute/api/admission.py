@@ -1,57 +1,84 @@
-"""A document becomes a workload, or everything that is wrong with it, each fault with its line."""
+"""A document becomes one of our nouns, or everything that is wrong with it, each fault with its line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, cast
 
 import msgspec
 
 from pincompute.api.documents import Document
+from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.names import API_VERSION
-from pincompute.api.service import KINDS, PinterestService
-from pincompute.api.workload import MAX_NAME, NAME_PATTERN, Metadata
-from pincompute.base.problem import Problem, refuse_all
+from pincompute.api.noun import MAX_NAME, NAME_PATTERN, Fault, Noun
+from pincompute.api.shape import bare, misfits, perhaps, unknown
+from pincompute.api.wire import Metadata
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN
 
 _OUTER = ("apiVersion", "kind", "metadata", "spec")
+_STAND_INS = {int: 1, str: "a", list: [], dict: {}}
+"""For a field that must be there and is wrong, so that the rest can be judged."""
 _METADATA = ("name", "project", "namespace", "labels", "annotations")
 
 
-def admit(document: Document, project: str) -> PinterestService:
-    """The workload that a document describes, in its own project or else in the given one."""
+def admit(document: Document, project: str) -> Noun:
+    """What a document describes; what belongs to a project, in its own or else in the given one."""
     content = document.content
     refuse_all(_outer(document))
-    kind = KINDS[content["kind"]]
-    spec = next(field.type for field in msgspec.structs.fields(kind) if field.name == "spec")
-    refuse_all([*_metadata(document), *_fields(document, spec, content["spec"], ("spec",))])
-    whole = msgspec.convert(content["spec"], spec)
-    refuse_all(Problem(DOCUMENT_INVALID, what, document.where("spec", field)) for field, what in whole.faults())
-    metadata = content["metadata"]
-    return kind(
-        metadata=Metadata(
-            name=metadata["name"],
-            namespace=metadata.get("project") or metadata.get("namespace") or project,
-            labels=metadata.get("labels") or {},
-            annotations=metadata.get("annotations") or {},
-        ),
-        spec=whole,
+    noun = KINDS[content["kind"]]
+    said = content["metadata"]
+    faults = [*_metadata(noun, said), *_spec(noun, content["spec"], str(said.get("name")))]
+    refuse_all(
+        Problem(DOCUMENT_INVALID, each.what, document.where(*each.path), each.note, each.next) for each in faults
     )
+    metadata = Metadata(
+        name=said["name"],
+        namespace="" if noun.CLUSTER_WIDE else said.get("project") or said.get("namespace") or project,
+        labels=said.get("labels") or {},
+        annotations=said.get("annotations") or {},
+    )
+    return noun(metadata=metadata, spec=msgspec.convert(content["spec"], noun.spec_type()), kind=noun.__name__)
+
+
+def admit_workload(document: Document, project: str) -> Workload:
+    """The same, where only what runs will do."""
+    kind = document.content.get("kind")
+    if kind in KINDS and kind not in WORKLOADS:
+        what = f"a {kind} is not a workload"
+        raise Refused(Problem(KIND_UNKNOWN, what, document.where("kind"), next="kubectl apply -f FILE"))
+    return cast("Workload", admit(document, project))
+
+
+def _spec(noun: type[Noun], content: dict[str, Any], name: str) -> Iterator[Fault]:
+    """What the types say, and then what they cannot say, of the fields that are of the right type."""
+    misfitting = list(misfits(noun.spec_type(), content, ("spec",)))
+    yield from misfitting
+    right = {}
+    for field in msgspec.structs.fields(noun.spec_type()):
+        if field.required:
+            right[field.encode_name] = _STAND_INS[bare(field.type)]
+        with suppress(KeyError, msgspec.ValidationError):
+            msgspec.convert(content[field.encode_name], field.type)
+            right[field.encode_name] = content[field.encode_name]
+    rest = msgspec.convert(right, noun.spec_type())
+    wrong = content.keys() - right.keys()
+    for fault in rest.faults(name):
+        if fault.path[0] not in wrong:
+            yield fault._replace(path=("spec", *fault.path))
 
 
 def _outer(document: Document) -> Iterator[Problem]:
     content = document.content
-    yield from _unknown(document, content, _OUTER, ())
+    for fault in unknown(content, _OUTER, ()):
+        yield Problem(DOCUMENT_INVALID, fault.what, document.where(*fault.path), fault.note, fault.next)
     if content.get("apiVersion") != API_VERSION:
         said = content.get("apiVersion")
-        yield Problem(
-            KIND_UNKNOWN,
-            f"apiVersion is {said!r}" if said else "apiVersion is missing",
-            document.where("apiVersion"),
-            next=f"write apiVersion: {API_VERSION}",
-        )
+        what = f"apiVersion is {said!r}" if said else "apiVersion is missing"
+        yield Problem(KIND_UNKNOWN, what, document.where("apiVersion"), next=f"write apiVersion: {API_VERSION}")
     said = content.get("kind")
     if not isinstance(said, str) or said not in KINDS:
         yield Problem(
@@ -59,7 +86,7 @@ def _outer(document: Document) -> Iterator[Problem]:
             f"there is no kind {said!r}" if said else "kind is missing",
             document.where("kind"),
             note=f"the kinds are {', '.join(KINDS)}",
-            next=_perhaps(str(said), KINDS),
+            next=perhaps(str(said), KINDS),
         )
     for field in ("metadata", "spec"):
         if not isinstance(content.get(field), dict):
@@ -67,61 +94,33 @@ def _outer(document: Document) -> Iterator[Problem]:
             yield Problem(DOCUMENT_INVALID, f"{field} {what}", document.where(field))
 
 
-def _metadata(document: Document) -> Iterator[Problem]:
-    metadata = document.content["metadata"]
-    yield from _unknown(document, metadata, _METADATA, ("metadata",))
-    names = {"name": metadata.get("name"), "project": metadata.get("project") or metadata.get("namespace")}
-    for field, name in names.items():
-        if name is None and field == "project":
+def _metadata(noun: type[Noun], metadata: dict[str, object]) -> Iterator[Fault]:
+    yield from unknown(metadata, _METADATA, ("metadata",))
+    yield from _name(metadata.get("name"), "name", noun.NAME_PATTERN, noun.MAX_NAME, noun.NAME_WORDS)
+    project, namespace = metadata.get("project"), metadata.get("namespace")
+    for field, said in (("project", project), ("namespace", namespace)):
+        if said is None:
             continue
-        if not isinstance(name, str) or not re.match(NAME_PATTERN, name) or len(name) > MAX_NAME:
-            yield Problem(
-                DOCUMENT_INVALID,
-                f"{name!r} cannot be a name" if name is not None else "the name is missing",
-                document.where("metadata", field),
-                note=f"a name has at most {MAX_NAME} lower-case letters, digits and dashes, and begins with a letter",
-            )
-    both = metadata.get("project"), metadata.get("namespace")
-    if all(both) and both[0] != both[1]:
-        yield Problem(
-            DOCUMENT_INVALID,
-            f"project {both[0]!r} and namespace {both[1]!r} must be the same",
-            document.where("metadata", "namespace"),
+        if noun.CLUSTER_WIDE:
+            what = f"a {noun.__name__} belongs to no project"
+            yield Fault(("metadata", field), what, next=f"leave the {field} out")
+        else:
+            yield from _name(said, field, NAME_PATTERN, MAX_NAME, Noun.NAME_WORDS)
+    for field in ("labels", "annotations"):
+        if metadata.get(field) is not None:
+            yield from misfits(dict[str, str], metadata[field], ("metadata", field))
+    if project and namespace and project != namespace:
+        yield Fault(
+            ("metadata", "namespace"),
+            f"project {project!r} and namespace {namespace!r} must be the same",
             next="leave the namespace out",
         )
 
 
-def _fields(document: Document, struct: type, value: dict[str, Any], path: tuple[str, ...]) -> Iterator[Problem]:
-    """Each field by itself, so that the first fault does not hide the others."""
-    known = {field.encode_name: field for field in msgspec.structs.fields(struct)}
-    yield from _unknown(document, value, known, path)
-    for name, field in known.items():
-        if name not in value:
-            if field.required:
-                yield Problem(DOCUMENT_INVALID, f"{name} is missing", document.where(*path, name))
-            continue
-        try:
-            msgspec.convert(value[name], field.type)
-        except msgspec.ValidationError as error:
-            inner = str(error).partition(" - at `$")
-            what = f"{name} is {value[name]!r}: {inner[0][0].lower()}{inner[0][1:]}"
-            yield Problem(DOCUMENT_INVALID, what, document.where(*path, name))
-
-
-def _unknown(
-    document: Document, value: dict[str, Any], known: Iterable[str], path: tuple[str, ...]
-) -> Iterator[Problem]:
-    for name in value:
-        if name not in known:
-            yield Problem(
-                DOCUMENT_INVALID,
-                f"there is no field '{name}'",
-                document.where(*path, name),
-                note=f"the fields here are {', '.join(known)}",
-                next=_perhaps(name, known),
-            )
-
-
-def _perhaps(word: str, known: Iterable[str]) -> str:
-    near = get_close_matches(word, list(known), n=1)
-    return f"did you mean {near[0]}?" if near else ""
+def _name(name: object, field: str, pattern: str, most: int, words: str) -> Iterator[Fault]:
+    if not isinstance(name, str) or not re.match(pattern, name) or len(name) > most:
+        yield Fault(
+            ("metadata", field),
+            f"{name!r} cannot be a name" if name is not None else "the name is missing",
+            f"a name has at most {most} {words}",
+        )

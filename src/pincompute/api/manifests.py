@@ -6,10 +6,14 @@ from typing import Any
 
 import msgspec
 
+from pincompute.api.kinds import KINDS
 from pincompute.api.names import CATEGORY, GROUP, VERSION
-from pincompute.api.service import KINDS, PinterestService
-from pincompute.api.workload import MAX_NAME, Status
+from pincompute.api.noun import Noun
+from pincompute.api.wire import Open
 from pincompute.objects.content import Object
+
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_EITHER = "x-kubernetes-int-or-string"
 
 
 def crds() -> list[Object]:
@@ -17,19 +21,19 @@ def crds() -> list[Object]:
     return [_crd(kind) for kind in KINDS.values()]
 
 
-def _crd(kind: type[PinterestService]) -> Object:
+def _crd(kind: type[Noun]) -> Object:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.PLURAL}.{GROUP}"},
+        "metadata": {"name": f"{kind.plural()}.{GROUP}"},
         "spec": {
             "group": GROUP,
-            "scope": "Namespaced",
+            "scope": "Cluster" if kind.CLUSTER_WIDE else "Namespaced",
             "names": {
-                "kind": kind.KIND,
-                "listKind": f"{kind.KIND}List",
-                "plural": kind.PLURAL,
-                "singular": kind.SINGULAR,
+                "kind": kind.__name__,
+                "listKind": f"{kind.__name__}List",
+                "plural": kind.plural(),
+                "singular": kind.__name__.lower(),
                 "shortNames": list(kind.SHORT_NAMES),
                 "categories": [CATEGORY],
             },
@@ -38,53 +42,61 @@ def _crd(kind: type[PinterestService]) -> Object:
     }
 
 
-def _version(kind: type[PinterestService]) -> Object:
+def _version(kind: type[Noun]) -> Object:
     summary = (kind.__doc__ or "").strip()
-    return {
+    properties = {"metadata": {"type": "object"}, "spec": structural(kind.spec_type())}
+    status = kind.status_type()
+    if status is not None:
+        properties["status"] = structural(status)
+    version: Object = {
         "name": VERSION,
         "served": True,
         "storage": True,
         "schema": {
             "openAPIV3Schema": {
                 "type": "object",
-                "description": f"{kind.KIND}: {summary}",
+                "description": f"{kind.__name__}: {summary}",
                 "required": ["spec"],
-                "properties": {
-                    "metadata": {"type": "object"},
-                    "spec": structural(_spec(kind)),
-                    "status": structural(Status),
-                },
+                "properties": properties,
                 "x-kubernetes-validations": [
                     {
-                        "rule": f"size(self.metadata.name) <= {MAX_NAME}",
-                        "message": f"a name has at most {MAX_NAME} letters",
-                    }
+                        "rule": f"self.metadata.name.matches('{kind.NAME_PATTERN}')",
+                        "message": f"a name has at most {kind.MAX_NAME} {kind.NAME_WORDS}",
+                    },
+                    {
+                        "rule": f"size(self.metadata.name) <= {kind.MAX_NAME}",
+                        "message": f"a name has at most {kind.MAX_NAME} letters",
+                    },
+                    *({"rule": rule.cel, "message": rule.message} for rule in kind.RULES),
                 ],
             }
         },
-        "subresources": {
-            "status": {},
-            "scale": {
-                "specReplicasPath": ".spec.replicas",
-                "statusReplicasPath": ".status.replicas",
-                "labelSelectorPath": ".status.selector",
-            },
-        },
+        "subresources": {"status": {}} if status is not None else {},
         "additionalPrinterColumns": [
             {"name": name, "type": type_, "jsonPath": path} for name, type_, path in kind.COLUMNS
         ],
     }
-
-
-def _spec(kind: type[PinterestService]) -> type:
-    (spec,) = [field.type for field in msgspec.structs.fields(kind) if field.name == "spec"]
-    return spec
+    if kind.SCALES:
+        version["subresources"]["scale"] = {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        }
+    return version
 
 
 def structural(type_: Any) -> Object:
     """The struct's JSON schema without references: Kubernetes wants it written out."""
     (top,), shared = msgspec.json.schema_components([type_], ref_template="{name}")
+    for struct in _shapes():
+        _, more = msgspec.json.schema_components([struct], ref_template="{name}")
+        shared |= more
     return _inline(top, shared)
+
+
+def _shapes() -> list[type[Open]]:
+    """Kubernetes' own, each under its name: fields that are not described live on."""
+    return Open.__subclasses__()
 
 
 def _inline(schema: Any, shared: dict[str, Any]) -> Any:
@@ -94,17 +106,24 @@ def _inline(schema: Any, shared: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         described = {key: value for key, value in schema.items() if key != "$ref"}
-        return _inline({**shared[schema["$ref"]], **described}, shared)
+        open_ = {_OPEN: True} if schema["$ref"] in {each.__name__ for each in _shapes()} else {}
+        return _inline({**shared[schema["$ref"]], **described, **open_}, shared)
+    if schema.get(_EITHER):
+        return {key: value for key, value in schema.items() if key not in {"anyOf", "type"} and _kept(key, value)}
     if "anyOf" in schema:
         return _inline(_without_null(schema), shared)
-    return {key: _inline_value(key, value, shared) for key, value in schema.items() if _kept(key, value)}
+    inlined = {key: _inline_value(key, value, shared) for key, value in schema.items() if _kept(key, value)}
+    if "enum" in inlined:
+        inlined.setdefault("type", "string")
+    anything = inlined.get("type") == "object" and not {"properties", "additionalProperties"} & inlined.keys()
+    return {**inlined, _OPEN: True} if anything else inlined
 
 
 def _kept(key: str, value: Any) -> bool:
     """Without what a structural schema refuses, and without defaults that only say "empty"."""
     if key in {"default", "required"}:
         return bool(value)
-    return key != "title" and (key, value) != ("additionalProperties", False)
+    return key != "title" and (key, value) not in (("additionalProperties", False), ("additionalProperties", {}))
 
 
 def _inline_value(key: str, value: Any, shared: dict[str, Any]) -> Any:

@@ -15,17 +15,44 @@ DESK: Final = "pincompute-desk"
 ENGINE: Final = "pincompute-engine"
 HAND: Final = "pincompute-pin"
 
-# Labels, on everything that a workload becomes.
+# Labels that track whose an object is and what it may use, on everything that a workload becomes.
 PROJECT: Final = f"{GROUP}/project"
 WORKLOAD: Final = f"{GROUP}/workload"
+KIND: Final = f"{GROUP}/kind"
+TIER: Final = f"{GROUP}/tier"
+
+# Labels of pods.
 TEMPLATE: Final = f"{GROUP}/template"
 """The digest of a pod's template: which pods are of the newest making."""
+ATTEMPT: Final = f"{GROUP}/attempt"
+"""Which attempt at a batch a pod belongs to: 2 of resize@1.2."""
 
-# Annotations.
+# Annotations that track the same, where a label could not hold it or would make pods anew.
+OWNER: Final = f"{GROUP}/owner"
+COST_CENTRE: Final = f"{GROUP}/cost-centre"
+REVISION: Final = f"{GROUP}/revision"
+EXPIRES: Final = f"{GROUP}/expires"
+IAM_ROLE: Final = f"{GROUP}/iam-role"
+RUNTIME: Final = f"{GROUP}/runtime"
+"""On a pod and a revision: the runtime it was made with."""
+PARTS: Final = f"{GROUP}/parts"
+"""On a pod: the parts that were injected, such as identity-1 logs-2."""
+IMAGES: Final = f"{GROUP}/images"
+"""On a revision: each image that ran, with the digest that its name then stood for."""
+CONFIGURATION: Final = f"{GROUP}/configuration"
+"""On a revision: the ConfigMap that it was configured by."""
+
+# Annotations that the loop works by.
 WANTED: Final = f"{GROUP}/wanted"
 """On a native: the digest of what was last wanted; equal means leave alone."""
+FIXED: Final = f"{GROUP}/fixed"
+"""On a native: the digest of what Kubernetes never changes in it; another means that it must be replaced."""
 SUBMISSION: Final = f"{GROUP}/submission"
 """On a workload: the desk's record of how it came here."""
+
+# Priority classes, one a tier; and that of infrastructure daemons.
+PRIORITY: Final = "pincompute-"
+INFRASTRUCTURE: Final = f"{PRIORITY}infrastructure"
 
 # Label and taint of simulated nodes.
 SIMULATED: Final = f"{GROUP}/simulated"

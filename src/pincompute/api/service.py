@@ -1,75 +1,179 @@
-"""PinterestService: a long-running service that answers on an address."""
+"""PinterestService: a long-running stateless service that answers on an address."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from pincompute.api.names import API_VERSION
-from pincompute.api.workload import Metadata, Status, Strict, Wire
-from pincompute.objects.image import parse
+from pincompute.api.noun import Fault, Rule
+from pincompute.api.status import Status
+from pincompute.api.wire import Strict, share
+from pincompute.api.workload import Workload, WorkloadSpec
+
+PORT_NAME = "http"
+"""What the one port of the short form is called."""
+_DNS = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
-class ServiceSpec(Strict, frozen=True):
+class ServicePort(Strict, frozen=True):
+    """A port beside the main one."""
+
+    name: Annotated[
+        str,
+        Meta(
+            description="Its name, such as metrics.",
+            pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
+            min_length=1,
+            max_length=15,
+        ),
+    ]
+    port: Annotated[int, Meta(description="Its number, such as 9090.", ge=1, le=65535)]
+    protocol: Annotated[Literal["TCP", "UDP"], Meta(description="TCP or UDP; TCP by default.")] = "TCP"
+
+
+class HealthCheck(Strict, frozen=True):
+    """When a copy may be asked."""
+
+    path: Annotated[
+        str,
+        Meta(
+            description="It answers here with 200, such as /healthz; by default, that it listens is enough.",
+            pattern="^(/.*)?$",
+            max_length=256,
+        ),
+    ] = ""
+    seconds: Annotated[int, Meta(description="Seconds between two checks, such as 5; 2 by default.", ge=1, le=300)] = 2
+    failures: Annotated[
+        int, Meta(description="Failed checks after which it is asked no more, such as 5; 3 by default.", ge=1, le=60)
+    ] = 3
+
+
+class LoadBalancer(Strict, frozen=True):
+    """How it is found from outside the cluster."""
+
+    internal: Annotated[bool, Meta(description="Only found inside the cluster; false by default.")] = False
+    host: Annotated[
+        str,
+        Meta(description="Its name, such as shop.example.com; NAME.PROJECT.DOMAIN by default.", max_length=253),
+    ] = ""
+    path: Annotated[
+        str,
+        Meta(
+            description="The paths below which it answers, such as /api; / by default.", pattern="^/.*$", max_length=256
+        ),
+    ] = "/"
+    tls: Annotated[
+        str,
+        Meta(description="The Secret with its certificate, such as shop-tls; plain HTTP by default.", max_length=63),
+    ] = ""
+    health_check: Annotated[HealthCheck, Meta(description="When a copy may be asked.")] = HealthCheck()
+
+
+class Rollout(Strict, frozen=True):
+    """How a new revision takes the place of the old one."""
+
+    surge: Annotated[int | str, share("Copies beyond the wanted ones, such as 2 or 25%; 25% by default.")] = "25%"
+    unavailable: Annotated[int | str, share("Copies that may be missing, such as 1 or 10%; 0 by default.")] = 0
+    min_ready_seconds: Annotated[
+        int,
+        Meta(
+            description="Seconds that a new copy must answer before it counts, such as 10; 0 by default.", ge=0, le=3600
+        ),
+    ] = 0
+    deadline_seconds: Annotated[
+        int,
+        Meta(
+            description="Seconds without progress after which it has failed, such as 300; 600 by default.",
+            ge=10,
+            le=86_400,
+        ),
+    ] = 600
+    paused: Annotated[
+        str, Meta(description="Who keeps it still, and why, such as ann: looking at errors.", max_length=256)
+    ] = ""
+
+
+class Shutdown(Strict, frozen=True):
+    """How a copy ends: it leaves the traffic first."""
+
+    leave_seconds: Annotated[
+        int,
+        Meta(
+            description="Seconds that it goes on answering while all hear that it leaves; 3 by default.", ge=0, le=300
+        ),
+    ] = 3
+    grace_seconds: Annotated[
+        int, Meta(description="Seconds it then has to end by itself, such as 60; 30 by default.", ge=1, le=3600)
+    ] = 30
+
+
+class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
     """What runs, and where it answers."""
 
-    image: Annotated[
-        str,
-        Meta(description="The container image, such as hello:1.2.", min_length=1, max_length=512),
-    ]
-    port: Annotated[
-        int,
-        Meta(description="The port that the program listens on, such as 8080.", ge=1, le=65535),
-    ]
-    replicas: Annotated[
-        int,
-        Meta(description="How many copies run side by side, such as 3; 1 by default.", ge=0, le=10_000),
-    ] = 1
-    command: Annotated[
-        list[str],
-        Meta(description="What to run instead of the image's own program, such as [python3, app.py].", max_length=256),
+    port: Annotated[int, Meta(description="The port that the program listens on, such as 8080.", ge=1, le=65535)]
+    ports: Annotated[
+        list[ServicePort], Meta(description="Further ports, such as - {name: metrics, port: 9090}.", max_length=32)
     ] = []
-    environment: Annotated[
-        dict[str, str],
-        Meta(description="Variables that the program sees, such as LOG_LEVEL: info.", max_length=256),
-    ] = {}
-    simulated: Annotated[
-        bool,
-        Meta(description="Pretend to run it, on a simulated node; false by default."),
-    ] = False
+    replicas: Annotated[
+        int, Meta(description="How many copies run side by side, such as 3; 1 by default.", ge=0, le=10_000)
+    ] = 1
+    load_balancer: Annotated[LoadBalancer, Meta(description="How it is found from outside.")] = LoadBalancer()
+    rollout: Annotated[Rollout, Meta(description="How a new revision takes the place of the old one.")] = Rollout()
+    unavailable: Annotated[
+        int | str, share("Copies that may be away while nodes are emptied, such as 1 or 10%; 25% by default.")
+    ] = "25%"
+    shutdown: Annotated[Shutdown, Meta(description="How a copy ends.")] = Shutdown()
 
-    def faults(self) -> Iterator[tuple[str, str]]:
-        """What the types cannot say: a field, and what is wrong with it."""
-        try:
-            parse(self.image)
-        except ValueError as error:
-            yield "image", f"{self.image!r} cannot be an image: {error}"
+    def faults(self, name: str) -> Iterator[Fault]:
+        yield from super().faults(name)
+        taken = {self.port: PORT_NAME}
+        names = {PORT_NAME}
+        for index, each in enumerate(self.ports):
+            if each.port in taken:
+                yield Fault(("ports", index, "port"), f"port {each.port} is that of '{taken[each.port]}' already")
+            if each.name in names:
+                yield Fault(("ports", index, "name"), f"two ports are called '{each.name}'")
+            taken[each.port] = each.name
+            names.add(each.name)
+        if nothing(self.rollout.surge) and nothing(self.rollout.unavailable):
+            yield Fault(
+                ("rollout",),
+                "surge and unavailable are both 0, so that no copy could ever be replaced",
+                next="surge: 25%",
+            )
+        host = self.load_balancer.host
+        if host and (not re.match(_DNS, host) or ".." in host):
+            yield Fault(("loadBalancer", "host"), f"'{host}' cannot be a host's name", "such as shop.example.com")
 
 
-class PinterestService(Wire, frozen=True, rename=None):
+def nothing(share: int | str) -> bool:
+    return str(share).rstrip("%") == "0"
+
+
+class PinterestService(Workload, frozen=True, kw_only=True, rename=None):
     """A long-running service that answers on an address."""
 
-    KIND: ClassVar[str] = "PinterestService"
-    PLURAL: ClassVar[str] = "pinterestservices"
-    SINGULAR: ClassVar[str] = "pinterestservice"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("pts",)
     COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Revision", "integer", ".status.revision"),
         ("Ready", "string", ".status.readyReplicas"),
         ("Wanted", "integer", ".spec.replicas"),
-        ("Reason", "string", '.status.conditions[?(@.type=="Available")].reason'),
+        ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
         ("Address", "string", ".status.address"),
         ("Age", "date", ".metadata.creationTimestamp"),
     )
+    SCALES: ClassVar[bool] = True
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        *Workload.RULES,
+        Rule(
+            "!has(self.spec.ports) || self.spec.ports.all(each, each.port != self.spec.port)",
+            "spec.ports names the port of spec.port again",
+        ),
+    )
 
-    metadata: Metadata
     spec: ServiceSpec
     status: Status = Status()
     kind: str = "PinterestService"
-    apiVersion: str = API_VERSION  # noqa: N815
-
-
-KINDS: dict[str, type[PinterestService]] = {PinterestService.KIND: PinterestService}
-"""Every kind by name: a new one joins here."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.service import PinterestService
-from pincompute.api.workload import Progress, Wire
+from pincompute.api.status import Progress, condition
+from pincompute.api.wire import Wire
+from pincompute.api.workload import Workload
 from pincompute.base.reasons import PROGRESSING
 
 
@@ -16,7 +17,8 @@ class Summary(Wire, frozen=True, omit_defaults=False):
     revision: int
     wanted: int
     image: str
-    available: bool = False
+    done: bool = False
+    """Its goal is reached: it is ready, or has succeeded."""
     reason: str = PROGRESSING.code
     message: str = ""
     next: str = ""
@@ -31,7 +33,7 @@ class Summary(Wire, frozen=True, omit_defaults=False):
         return f"{self.name}@{self.revision}"
 
 
-def summarize(workload: PinterestService) -> Summary:
+def summarize(workload: Workload) -> Summary:
     """What is known; while the operator has not yet looked at the newest revision, that is only that it exists."""
     metadata, status = workload.metadata, workload.status
     summary = Summary(
@@ -39,18 +41,21 @@ def summarize(workload: PinterestService) -> Summary:
         project=metadata.namespace,
         name=metadata.name,
         revision=metadata.generation,
-        wanted=workload.spec.replicas,
+        wanted=getattr(workload.spec, "replicas", 0),
         image=workload.spec.image,
         address=status.address,
     )
-    if status.observed_generation < metadata.generation or not status.conditions:
+    if status.observed_generation < metadata.generation:
         return summary
-    available = next(each for each in status.conditions if each.type == "Available")
+    goal = condition(status.conditions, workload.GOAL)
+    if goal is None:
+        return summary
     return msgspec.structs.replace(
         summary,
-        available=available.status == "True",
-        reason=available.reason,
-        message=available.message,
+        done=goal.status == "True",
+        reason=goal.reason,
+        message=goal.message,
+        wanted=status.progress.wanted if status.progress else summary.wanted,
         next=status.next,
         progress=status.progress or Progress(),
         simulated=status.simulated,

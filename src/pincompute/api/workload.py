@@ -1,72 +1,180 @@
-"""What all workloads share: how they are named, and what their status says."""
+"""What all workloads share: what runs, for whom, in which tier, with which configuration and on which runtime."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
 
-import msgspec
 from msgspec import Meta
 
-MAX_NAME = 50
-"""A name of 50 letters leaves room for what Kubernetes appends to a pod's."""
-NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+from pincompute.api.noun import Fault, Noun, Rule, Spec
+from pincompute.api.pod import PodTemplate, main_container, template_faults
+from pincompute.api.status import READY, Status
+from pincompute.api.wire import Environment, Strict, amount
+from pincompute.objects.content import Object
+from pincompute.objects.image import parse
+
+OUR_VARIABLES = "PIN_"
+"""Variables of such names are ours to set."""
+MAX_CONFIGURATION = 900_000
+"""Bytes that one ConfigMap is sure to take."""
 
 
-class Wire(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
-    """Read leniently from a cluster: a newer version may know more fields."""
+class Tier(StrEnum):
+    """What a workload may count on; only preemptible work is ever ended to make room."""
+
+    RESERVED = "reserved"
+    ON_DEMAND = "on-demand"
+    PREEMPTIBLE = "preemptible"
 
 
-class Strict(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Written by people: what is not known is a mistake to be told."""
+class Hold(Strict, frozen=True):
+    """An older runtime, until a date."""
 
-
-class Metadata(Wire, frozen=True):
-    """The fields of Kubernetes metadata that we use."""
-
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    generation: int = 0
-    resource_version: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    deletion_timestamp: str = ""
-
-
-class Progress(Strict, frozen=True):
-    """How far the pods of the newest revision have come."""
-
-    wanted: Annotated[int, Meta(description="Pods that should run, such as 3.")] = 0
-    scheduled: Annotated[int, Meta(description="Pods that have a node, such as 3.")] = 0
-    started: Annotated[int, Meta(description="Pods whose program runs, such as 2.")] = 0
-    ready: Annotated[int, Meta(description="Pods that answer, such as 1.")] = 0
-
-
-class Condition(Strict, frozen=True):
-    """One condition, by the Kubernetes conventions."""
-
-    type: Annotated[str, Meta(description="What is said to be so, such as Available.", max_length=64)]
-    status: Annotated[str, Meta(description="True, False or Unknown.", max_length=8)]
-    reason: Annotated[
-        str, Meta(description="One CamelCase code with a page of its own, such as CrashLoop.", max_length=64)
+    runtime: Annotated[int, Meta(description="The runtime to stay on, such as 41.", ge=1, le=1_000_000)]
+    until: Annotated[
+        str,
+        Meta(
+            description="The last day of it, such as 2026-12-31.",
+            pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+            max_length=10,
+        ),
     ]
-    message: Annotated[str, Meta(description="The same for people, with numbers and names.", max_length=4096)]
-    last_transition_time: Annotated[
-        str, Meta(description="When the status last changed, such as 2026-01-31T12:00:00Z.")
-    ]
-    observed_generation: Annotated[int, Meta(description="The generation that this speaks of, such as 7.")] = 0
+    because: Annotated[
+        str, Meta(description="Why, for those who will ask, such as: logs-3 breaks our parser.", max_length=256)
+    ] = ""
 
 
-class Status(Strict, frozen=True):
-    """What the operator last saw."""
+class WorkloadSpec(Spec, frozen=True, kw_only=True):
+    """The short form names one program; `template` takes a whole pod template, and both go together."""
 
-    observed_generation: Annotated[int, Meta(description="The generation that this status speaks of, such as 7.")] = 0
-    revision: Annotated[int, Meta(description="The number after the @ of hello@7.")] = 0
-    address: Annotated[str, Meta(description="Where it answers, such as http://hello.me.localhost:8080.")] = ""
-    replicas: Annotated[int, Meta(description="Pods that exist, such as 3.")] = 0
-    ready_replicas: Annotated[int, Meta(description="Pods that answer, such as 3.")] = 0
-    selector: Annotated[str, Meta(description="The pods of this workload, as a label selector.")] = ""
-    simulated: Annotated[bool, Meta(description="True where no program runs and it is only pretended.")] = False
-    next: Annotated[str, Meta(description="What to type when something is wrong, such as pin logs hello.")] = ""
-    progress: Annotated[Progress | None, Meta(description="How far the newest revision has come.")] = None
-    conditions: Annotated[list[Condition], Meta(description="What is so, and why.", max_length=16)] = []
+    image: Annotated[
+        str,
+        Meta(
+            description="The container image, such as hello:1.2; `template` may name containers instead.",
+            max_length=512,
+        ),
+    ] = ""
+    command: Annotated[
+        list[Annotated[str, Meta(max_length=32_768)]],
+        Meta(description="What to run instead of the image's own program, such as [python3, app.py].", max_length=256),
+    ] = []
+    arguments: Annotated[
+        list[Annotated[str, Meta(max_length=32_768)]],
+        Meta(description="What to hand to the image's own program, such as [--verbose].", max_length=256),
+    ] = []
+    environment: Environment = {}
+    configuration: Annotated[
+        dict[str, Annotated[str, Meta(max_length=MAX_CONFIGURATION)]],
+        Meta(description="Files that the program finds, by name, such as app.toml: |- …", max_length=256),
+    ] = {}
+    configuration_path: Annotated[
+        str,
+        Meta(
+            description="The folder in which it finds them, such as /etc/hello; /etc/configuration by default.",
+            pattern="^/[^:]*$",
+            max_length=256,
+        ),
+    ] = "/etc/configuration"
+    cpu: Annotated[
+        int | str, amount("Processor time that is kept for each copy, such as 500m or 2; 100m by default.")
+    ] = ""
+    memory: Annotated[int | str, amount("Memory that each copy has, and no more, such as 512Mi; 128Mi by default.")] = (
+        ""
+    )
+    gpus: Annotated[int, Meta(description="GPUs of each copy, such as 1; none by default.", ge=0, le=64)] = 0
+    whole_node: Annotated[
+        bool, Meta(description="Each copy has a node for itself, daemons aside; false by default.")
+    ] = False
+    owner: Annotated[
+        str,
+        Meta(description="Who answers for it, such as team-ads; the project's owner by default.", max_length=128),
+    ] = ""
+    tier: Annotated[
+        Tier, Meta(description="reserved, on-demand or preemptible, which alone may be ended to make room.")
+    ] = Tier.ON_DEMAND
+    iam_role: Annotated[
+        str, Meta(description="The role it takes towards a cloud, such as ads-reader.", max_length=256)
+    ] = ""
+    hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
+    sidecar_config: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="Parameters of parts of the runtime, such as logs: {level: debug}.", max_length=32),
+    ] = {}
+    simulated: Annotated[bool, Meta(description="Pretend to run it, on a simulated node; false by default.")] = False
+    template: Annotated[
+        Object,
+        Meta(
+            description="A pod template, for all that the short form has no word for.",
+            extra={"shape": PodTemplate},
+            extra_json_schema={"$ref": "PodTemplate"},
+        ),
+    ] = {}
+
+    def faults(self, name: str) -> Iterator[Fault]:
+        yield from _image_faults(self, name)
+        yield from _short_form_faults(self, name)
+        yield from template_faults(self.template, ("template",))
+        for variable in self.environment:
+            if not variable or "=" in variable or variable.startswith(OUR_VARIABLES):
+                yield Fault(
+                    ("environment", variable),
+                    f"no variable can be called '{variable}'",
+                    f"names that begin with {OUR_VARIABLES} are set by the platform",
+                )
+        for file in self.configuration:
+            if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
+                yield Fault(
+                    ("configuration", file), f"no file can be called '{file}'", "letters, digits and - _ . are allowed"
+                )
+        size = sum(len(content.encode()) for content in self.configuration.values())
+        if size > MAX_CONFIGURATION:
+            yield Fault(
+                ("configuration",), f"the files have {size:,} bytes together, {MAX_CONFIGURATION:,} is the most"
+            )
+
+
+def _image_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
+    if not spec.image and main_container(spec.template, name, own=False) is None:
+        yield Fault(("image",), "image is missing", next="write image: NAME:TAG")
+    if spec.image:
+        try:
+            parse(spec.image)
+        except ValueError as error:
+            yield Fault(("image",), f"{spec.image!r} cannot be an image: {error}")
+
+
+def _short_form_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
+    """The short form and the template may speak of one container, but not say the same thing twice."""
+    main = main_container(spec.template, name, own=bool(spec.image)) or {}
+    said = (
+        ("image", spec.image, "image"),
+        ("command", spec.command, "command"),
+        ("arguments", spec.arguments, "args"),
+    )
+    for ours, value, theirs in said:
+        if value and theirs in main:
+            yield Fault(
+                (ours,),
+                f"{ours} stands here and in the template's container '{main.get('name', '')}'",
+                next="leave one of the two out",
+            )
+    twice = sorted(set(spec.environment) & {each.get("name") for each in main.get("env", ()) if isinstance(each, dict)})
+    for variable in twice:
+        yield Fault(("environment", variable), f"{variable} stands here and in the template", next="leave one out")
+
+
+class Workload(Noun, frozen=True, kw_only=True, rename=None):
+    """One that runs: its status has a goal."""
+
+    GOAL: ClassVar[str] = READY
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.spec.image) && self.spec.image != '' || has(self.spec.template)",
+            "spec.image is missing: write image: NAME:TAG, or containers in spec.template",
+        ),
+    )
+
+    spec: WorkloadSpec
+    status: Status = Status()

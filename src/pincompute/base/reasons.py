@@ -199,6 +199,21 @@ NOT_OURS = _reason(
     "Rename the workload, or remove the object.",
 )
 
+NAME_TAKEN = _reason(
+    "NameTaken",
+    USER,
+    409,
+    "Another workload of the project has this name; a name is one workload's, over all kinds.",
+    "Choose another name.",
+)
+KIND_NOT_SERVED = _reason(
+    "KindNotServed",
+    INFRASTRUCTURE,
+    501,
+    "This platform knows the kind, and has nobody yet who makes it so.",
+    "`pin plan FILE` shows what it would become.",
+)
+
 # Images
 IMAGE_INVALID = _reason(
     "ImageInvalid",
@@ -288,6 +303,16 @@ NOT_IN_TIME = _reason(
     504,
     "It did not become ready as long as it was followed.",
     "`pin get NAME -o wide` says how far it is.",
+)
+PAUSED = _reason(
+    "Paused", USER, 200, "Somebody keeps a rollout still, on purpose.", "Take `rollout.paused` out of the file."
+)
+CANNOT_CHANGE = _reason(
+    "CannotChange",
+    USER,
+    409,
+    "Kubernetes never changes this field of an object that exists.",
+    "The message says what can be done instead.",
 )
 PROGRESSING = _reason("Progressing", US, 200, "Work is on its way and nothing is wrong.", "Wait.")
 AVAILABLE = _reason("Available", US, 200, "Everything is as wanted.", "Nothing.")

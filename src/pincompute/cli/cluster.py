@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pincompute.api.admission import admit
+from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read_one
 from pincompute.api.names import HAND
 from pincompute.api.summary import Summary
@@ -19,7 +19,7 @@ class ClusterPort(Workloads):
     """All but the submission is as the desk does it."""
 
     async def submit(self, text: str, file: str, project: str) -> Summary:
-        return await self.write(admit(read_one(text, file), project), manager=HAND)
+        return await self.write(admit_workload(read_one(text, file), project), manager=HAND)
 
     async def images(self) -> list[str]:
         """A cluster does not say what its registries hold."""

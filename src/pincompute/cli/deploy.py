@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import yaml
 
-from pincompute.api.admission import admit
+from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read
 from pincompute.api.names import API_VERSION
 from pincompute.api.service import PinterestService
@@ -76,14 +76,14 @@ def _short_form(name: str, image: str | None, port: int | None, replicas: int, *
     spec: dict[str, str | int] = {"image": image, "port": port, "replicas": replicas}
     if simulated:
         spec["simulated"] = True
-    document = {"apiVersion": API_VERSION, "kind": PinterestService.KIND, "metadata": {"name": name}, "spec": spec}
+    document = {"apiVersion": API_VERSION, "kind": PinterestService.__name__, "metadata": {"name": name}, "spec": spec}
     return yaml.safe_dump(document, sort_keys=False)
 
 
 def _write(file: Path, text: str, project: str) -> None:
     """Only what could be deployed is written; and a file that somebody has changed is theirs."""
     for document in read(text):
-        admit(document, project)
+        admit_workload(document, project)
     if file.exists() and file.read_text() != text:
         raise Refused(
             Problem(

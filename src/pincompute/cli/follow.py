@@ -33,7 +33,7 @@ async def follow(port: Port, submitted: Summary, clock: Clock, began: float, pat
                     for milestone in MILESTONES[told:reached]:
                         click.echo(f"  {milestone} {seconds:.1f} s", nl=False, err=True)
                     told = max(told, reached)
-                    if latest.available:
+                    if latest.done:
                         return latest
                     if _hopeless(latest):
                         break
@@ -57,7 +57,7 @@ async def _since(port: Port, submitted: Summary) -> AsyncGenerator[Summary]:
 def _reached(summary: Summary) -> int:
     """How many milestones every copy has passed."""
     progress = summary.progress
-    if summary.available:
+    if summary.done:
         return len(MILESTONES)
     counts = (progress.scheduled, progress.started, progress.ready)
     return next((index for index, count in enumerate(counts) if not 0 < progress.wanted <= count), len(counts))

@@ -9,13 +9,14 @@ import yaml
 
 from pincompute.api.admission import admit
 from pincompute.api.documents import read
-from pincompute.api.service import PinterestService
+from pincompute.api.noun import Noun
+from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
 from pincompute.base.settings import setting
 from pincompute.objects.content import identity
-from pincompute.planning.service import address, natives
-from pincompute.planning.snapshot import Cluster
+from pincompute.planning.planners import PLANNERS
+from pincompute.planning.snapshot import Cluster, Snapshot
 
 # What `pin up` makes; nothing is asked, so that it works everywhere and at once.
 LAPTOP = Cluster(name="main", domain="localhost", port=8080)
@@ -27,9 +28,10 @@ LAPTOP = Cluster(name="main", domain="localhost", port=8080)
 @click.option("--project", "-p", help="The project; yours by default.")
 def plan(files: tuple[Path, ...], output: str | None, project: str | None) -> None:
     """Show what a file would become, without doing it."""
+    clock = SystemClock()
     workloads = _all(files, setting("project", project))
     for workload in workloads:
-        wanted = natives(workload, LAPTOP)
+        wanted = PLANNERS[workload.kind](Snapshot(workload, (), (), LAPTOP, clock.now())).wanted
         if output == "yaml":
             click.echo(yaml.safe_dump_all(wanted, sort_keys=False, explicit_start=True), nl=False)
         else:
@@ -37,12 +39,11 @@ def plan(files: tuple[Path, ...], output: str | None, project: str | None) -> No
             click.echo(f"{workload.kind} {metadata.namespace}/{metadata.name} would become")
             for native in wanted:
                 click.echo(f"  {identity(native)}")
-            click.echo(f"and answer at {address(workload, LAPTOP)}")
 
 
-def _all(files: tuple[Path, ...], project: str) -> list[PinterestService]:
+def _all(files: tuple[Path, ...], project: str) -> list[Noun]:
     """Taken whole or not at all: the problems of every file are told together."""
-    workloads: list[PinterestService] = []
+    workloads: list[Noun] = []
     problems: list[Problem] = []
     for file in files:
         try:

@@ -20,8 +20,8 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
             return await _create(client, native)
         case Apply(native, uid):
             return await _apply(client, native, uid)
-        case Delete(kind, name, uid):
-            await _delete(client, NATIVES[kind], name, namespace, uid)
+        case Delete(kind, name, uid, pods_stay):
+            await _delete(client, NATIVES[kind], name, namespace, uid, "Orphan" if pods_stay else "Background")
             return None
 
 
@@ -59,9 +59,11 @@ async def _own_birth(client: Client, resource: Resource, name: str, namespace: s
             return
 
 
-async def _delete(client: Client, resource: Resource, name: str, namespace: str, uid: str) -> None:
+async def _delete(  # noqa: PLR0913  (what, whose and how)
+    client: Client, resource: Resource, name: str, namespace: str, uid: str, propagation: str
+) -> None:
     try:
-        await client.delete(resource, name, namespace, uid=uid)
+        await client.delete(resource, name, namespace, uid=uid, propagation=propagation)
     except (NotFound, Conflict):
         # Gone already, or another object by now: either way the one that was meant is no more.
         return

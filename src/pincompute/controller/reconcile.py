@@ -7,23 +7,22 @@ from collections import defaultdict
 import msgspec
 
 from pincompute.api.names import API_VERSION, OPERATOR
-from pincompute.api.service import PinterestService
-from pincompute.api.workload import Status
+from pincompute.api.status import Status
+from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
-from pincompute.base.problem import Problem, Refused
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import NAME_TAKEN
 from pincompute.controller.act import act
 from pincompute.controller.loop import Key
-from pincompute.controller.resources import WORKLOADS
+from pincompute.controller.resources import NOUNS
 from pincompute.controller.view import View
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
-from pincompute.planning import service
 from pincompute.planning.diff import Difference, diff
 from pincompute.planning.plan import Plan
+from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Snapshot
-
-PLANNERS = {PinterestService.KIND: service.plan}
-"""One planner a kind."""
+from pincompute.planning.status import refused
 
 
 class Reconciler:
@@ -38,21 +37,36 @@ class Reconciler:
         """The revision of our last write of each kind of native: no pass is made on an older view."""
 
     async def __call__(self, key: Key) -> float | None:
-        snapshot = self._view.snapshot(key, self._cluster, self._clock.now())
-        if snapshot is None or snapshot.owner.metadata.deletion_timestamp:
+        living = [each for each in self._view.owners(key) if not each.metadata.deletion_timestamp]
+        if not living:
             # Kubernetes removes what a workload owned.
             self._written.pop(key, None)
             return None
+        now = self._clock.now()
+        snapshot = self._view.snapshot(living[0], self._cluster, now)
+        for later in living[1:]:
+            await self._turn_away(snapshot._replace(owner=later), living[0])
         if not self._sees_own_writes(key):
             # The event that brings the view up to date will touch this workload again.
             return None
         plan = PLANNERS[snapshot.owner.kind](snapshot)
-        difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan.wanted)
+        difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
         problems = list(difference.problems) + await self._act(key, snapshot, difference)
         await self._report(snapshot, plan, problems)
         if problems:
             raise Refused(*problems)
         return plan.wake_after
+
+    async def _turn_away(self, snapshot: Snapshot, first: Workload) -> None:
+        """A name is one workload's, over all kinds: who came later is told, and nothing is done for it."""
+        metadata = snapshot.owner.metadata
+        problem = Problem(
+            NAME_TAKEN,
+            f"{metadata.namespace} has a {first.kind} '{metadata.name}' already",
+            Where(object=f"{metadata.namespace}/{metadata.name}"),
+            next=f"kubectl delete {snapshot.owner.kind.lower()} {metadata.name}, and choose another name",
+        )
+        await self._report(snapshot, refused(snapshot, (problem,)), [])
 
     async def _act(self, key: Key, snapshot: Snapshot, difference: Difference) -> list[Problem]:
         """Every step is tried: one native that cannot be had does not keep the others away."""
@@ -75,7 +89,7 @@ class Reconciler:
 
     async def _report(self, snapshot: Snapshot, plan: Plan, problems: list[Problem]) -> None:
         owner = snapshot.owner
-        status = _blocked(plan.status, problems[0]) if problems else plan.status
+        status = _blocked(plan.status, owner.GOAL, problems[0]) if problems else plan.status
         if status == owner.status:
             return
         report = {
@@ -89,17 +103,17 @@ class Reconciler:
             "status": msgspec.to_builtins(status),
         }
         try:
-            await self._client.apply(report, WORKLOADS[owner.kind], manager=OPERATOR, subresource="status")
+            await self._client.apply(report, NOUNS[owner.kind], manager=OPERATOR, subresource="status")
         except NotFound:
             # Deleted in between: nobody is left to report to.
             return
 
 
-def _blocked(status: Status, problem: Problem) -> Status:
+def _blocked(status: Status, goal: str, problem: Problem) -> Status:
     """What stands in the way of writing is told before what is merely slow."""
     conditions = [
         msgspec.structs.replace(each, status="False", reason=problem.reason.code, message=problem.message())
-        if each.type == "Available"
+        if each.type == goal
         else each
         for each in status.conditions
     ]

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from pincompute.api.kinds import KINDS
 from pincompute.api.names import GROUP, VERSION
+from pincompute.api.noun import Noun
 from pincompute.api.service import PinterestService
-from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES, Resource
+from pincompute.kube.resource import (
+    CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    INGRESSES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
 
-PINTEREST_SERVICES = Resource(GROUP, VERSION, PinterestService.PLURAL, PinterestService.KIND)
 
-WORKLOADS = {PinterestService.KIND: PINTEREST_SERVICES}
-"""Our kinds; a new one joins here."""
+def resource(noun: type[Noun]) -> Resource:
+    return Resource(GROUP, VERSION, noun.plural(), noun.__name__, namespaced=not noun.CLUSTER_WIDE)
 
-NATIVES = {each.kind: each for each in (SERVICES, DEPLOYMENTS, INGRESSES)}
+
+NOUNS = {name: resource(noun) for name, noun in KINDS.items()}
+"""Ours."""
+
+WORKLOADS = {noun.__name__: noun for noun in (PinterestService,)}
+"""The kinds that the operator makes so; a new one joins here, with its natives."""
+
+NATIVES = {
+    each.kind: each
+    for each in (
+        SERVICE_ACCOUNTS,
+        CONFIG_MAPS,
+        SERVICES,
+        DEPLOYMENTS,
+        DISRUPTION_BUDGETS,
+        INGRESSES,
+        CONTROLLER_REVISIONS,
+    )
+}
 """What they become."""

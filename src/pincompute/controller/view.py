@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from pincompute.api.names import WORKLOAD
-from pincompute.api.service import PinterestService
+from pincompute.api.workload import Workload
 from pincompute.controller.loop import Key
-from pincompute.controller.resources import NATIVES, PINTEREST_SERVICES
+from pincompute.controller.resources import NATIVES, NOUNS, WORKLOADS
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.resource import PODS, Resource
@@ -29,13 +29,15 @@ class View:
 
     def __init__(self, client: Client, changed: Callable[[Key], None]) -> None:
         self._changed = changed
-        self._owners: dict[Key, PinterestService] = {}
+        self._owners: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
+        """By kind: a name is meant to be one workload's, over all kinds."""
         self._natives: defaultdict[Key, Family] = defaultdict(dict)
         self._pods: defaultdict[Key, Family] = defaultdict(dict)
         self._informers: dict[str, Informer[Any]] = {
-            PINTEREST_SERVICES.kind: Informer(
-                client, PINTEREST_SERVICES, type=PinterestService, on_change=self._owner_changed
-            ),
+            **{
+                kind: Informer(client, NOUNS[kind], type=noun, on_change=self._owner_changed)
+                for kind, noun in WORKLOADS.items()
+            },
             PODS.kind: self._follow(client, PODS, Pod, self._pods),
             **{kind: self._follow(client, each, Native, self._natives) for kind, each in NATIVES.items()},
         }
@@ -53,11 +55,14 @@ class View:
         """Seconds since the API server was last heard about the kind that is quiet the longest."""
         return max(informer.age() for informer in self._informers.values())
 
-    def snapshot(self, key: Key, cluster: Cluster, now: datetime) -> Snapshot | None:
-        """Everything known of one workload; nothing where there is no such workload."""
-        owner = self._owners.get(key)
-        if owner is None:
-            return None
+    def owners(self, key: Key) -> tuple[Workload, ...]:
+        """Those of this name, the eldest first."""
+        found = self._owners.get(key, {}).values()
+        return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.kind)))
+
+    def snapshot(self, owner: Workload, cluster: Cluster, now: datetime) -> Snapshot:
+        """Everything known of one workload."""
+        key = owner.metadata.namespace, owner.metadata.name
         natives = self._natives.get(key, {})
         pods = self._pods.get(key, {})
         return Snapshot(
@@ -91,10 +96,13 @@ class View:
         # Only what carries our label is ever decoded; the rest of the cluster is not our business.
         return Informer(client, resource, type=type_, labels=WORKLOAD, on_change=changed)
 
-    def _owner_changed(self, event: Event[PinterestService]) -> None:
-        key = event.object.metadata.namespace, event.object.metadata.name
+    def _owner_changed(self, event: Event[Workload]) -> None:
+        owner = event.object
+        key = owner.metadata.namespace, owner.metadata.name
         if event.type == DELETED:
-            self._owners.pop(key, None)
+            self._owners[key].pop(owner.kind, None)
+            if not self._owners[key]:
+                del self._owners[key]
         else:
-            self._owners[key] = event.object
+            self._owners[key][owner.kind] = owner
         self._changed(key)

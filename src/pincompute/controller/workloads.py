@@ -9,11 +9,11 @@ from contextlib import aclosing
 import msgspec
 
 from pincompute.api.names import PROJECT, WORKLOAD
-from pincompute.api.service import PinterestService
 from pincompute.api.summary import Summary, summarize
+from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import NO_LOGS, PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
-from pincompute.controller.resources import PINTEREST_SERVICES, WORKLOADS
+from pincompute.base.reasons import KIND_NOT_SERVED, NO_LOGS, PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
+from pincompute.controller.resources import NOUNS, WORKLOADS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Gone, NotFound
 from pincompute.kube.resource import NAMESPACES, PODS
@@ -29,8 +29,11 @@ class Workloads:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def write(self, workload: PinterestService, *, manager: str) -> Summary:
+    async def write(self, workload: Workload, *, manager: str) -> Summary:
         """Make it be so; what others have written into the resource stays."""
+        if workload.kind not in WORKLOADS:
+            what, served = f"nobody here makes a {workload.kind} so", ", ".join(WORKLOADS)
+            raise Refused(Problem(KIND_NOT_SERVED, what, note=f"this platform serves {served}"))
         metadata = workload.metadata
         resource: Object = {
             "apiVersion": workload.apiVersion,
@@ -44,23 +47,31 @@ class Workloads:
             "spec": msgspec.to_builtins(workload.spec),
         }
         try:
-            written = await self._client.apply(resource, WORKLOADS[workload.kind], manager=manager)
+            written = await self._client.apply(resource, NOUNS[workload.kind], manager=manager)
         except NotFound as error:
             raise await self._unknown_project(metadata.namespace) from error
-        return summarize(msgspec.convert(written, PinterestService))
+        return summarize(msgspec.convert(written, type(workload)))
 
     async def all(self, project: str) -> list[Summary]:
-        listing = await self._client.list(PINTEREST_SERVICES, project, type=PinterestService)
-        if not listing.items:
+        """Of every kind, asked for side by side."""
+        listings = await asyncio.gather(
+            *(self._client.list(NOUNS[kind], project, type=noun) for kind, noun in WORKLOADS.items())
+        )
+        found = [summarize(each) for listing in listings for each in listing.items]
+        if not found:
             await self._must_exist(project)
-        return [summarize(each) for each in listing.items]
+        return found
 
     async def get(self, project: str, name: str) -> Summary:
-        try:
-            found = await self._client.get(PINTEREST_SERVICES, name, project)
-        except NotFound as error:
-            raise await self._unknown(project, name) from error
-        return summarize(msgspec.convert(found, PinterestService))
+        """A name is one workload's, over all kinds; the eldest where somebody went past the desk."""
+        fields = f"metadata.name={name}"
+        listings = await asyncio.gather(
+            *(self._client.list(NOUNS[kind], project, fields=fields, type=noun) for kind, noun in WORKLOADS.items())
+        )
+        found = [each for listing in listings for each in listing.items]
+        if not found:
+            raise await self._unknown(project, name)
+        return summarize(min(found, key=lambda each: each.metadata.creation_timestamp))
 
     async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         """What is known now, and then each change, until the workload is gone."""
@@ -69,7 +80,7 @@ class Workloads:
         while True:
             try:
                 events = self._client.watch(
-                    PINTEREST_SERVICES, project, fields=f"metadata.name={name}", type=PinterestService
+                    NOUNS[last.kind], project, fields=f"metadata.name={name}", type=WORKLOADS[last.kind]
                 )
                 async with aclosing(events):
                     async for event in events:
@@ -109,7 +120,8 @@ class Workloads:
     async def delete(self, project: str, name: str) -> None:
         """Its natives go with it: Kubernetes removes what it owned."""
         try:
-            await self._client.delete(PINTEREST_SERVICES, name, project)
+            kind = (await self.get(project, name)).kind
+            await self._client.delete(NOUNS[kind], name, project)
         except NotFound as error:
             raise await self._unknown(project, name) from error
 

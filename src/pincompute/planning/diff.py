@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.api.names import WANTED
+from pincompute.api.names import FIXED, WANTED
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import NOT_OURS
+from pincompute.base.reasons import CANNOT_CHANGE, NOT_OURS
 from pincompute.objects.content import Object, identity
+from pincompute.planning.fixed import FIXED as TABLE
+from pincompute.planning.fixed import Instead
+from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Native
 
 
@@ -25,11 +28,12 @@ class Apply(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Ours, and no longer wanted."""
+    """Ours, and no longer wanted. Where it cannot be changed into what is wanted, the next pass makes it anew."""
 
     kind: str
     name: str
     uid: str
+    pods_stay: bool = False
 
 
 Step = Create | Apply | Delete
@@ -40,22 +44,46 @@ class Difference(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def diff(owner_uid: str, seen: tuple[Native, ...], wanted: tuple[Object, ...]) -> Difference:
+def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
     """Nothing where everything is as wanted; what belongs to someone else is never touched."""
+    if plan.problems:
+        return Difference((), plan.problems)
     by_name = {(native.kind, native.metadata.name): native for native in seen}
     steps: list[Step] = []
     problems = []
-    for native in wanted:
+    for native in plan.wanted:
         found = by_name.pop((native["kind"], native["metadata"]["name"]), None)
         if found is None:
             steps.append(Create(native))
         elif found.metadata.controller != owner_uid:
             problems.append(not_ours(native))
         elif found.wanted != native["metadata"]["annotations"][WANTED]:
-            steps.append(Apply(native, found.metadata.uid))
+            match _change(native, found):
+                case Problem() as problem:
+                    problems.append(problem)
+                case step:
+                    steps.append(step)
+    for each in plan.kept:
+        by_name.pop(each, None)
     left = [native for native in by_name.values() if native.metadata.controller == owner_uid]
     steps += [Delete(native.kind, native.metadata.name, native.metadata.uid) for native in left]
     return Difference(tuple(steps), tuple(problems))
+
+
+def _change(native: Object, found: Native) -> Apply | Delete | Problem:
+    """In place where Kubernetes can; where it never does, as the one table says."""
+    before, after = found.metadata.annotations.get(FIXED), native["metadata"]["annotations"].get(FIXED)
+    if before is None or before == after:
+        return Apply(native, found.metadata.uid)
+    known = TABLE[found.kind]
+    if known.instead is Instead.REFUSED:
+        return Problem(
+            CANNOT_CHANGE,
+            f"{identity(native)} exists, and {', '.join(known.fields)} can never change in it",
+            Where(object=f"{native['metadata']['namespace']}/{found.metadata.name}"),
+            next=f"undo the change, or remove it first: kubectl delete {found.kind.lower()} {found.metadata.name}",
+        )
+    return Delete(found.kind, found.metadata.name, found.metadata.uid, known.instead is Instead.PODS_STAY)
 
 
 def not_ours(native: Object) -> Problem:
@@ -63,6 +91,6 @@ def not_ours(native: Object) -> Problem:
     return Problem(
         NOT_OURS,
         f"{identity(native)} exists already and belongs to someone else",
-        Where(object=f"{native['metadata']['namespace']}/{name}"),
+        Where(object=f"{native['metadata'].get('namespace', '')}/{name}".strip("/")),
         next=f"rename the workload, or remove that {native['kind']}",
     )

@@ -1,114 +1,103 @@
-"""One function makes one native; none holds a client."""
+"""What natives of every kind share, and those that many kinds become; one function makes one, and none holds a client."""
 
 from __future__ import annotations
 
-from pincompute.api.names import API_VERSION, PROJECT, SIMULATED, TEMPLATE, WANTED, WORKLOAD
-from pincompute.api.service import PinterestService
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pincompute.api.names import API_VERSION, COST_CENTRE, FIXED, IAM_ROLE, KIND, OWNER, PROJECT, TIER, WANTED, WORKLOAD
+from pincompute.api.noun import Noun
+from pincompute.api.workload import Workload
 from pincompute.objects.content import Object, digest
 from pincompute.objects.owners import owner_reference
-from pincompute.planning.snapshot import Cluster
+from pincompute.planning import names
+from pincompute.planning.fixed import fixed_part
+from pincompute.planning.snapshot import Snapshot
 
-SERVICE_PORT = 80
-"""What clients inside the cluster use, whatever port the program listens on."""
-LEAVING_SECONDS = 3
-"""A pod that ends goes on answering this long, until every proxy has heard that it leaves."""
+Strings = Mapping[str, str]
+EMPTY: Strings = MappingProxyType({})
 
 
-def selector(owner: PinterestService) -> dict[str, str]:
+def selector(owner: Noun) -> dict[str, str]:
     return {WORKLOAD: owner.metadata.name}
 
 
-def host(owner: PinterestService, cluster: Cluster) -> str:
-    return f"{owner.metadata.name}.{owner.metadata.namespace}.{cluster.domain}"
-
-
-def simulated(owner: PinterestService, cluster: Cluster) -> bool:
-    """Because it says so, or because this cluster can do no other."""
-    return cluster.simulated or owner.spec.simulated
-
-
-def service(owner: PinterestService) -> Object:
-    spec = {
-        "selector": selector(owner),
-        "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": owner.spec.port, "protocol": "TCP"}],
+def labels(owner: Workload) -> dict[str, str]:
+    """Whose it is and what it may use: on everything that a workload becomes."""
+    return {
+        PROJECT: owner.metadata.namespace,
+        WORKLOAD: owner.metadata.name,
+        KIND: owner.kind,
+        TIER: str(owner.spec.tier),
     }
-    return _native(owner, "v1", "Service", spec)
 
 
-def deployment(owner: PinterestService, cluster: Cluster) -> Object:
-    template = {"metadata": {"labels": _labels(owner)}, "spec": _pod(owner, cluster)}
-    template["metadata"]["labels"][TEMPLATE] = digest(template)
-    spec = {
-        "replicas": owner.spec.replicas,
-        "selector": {"matchLabels": selector(owner)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}},
-        "template": template,
-    }
-    return _native(owner, "apps/v1", "Deployment", spec)
-
-
-def ingress(owner: PinterestService, cluster: Cluster) -> Object:
-    backend = {"service": {"name": owner.metadata.name, "port": {"name": "http"}}}
-    path = {"path": "/", "pathType": "Prefix", "backend": backend}
-    spec = {"rules": [{"host": host(owner, cluster), "http": {"paths": [path]}}]}
-    return _native(owner, "networking.k8s.io/v1", "Ingress", spec)
-
-
-def _pod(owner: PinterestService, cluster: Cluster) -> Object:
-    pod: Object = {
-        "containers": [_container(owner)],
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "enableServiceLinks": False,
-        "automountServiceAccountToken": False,
-    }
-    if simulated(owner, cluster):
-        pod["tolerations"] = [{"key": SIMULATED, "operator": "Exists", "effect": "NoSchedule"}]
-        pod["nodeSelector"] = {SIMULATED: "true"}
-    return pod
-
-
-def _container(owner: PinterestService) -> Object:
-    container: Object = {
-        "name": owner.metadata.name,
-        "image": owner.spec.image,
-        "imagePullPolicy": "Always" if _moves(owner.spec.image) else "IfNotPresent",
-        "ports": [{"name": "http", "containerPort": owner.spec.port, "protocol": "TCP"}],
-        "env": [
-            {"name": "PIN_PROJECT", "value": owner.metadata.namespace},
-            {"name": "PIN_WORKLOAD", "value": owner.metadata.name},
-            {"name": "PORT", "value": str(owner.spec.port)},
-            *({"name": name, "value": owner.spec.environment[name]} for name in sorted(owner.spec.environment)),
-        ],
-        "readinessProbe": {"tcpSocket": {"port": owner.spec.port}, "periodSeconds": 2},
-        "lifecycle": {"preStop": {"sleep": {"seconds": LEAVING_SECONDS}}},
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    if owner.spec.command:
-        container["command"] = owner.spec.command
-    return container
-
-
-def _moves(image: str) -> bool:
-    """A digest never changes its content; a tag may."""
-    return "@sha256:" not in image
-
-
-def _labels(owner: PinterestService) -> dict[str, str]:
-    return {PROJECT: owner.metadata.namespace, WORKLOAD: owner.metadata.name}
-
-
-def _native(owner: PinterestService, api_version: str, kind: str, spec: Object) -> Object:
-    native: Object = {
+def native(  # noqa: PLR0913  (what is said of every native, once)
+    snapshot: Snapshot, api_version: str, kind: str, body: Object, *, name: str = "", annotations: Strings = EMPTY
+) -> Object:
+    """`body` is what stands beside the metadata; a ConfigMap has no `spec`."""
+    owner = snapshot.owner
+    made: Object = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {
-            "name": owner.metadata.name,
+            "name": name or owner.metadata.name,
             "namespace": owner.metadata.namespace,
-            "labels": _labels(owner),
+            "labels": labels(owner),
             "ownerReferences": [owner_reference(API_VERSION, owner.kind, owner.metadata.name, owner.metadata.uid)],
+            "annotations": {**_tracked(snapshot), **annotations},
         },
-        "spec": spec,
+        **body,
     }
-    native["metadata"]["annotations"] = {WANTED: digest(native)}
-    return native
+    return signed(made)
+
+
+def signed(made: Object) -> Object:
+    """With the digests by which a later pass sees that nothing has changed, or that it can only be replaced."""
+    annotations = made["metadata"].setdefault("annotations", {})
+    part = fixed_part(made)
+    if part is not None:
+        annotations[FIXED] = digest(part)
+    annotations[WANTED] = digest(made)
+    return made
+
+
+def service_account(snapshot: Snapshot) -> Object:
+    """The identity that its pods have, and nobody else's; tokens are only made for those who ask."""
+    role = snapshot.owner.spec.iam_role
+    annotations = {IAM_ROLE: role} if role else {}
+    body = {"automountServiceAccountToken": False}
+    return native(snapshot, "v1", "ServiceAccount", body, annotations=annotations)
+
+
+def configuration(snapshot: Snapshot) -> tuple[Object, ...]:
+    """The files, where there are any."""
+    files = snapshot.owner.spec.configuration
+    if not files:
+        return ()
+    name = names.configuration(snapshot.owner)
+    return (native(snapshot, "v1", "ConfigMap", {"immutable": True, "data": files}, name=name),)
+
+
+def headless_service(snapshot: Snapshot, ports: list[Object]) -> Object:
+    """A DNS name for each pod."""
+    spec = {
+        "clusterIP": "None",
+        "selector": selector(snapshot.owner),
+        "ports": ports,
+        "publishNotReadyAddresses": True,
+    }
+    return native(snapshot, "v1", "Service", {"spec": spec})
+
+
+def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> Object:
+    spec = {"selector": {"matchLabels": selector(snapshot.owner)}, "maxUnavailable": unavailable}
+    return native(snapshot, "policy/v1", "PodDisruptionBudget", {"spec": spec})
+
+
+def _tracked(snapshot: Snapshot) -> dict[str, str]:
+    """What cannot be a label, or would be too long for one."""
+    project = snapshot.project
+    owner = snapshot.owner.spec.owner or (project.spec.owner if project else "")
+    cost_centre = project.spec.cost_centre if project else ""
+    return {name: value for name, value in ((OWNER, owner), (COST_CENTRE, cost_centre)) if value}

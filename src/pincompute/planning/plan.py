@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.api.workload import Status
+from pincompute.api.status import Status
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 
@@ -18,3 +18,7 @@ class Plan(NamedTuple):
     """Seconds after which time alone could change the answer."""
     why: Problem | None = None
     """The first cause of what is not as wanted; nothing is wrong without one."""
+    kept: tuple[tuple[str, str], ...] = ()
+    """Kind and name of natives that stay as they are, such as the records of former revisions."""
+    problems: tuple[Problem, ...] = ()
+    """What forbids to act: where there are any, everything stays as it is."""

@@ -2,91 +2,160 @@
 
 from __future__ import annotations
 
-from pincompute.api.names import TEMPLATE, WORKLOAD
-from pincompute.api.service import PinterestService
-from pincompute.api.workload import Condition, Progress, Status
+import msgspec
+
+from pincompute.api.service import PORT_NAME, PinterestService
+from pincompute.api.status import AVAILABLE, READY, Condition, Progress
+from pincompute.base import reasons
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import AVAILABLE, PROGRESSING
 from pincompute.objects.content import Object
-from pincompute.objects.times import stamp
-from pincompute.planning.natives import deployment, host, ingress, service, simulated
+from pincompute.planning import natives, pod, revision, status
 from pincompute.planning.plan import Plan
-from pincompute.planning.snapshot import Cluster, Pod, Snapshot, condition
+from pincompute.planning.pod import Made, Shape
+from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.why import Finding, first_cause
+
+MAIN_PORT = 80
+"""What clients inside the cluster use, whatever port the program listens on."""
 
 
 def plan(snapshot: Snapshot) -> Plan:
     """The one signature; planning the same snapshot twice gives the same plan."""
-    owner, cluster = snapshot.owner, snapshot.cluster
-    wanted = natives(owner, cluster)
-    newest = _template_digest(wanted)
-    pods = tuple(pod for pod in snapshot.pods if pod.workload == owner.metadata.name and _lives(pod))
-    current = tuple(pod for pod in pods if pod.template == newest)
-    progress = _progress(owner.spec.replicas, current)
-    finding = Finding() if progress.ready == progress.wanted else first_cause(owner, current, snapshot.now)
-    status = Status(
-        observed_generation=owner.metadata.generation,
-        revision=owner.metadata.generation,
-        address=address(owner, cluster),
-        replicas=len(pods),
-        ready_replicas=sum(pod.ready for pod in pods),
-        selector=f"{WORKLOAD}={owner.metadata.name}",
-        simulated=simulated(owner, cluster),
-        next=finding.problem.next if finding.problem else "",
-        progress=progress,
-        conditions=[_available(snapshot, progress, finding.problem)],
+    owner: PinterestService = snapshot.owner
+    made = pod.make(snapshot, _shape(owner))
+    if made.problems:
+        return status.refused(snapshot, made.problems)
+    pods = status.pods_of(snapshot)
+    current = tuple(each for each in pods if each.template == made.digest)
+    wanted = (
+        natives.service_account(snapshot),
+        *natives.configuration(snapshot),
+        _service(snapshot),
+        _deployment(snapshot, made),
+        natives.disruption_budget(snapshot, owner.spec.unavailable),
+        *_ingress(snapshot),
+        revision.record(snapshot, made, current),
     )
-    return Plan(wanted, status, finding.look_again, finding.problem)
+    progress = status.progress(owner.spec.replicas, current)
+    done = progress.ready == progress.wanted
+    finding = Finding() if done else _paused(owner) or first_cause(snapshot, current)
+    answering = sum(each.ready for each in pods)
+    said = msgspec.structs.replace(
+        status.common(snapshot, made, pods, finding.problem),
+        address=address(owner, snapshot.cluster),
+        progress=progress,
+        conditions=[_ready(snapshot, progress, finding.problem), _available(snapshot, answering)],
+    )
+    return Plan(wanted, said, finding.look_again, finding.problem, revision.kept(snapshot))
 
 
-def natives(owner: PinterestService, cluster: Cluster) -> tuple[Object, ...]:
-    """Everything that one service is made of, in the order in which it is made."""
-    return (service(owner), deployment(owner, cluster), ingress(owner, cluster))
+def host(owner: PinterestService, cluster: Cluster) -> str:
+    return owner.spec.load_balancer.host or f"{owner.metadata.name}.{owner.metadata.namespace}.{cluster.domain}"
 
 
 def address(owner: PinterestService, cluster: Cluster) -> str:
+    """From outside; what is internal is found by its name in the cluster."""
+    balancer = owner.spec.load_balancer
+    if balancer.internal:
+        return f"http://{owner.metadata.name}.{owner.metadata.namespace}"
+    path = "" if balancer.path == "/" else balancer.path
+    if balancer.tls:
+        return f"https://{host(owner, cluster)}{path}"
     port = "" if cluster.port == 80 else f":{cluster.port}"
-    return f"http://{host(owner, cluster)}{port}"
+    return f"http://{host(owner, cluster)}{port}{path}"
 
 
-def _template_digest(wanted: tuple[Object, ...]) -> str:
-    (digest,) = [
-        each["spec"]["template"]["metadata"]["labels"][TEMPLATE] for each in wanted if each["kind"] == "Deployment"
+def _shape(owner: PinterestService) -> Shape:
+    spec = owner.spec
+    return Shape(
+        container={
+            "ports": [
+                {"name": PORT_NAME, "containerPort": spec.port, "protocol": "TCP"},
+                *({"name": each.name, "containerPort": each.port, "protocol": each.protocol} for each in spec.ports),
+            ],
+            "readinessProbe": _probe(owner),
+            # It leaves the traffic before it ends: every proxy has heard of it by then.
+            "lifecycle": {"preStop": {"sleep": {"seconds": spec.shutdown.leave_seconds}}},
+        },
+        defaults={"terminationGracePeriodSeconds": spec.shutdown.leave_seconds + spec.shutdown.grace_seconds},
+        environment=[{"name": "PORT", "value": str(spec.port)}],
+    )
+
+
+def _probe(owner: PinterestService) -> Object:
+    check, port = owner.spec.load_balancer.health_check, owner.spec.port
+    how: Object = {"httpGet": {"path": check.path, "port": port}} if check.path else {"tcpSocket": {"port": port}}
+    return {**how, "periodSeconds": check.seconds, "failureThreshold": check.failures}
+
+
+def _deployment(snapshot: Snapshot, made: Made) -> Object:
+    owner: PinterestService = snapshot.owner
+    rollout = owner.spec.rollout
+    spec = {
+        "replicas": owner.spec.replicas,
+        "selector": {"matchLabels": natives.selector(owner)},
+        "strategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": rollout.surge, "maxUnavailable": rollout.unavailable},
+        },
+        "minReadySeconds": rollout.min_ready_seconds,
+        "progressDeadlineSeconds": max(rollout.deadline_seconds, rollout.min_ready_seconds + 1),
+        "paused": bool(rollout.paused),
+        "template": made.template,
+    }
+    return natives.native(snapshot, "apps/v1", "Deployment", {"spec": spec})
+
+
+def _service(snapshot: Snapshot) -> Object:
+    spec = snapshot.owner.spec
+    ports = [
+        {"name": PORT_NAME, "port": MAIN_PORT, "targetPort": spec.port, "protocol": "TCP"},
+        *(
+            {"name": each.name, "port": each.port, "targetPort": each.port, "protocol": each.protocol}
+            for each in spec.ports
+        ),
     ]
-    return str(digest)
-
-
-def _lives(pod: Pod) -> bool:
-    return not pod.metadata.deletion_timestamp and pod.status.phase not in {"Failed", "Succeeded"}
-
-
-def _progress(wanted: int, pods: tuple[Pod, ...]) -> Progress:
-    return Progress(
-        wanted=wanted,
-        scheduled=sum(pod.says("PodScheduled") for pod in pods),
-        started=sum(any(each.state.running for each in pod.status.container_statuses) for pod in pods),
-        ready=sum(pod.ready for pod in pods),
+    return natives.native(
+        snapshot, "v1", "Service", {"spec": {"selector": natives.selector(snapshot.owner), "ports": ports}}
     )
 
 
-def _available(snapshot: Snapshot, progress: Progress, why: Problem | None) -> Condition:
-    owner = snapshot.owner
-    done = progress.ready == progress.wanted
-    if done:
-        reason, message = AVAILABLE, f"{progress.ready} of {progress.wanted} copies answer"
-    elif why:
-        reason, message = why.reason, why.message()
-    else:
-        reason, message = PROGRESSING, f"{progress.ready} of {progress.wanted} copies answer so far"
-    status = "True" if done else "False"
-    before = condition(owner.status.conditions, "Available")
-    same = before is not None and before.status == status
-    since = before.last_transition_time if before and same else stamp(snapshot.now)
-    return Condition(
-        type="Available",
-        status=status,
-        reason=reason.code,
-        message=message,
-        last_transition_time=since,
-        observed_generation=owner.metadata.generation,
+def _ingress(snapshot: Snapshot) -> tuple[Object, ...]:
+    owner: PinterestService = snapshot.owner
+    balancer = owner.spec.load_balancer
+    if balancer.internal:
+        return ()
+    name = host(owner, snapshot.cluster)
+    backend = {"service": {"name": owner.metadata.name, "port": {"name": PORT_NAME}}}
+    path = {"path": balancer.path, "pathType": "Prefix", "backend": backend}
+    spec: Object = {"rules": [{"host": name, "http": {"paths": [path]}}]}
+    if balancer.tls:
+        spec["tls"] = [{"hosts": [name], "secretName": balancer.tls}]
+    return (natives.native(snapshot, "networking.k8s.io/v1", "Ingress", {"spec": spec}),)
+
+
+def _paused(owner: PinterestService) -> Finding | None:
+    """Kept still on purpose: nothing is wrong, and it says by whom."""
+    if not owner.spec.rollout.paused:
+        return None
+    return Finding(
+        Problem(reasons.PAUSED, f"the rollout is paused by {owner.spec.rollout.paused}", next="take rollout.paused out")
     )
+
+
+def _ready(snapshot: Snapshot, progress: Progress, why: Problem | None) -> Condition:
+    if progress.ready == progress.wanted:
+        message = f"{progress.ready} of {progress.wanted} copies answer"
+        return status.said(snapshot, READY, reasons.AVAILABLE, message, status=True)
+    if why:
+        return status.said(snapshot, READY, why.reason, why.message(), status=False)
+    message = f"{progress.ready} of {progress.wanted} copies answer so far"
+    return status.said(snapshot, READY, reasons.PROGRESSING, message, status=False)
+
+
+def _available(snapshot: Snapshot, answering: int) -> Condition:
+    """That somebody answers, be it a former revision: what a person who only uses it feels."""
+    wanted = snapshot.owner.spec.replicas
+    enough = answering > 0 or wanted == 0
+    reason = reasons.AVAILABLE if enough else reasons.PROGRESSING
+    return status.said(snapshot, AVAILABLE, reason, f"{answering} copies of any revision answer", status=enough)

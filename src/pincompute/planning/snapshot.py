@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import TEMPLATE, WANTED, WORKLOAD
-from pincompute.api.service import PinterestService
-from pincompute.api.workload import Condition, Metadata, Wire
+from pincompute.api.names import PARTS, TEMPLATE, WANTED, WORKLOAD
+from pincompute.api.project import Project
+from pincompute.api.wire import Metadata, Wire
+from pincompute.planning.runtime import Runtimes
 
 
 class Terminated(Wire, frozen=True):
     exit_code: int = 0
     reason: str = ""
+    message: str = ""
+    """The last lines that the container printed, where it ended badly."""
     finished_at: str = ""
 
 
@@ -37,6 +40,8 @@ class Container(Wire, frozen=True):
     """How one container is doing."""
 
     name: str
+    image: str = ""
+    image_id: str = msgspec.field(name="imageID", default="")
     ready: bool = False
     restart_count: int = 0
     state: State = State()
@@ -52,8 +57,10 @@ class PodCondition(Wire, frozen=True):
 
 class PodStatus(Wire, frozen=True):
     phase: str = "Pending"
+    reason: str = ""
     conditions: list[PodCondition] = []
     container_statuses: list[Container] = []
+    init_container_statuses: list[Container] = []
 
 
 class OwnedMetadata(Metadata, frozen=True):
@@ -82,22 +89,42 @@ class Pod(Wire, frozen=True):
         return self.metadata.labels.get(TEMPLATE, "")
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the runtime that were injected, such as `logs-2`."""
+        return tuple(self.metadata.annotations.get(PARTS, "").split())
+
+    @property
     def ready(self) -> bool:
         return self.says("Ready")
+
+    @property
+    def lives(self) -> bool:
+        return not self.metadata.deletion_timestamp and self.status.phase not in {"Failed", "Succeeded"}
 
     def says(self, condition: str) -> bool:
         return any(each.type == condition and each.status == "True" for each in self.status.conditions)
 
 
+class NativeStatus(Wire, frozen=True):
+    """What natives of every kind may say of themselves; a kind that reads more declares more."""
+
+    phase: str = ""
+    conditions: list[PodCondition] = []
+
+
 class Native(Wire, frozen=True):
-    """One object that a workload became, as last seen: whose it is, and what was last wanted of it."""
+    """One object that a workload became, as last seen: whose it is, what was last wanted of it, and what it says."""
 
     metadata: OwnedMetadata
     kind: str = ""
+    status: NativeStatus = NativeStatus()
 
     @property
     def wanted(self) -> str:
         return self.metadata.annotations.get(WANTED, "")
+
+    def says(self, condition: str, status: str = "True") -> PodCondition | None:
+        return next((each for each in self.status.conditions if each.type == condition and each.status == status), None)
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,12 +150,11 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(NamedTuple):
-    owner: PinterestService
+    owner: Any
+    """The workload, or another noun that is planned; each planner says which it takes."""
     natives: tuple[Native, ...]
     pods: tuple[Pod, ...]
     cluster: Cluster
     now: datetime
-
-
-def condition(conditions: list[Condition], type_: str) -> Condition | None:
-    return next((each for each in conditions if each.type == type_), None)
+    project: Project | None = None
+    runtimes: Runtimes = Runtimes()

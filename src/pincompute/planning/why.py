@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from pincompute.api.service import PinterestService
+from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
     CRASH_LOOP,
@@ -16,7 +16,7 @@ from pincompute.base.reasons import (
     START_FAILED,
     UNSCHEDULABLE,
 )
-from pincompute.planning.snapshot import Container, Pod
+from pincompute.planning.snapshot import Container, Pod, Snapshot
 
 PATIENCE = 15.0
 """Seconds that a running program may take to listen before its silence is told."""
@@ -27,26 +27,27 @@ class Finding(NamedTuple):
     look_again: float | None = None
 
 
-def first_cause(owner: PinterestService, pods: tuple[Pod, ...], now: datetime) -> Finding:
+def first_cause(snapshot: Snapshot, pods: tuple[Pod, ...]) -> Finding:
     """The most telling cause over all pods: what can never end well is told before what may only be slow."""
+    owner, now = snapshot.owner, snapshot.now
     findings = [look(owner, pod, now) for look in (_pull, _start, _crash, _place, _listen) for pod in pods]
     problem = next((each.problem for each in findings if each.problem), None)
     again = min((each.look_again for each in findings if each.look_again is not None), default=None)
     return Finding(problem, again)
 
 
-def _pull(owner: PinterestService, pod: Pod, _now: datetime) -> Finding:
+def _pull(owner: Workload, pod: Pod, _now: datetime) -> Finding:
     return _waiting(pod, {"ImagePullBackOff", "ErrImagePull", "InvalidImageName"}, lambda each, message: Problem(
-        IMAGE_PULL_FAILED, f"the image {owner.spec.image} cannot be fetched", _at(pod, each), message,
-        f"correct the image in the file, or: pin image load FILE --as {owner.spec.image}",
+        IMAGE_PULL_FAILED, f"the image {each.image} cannot be fetched", _at(pod, each), message,
+        f"correct the image in the file, or: pin image load FILE --as {each.image}",
     ))  # fmt: skip
 
 
-def _start(owner: PinterestService, pod: Pod, _now: datetime) -> Finding:
+def _start(owner: Workload, pod: Pod, _now: datetime) -> Finding:
     def tell(each: Container, message: str) -> Problem:
         if "runAsNonRoot" in message:
             return Problem(
-                RUNS_AS_ROOT, f"the image {owner.spec.image} wants to run as root", _at(pod, each), message,
+                RUNS_AS_ROOT, f"the image {each.image} wants to run as root", _at(pod, each), message,
                 "add a line such as USER 1000 to its Containerfile",
             )  # fmt: skip
         return Problem(START_FAILED, "the container cannot be started", _at(pod, each), message)
@@ -54,7 +55,7 @@ def _start(owner: PinterestService, pod: Pod, _now: datetime) -> Finding:
     return _waiting(pod, {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}, tell)
 
 
-def _crash(owner: PinterestService, pod: Pod, _now: datetime) -> Finding:
+def _crash(owner: Workload, pod: Pod, _now: datetime) -> Finding:
     def tell(each: Container, _message: str) -> Problem:
         ended = each.last_state.terminated
         how = f"with exit code {ended.exit_code} ({ended.reason})" if ended else "at once"
@@ -66,7 +67,7 @@ def _crash(owner: PinterestService, pod: Pod, _now: datetime) -> Finding:
     return _waiting(pod, {"CrashLoopBackOff"}, tell)
 
 
-def _place(_owner: PinterestService, pod: Pod, _now: datetime) -> Finding:
+def _place(_owner: Workload, pod: Pod, _now: datetime) -> Finding:
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.reason == "Unschedulable":
             return Finding(
@@ -77,7 +78,7 @@ def _place(_owner: PinterestService, pod: Pod, _now: datetime) -> Finding:
     return Finding()
 
 
-def _listen(owner: PinterestService, pod: Pod, now: datetime) -> Finding:
+def _listen(owner: Workload, pod: Pod, now: datetime) -> Finding:
     for each in pod.status.container_statuses:
         if each.ready or each.state.running is None:
             continue

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from pincompute.api.admission import admit
+from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read_one
 from pincompute.api.names import DESK, SUBMISSION
 from pincompute.api.summary import Summary
@@ -28,7 +28,7 @@ class Desk:
 
     async def submit(self, text: str, project: str) -> Summary:
         """What the document became, in its first words."""
-        workload = admit(read_one(text), project)
+        workload = admit_workload(read_one(text), project)
         metadata = workload.metadata
         submission = Submission(
             self._ids.new("submission"), self._clock.now(), metadata.namespace, workload.kind, metadata.name, text

@@ -1,0 +1,13 @@
+"""Every kind by name: a new one joins here."""
+
+from __future__ import annotations
+
+from pincompute.api.noun import Noun
+from pincompute.api.project import Project
+from pincompute.api.service import PinterestService
+from pincompute.api.workload import Workload
+
+KINDS: dict[str, type[Noun]] = {each.__name__: each for each in (PinterestService, Project)}
+
+WORKLOADS: dict[str, type[Workload]] = {name: kind for name, kind in KINDS.items() if issubclass(kind, Workload)}
+"""Those that run."""

@@ -1,0 +1,79 @@
+"""What every kind of ours has, whatever it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from pincompute.api.names import API_VERSION
+from pincompute.api.wire import Metadata, Strict, Wire
+
+MAX_NAME = 50
+"""A name of 50 letters leaves room for what Kubernetes appends to a pod's."""
+NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
+Path = tuple[str | int, ...]
+
+
+class Fault(NamedTuple):
+    """What is wrong with a field of a document; whoever knows its file adds the line."""
+
+    path: Path
+    what: str
+    note: str = ""
+    next: str = ""
+
+
+class Rule(NamedTuple):
+    """What spans fields or may not change, in CEL, for those who write past our door."""
+
+    cel: str
+    message: str
+
+
+class Spec(Strict, frozen=True):
+    """What a person writes."""
+
+    def faults(self, name: str) -> Iterator[Fault]:
+        """What the types cannot say; paths begin below `spec`."""
+        del name
+        yield from ()
+
+
+class Noun(Wire, frozen=True, kw_only=True, rename=None):
+    """One of our kinds; the class says how it is called, scoped, printed and bounded."""
+
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ()
+    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = ()
+    """Header, type and JSON path of what `kubectl get` prints."""
+    CLUSTER_WIDE: ClassVar[bool] = False
+    SCALES: ClassVar[bool] = False
+    """It has a number of copies that `kubectl scale` may change."""
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    """Seen from the root: `self.spec`."""
+    MAX_NAME: ClassVar[int] = MAX_NAME
+    NAME_PATTERN: ClassVar[str] = NAME_PATTERN
+    NAME_WORDS: ClassVar[str] = "lower-case letters, digits and dashes, and begins with a letter"
+
+    metadata: Metadata
+    spec: Spec
+    kind: str
+    apiVersion: str = API_VERSION  # noqa: N815
+
+    @classmethod
+    def plural(cls) -> str:
+        return f"{cls.__name__.lower()}s"
+
+    @classmethod
+    def spec_type(cls) -> type[Spec]:
+        return _field_type(cls, "spec")
+
+    @classmethod
+    def status_type(cls) -> type[Strict] | None:
+        return _field_type(cls, "status")
+
+
+def _field_type(noun: type[Noun], name: str) -> Any:
+    return next((field.type for field in msgspec.structs.fields(noun) if field.name == name), None)

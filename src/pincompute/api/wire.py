@@ -1,0 +1,57 @@
+"""Three ways to read a value: leniently from a cluster, strictly from a person, and open to what Kubernetes will know."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class Wire(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
+    """Read leniently from a cluster: a newer version may know more fields."""
+
+
+class Strict(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Written by people: what is not known is a mistake to be told."""
+
+
+class Open(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
+    """Kubernetes' own: described as far as people use it, and never decoded, so that every other field survives."""
+
+
+class Metadata(Wire, frozen=True):
+    """The fields of Kubernetes metadata that we use."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+
+
+_INT_OR_STRING = {"x-kubernetes-int-or-string": True}
+_AMOUNT = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
+_SHARE = r"^[0-9]+%?$"
+LOOKS = {_AMOUNT: "an amount such as 2, 500m or 512Mi", _SHARE: "a number or a share such as 1 or 25%"}
+"""What each pattern asks for, in words."""
+
+
+def amount(description: str) -> Meta:
+    """A quantity as Kubernetes counts: 2, 500m, 512Mi."""
+    return Meta(description=description, extra_json_schema={**_INT_OR_STRING, "pattern": _AMOUNT, "maxLength": 32})
+
+
+def share(description: str) -> Meta:
+    """A number, or a part of all: 1, 25%."""
+    return Meta(description=description, extra_json_schema={**_INT_OR_STRING, "pattern": _SHARE, "maxLength": 8})
+
+
+Environment = Annotated[
+    dict[str, Annotated[str, Meta(max_length=32_768)]],
+    Meta(description="Variables that the program sees, such as LOG_LEVEL: info.", max_length=256),
+]

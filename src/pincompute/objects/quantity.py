@@ -1,0 +1,34 @@
+"""Amounts as Kubernetes spells them: 500m, 512Mi, 2."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+_BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
+_DECIMAL = {"": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_UNITS = {**_BINARY, **_DECIMAL}
+
+
+@lru_cache(maxsize=4096)
+def amount(text: int | str) -> Fraction:
+    """ValueError where it is none."""
+    said = str(text)
+    digits = said.rstrip("mkMGTPEi")
+    unit = said[len(digits) :]
+    if unit not in _UNITS:
+        raise ValueError(f"'{said}' is no amount")
+    return Fraction(digits) * _UNITS[unit]
+
+
+def cores(value: Fraction) -> str:
+    """For people: 1.5, 0.1."""
+    return f"{float(value):.3f}".rstrip("0").rstrip(".")
+
+
+def binary(value: Fraction) -> str:
+    """For people, in the largest unit that keeps it above one: 512Mi."""
+    for unit, size in sorted(_BINARY.items(), key=lambda each: -each[1]):
+        if abs(value) >= size:
+            return f"{float(value / size):.1f}".rstrip("0").rstrip(".") + unit
+    return str(int(value))

@@ -1,0 +1,12 @@
+"""One planner a kind: a new one joins here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pincompute.api.service import PinterestService
+from pincompute.planning import service
+from pincompute.planning.plan import Plan
+from pincompute.planning.snapshot import Snapshot
+
+PLANNERS: dict[str, Callable[[Snapshot], Plan]] = {PinterestService.__name__: service.plan}

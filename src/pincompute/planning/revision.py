@@ -1,0 +1,61 @@
+"""What a workload was, whole, so that a rollback restores all of it: kept in the cluster, a record a revision."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pincompute.api.names import CONFIGURATION, IMAGES, REVISION, RUNTIME
+from pincompute.objects.content import Object
+from pincompute.planning import names
+from pincompute.planning.natives import native
+from pincompute.planning.pod import Made
+from pincompute.planning.snapshot import Native, Pod, Snapshot
+
+HISTORY = 10
+"""Revisions that are kept, the present one included."""
+RECORD = "ControllerRevision"
+
+
+def record(snapshot: Snapshot, made: Made, pods: tuple[Pod, ...]) -> Object:
+    """What was asked for never changes; what came of it is added while it is the present revision."""
+    owner = snapshot.owner
+    known = {
+        REVISION: str(owner.metadata.generation),
+        RUNTIME: str(made.runtime),
+        CONFIGURATION: names.configuration(owner) if owner.spec.configuration else "",
+        IMAGES: _images(snapshot, pods),
+    }
+    body = {"revision": owner.metadata.generation, "data": {"spec": msgspec.to_builtins(owner.spec)}}
+    annotations = {name: value for name, value in known.items() if value}
+    return native(snapshot, "apps/v1", RECORD, body, name=names.revision(owner), annotations=annotations)
+
+
+def kept(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+    """The records of former revisions, as many as are worth keeping, and the files that they were configured by."""
+    owner = snapshot.owner
+    records = [
+        each for each in snapshot.natives if each.kind == RECORD and each.metadata.controller == owner.metadata.uid
+    ]
+    former = [each for each in records if 0 < _number(each) < owner.metadata.generation]
+    worth = sorted(former, key=_number)[-(HISTORY - 1) :]
+    files = {each.metadata.annotations.get(CONFIGURATION, "") for each in worth} - {""}
+    return (*((RECORD, each.metadata.name) for each in worth), *(("ConfigMap", name) for name in sorted(files)))
+
+
+def _number(native: Native) -> int:
+    said = native.metadata.annotations.get(REVISION, "")
+    return int(said) if said.isdigit() else 0
+
+
+def _images(snapshot: Snapshot, pods: tuple[Pod, ...]) -> str:
+    """The digest of each image that runs; those of pods that are gone are remembered by the record itself."""
+    name = names.revision(snapshot.owner)
+    before = next((each for each in snapshot.natives if (each.kind, each.metadata.name) == (RECORD, name)), None)
+    said = before.metadata.annotations.get(IMAGES, "") if before else ""
+    known = dict(each.split("=", 1) for each in said.split() if "=" in each)
+    for pod in sorted(pods, key=lambda each: each.metadata.name):
+        for container in pod.status.container_statuses:
+            _, at, digest = container.image_id.rpartition("@")
+            if at and container.name not in known:
+                known[container.name] = digest
+    return " ".join(f"{name}={known[name]}" for name in sorted(known))
