@@ -41,10 +41,17 @@ class Condition(Strict, frozen=True):
     observed_generation: Annotated[int, Meta(description="The generation that this speaks of, such as 7.")] = 0
 
 
-class Status(Strict, frozen=True):
-    """What the operator last saw; each kind adds its own."""
+class Report(Strict, frozen=True):
+    """What the operator says of everything that is planned."""
 
     observed_generation: Annotated[int, Meta(description="The generation that this status speaks of, such as 7.")] = 0
+    next: Annotated[str, Meta(description="What to type when something is wrong, such as pin logs hello.")] = ""
+    conditions: Annotated[list[Condition], Meta(description="What is so, and why.", max_length=16)] = []
+
+
+class Status(Report, frozen=True):
+    """What the operator last saw of a workload; each kind adds its own."""
+
     revision: Annotated[int, Meta(description="The number after the @ of hello@7.")] = 0
     runtime: Annotated[int, Meta(description="The runtime that its pods are made with, such as 42; 0 is none.")] = 0
     parts: Annotated[
@@ -56,9 +63,7 @@ class Status(Strict, frozen=True):
     ready_replicas: Annotated[int, Meta(description="Pods that answer, such as 3.")] = 0
     selector: Annotated[str, Meta(description="The pods of this workload, as a label selector.")] = ""
     simulated: Annotated[bool, Meta(description="True where no program runs and it is only pretended.")] = False
-    next: Annotated[str, Meta(description="What to type when something is wrong, such as pin logs hello.")] = ""
     progress: Annotated[Progress | None, Meta(description="How far the newest revision has come.")] = None
-    conditions: Annotated[list[Condition], Meta(description="What is so, and why.", max_length=16)] = []
 
 
 def condition(conditions: list[Condition], type_: str) -> Condition | None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 import msgspec
 
 from pincompute.api.names import API_VERSION, OPERATOR
-from pincompute.api.status import Status
+from pincompute.api.status import Report
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
@@ -109,7 +109,7 @@ class Reconciler:
             return
 
 
-def _blocked(status: Status, goal: str, problem: Problem) -> Status:
+def _blocked(status: Report, goal: str, problem: Problem) -> Report:
     """What stands in the way of writing is told before what is merely slow."""
     conditions = [
         msgspec.structs.replace(each, status="False", reason=problem.reason.code, message=problem.message())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.api.status import Status
+from pincompute.api.status import Report
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 
@@ -13,7 +13,7 @@ class Plan(NamedTuple):
     """Complete: whoever acts on it chooses nothing."""
 
     wanted: tuple[Object, ...]
-    status: Status
+    status: Report
     wake_after: float | None = None
     """Seconds after which time alone could change the answer."""
     why: Problem | None = None
