@@ -112,7 +112,7 @@ async def _disturb(client: Client) -> None:
         seen = (await client.list(resource, "me", labels=f"{WORKLOAD}=rights")).items[0]
         body = {"metadata": {"annotations": {WANTED: None}}}
         await client.patch(resource, seen["metadata"]["name"], "me", body, style="merge", manager=ENGINE)
-        extra = {
+        extra: dict[str, Any] = {
             **{field: value for field, value in seen.items() if field not in {"metadata", "status"}},
             "apiVersion": resource.api_version,
             "kind": resource.kind,

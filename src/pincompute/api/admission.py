@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, cast
 
@@ -32,9 +32,7 @@ def admit(document: Document, project: str) -> Noun:
     noun = KINDS[content["kind"]]
     said = content["metadata"]
     faults = [*_metadata(noun, said), *_spec(noun, content["spec"], str(said.get("name")))]
-    refuse_all(
-        Problem(DOCUMENT_INVALID, each.what, document.where(*each.path), each.note, each.next) for each in faults
-    )
+    refuse_all(_told(document, faults))
     metadata = Metadata(
         name=said["name"],
         namespace="" if noun.CLUSTER_WIDE else said.get("project") or said.get("namespace") or project,
@@ -71,10 +69,14 @@ def _spec(noun: type[Noun], content: dict[str, Any], name: str) -> Iterator[Faul
             yield fault._replace(path=("spec", *fault.path))
 
 
+def _told(document: Document, faults: Iterable[Fault]) -> Iterator[Problem]:
+    for each in faults:
+        yield Problem(DOCUMENT_INVALID, each.what, document.where(*each.path), each.note, each.next)
+
+
 def _outer(document: Document) -> Iterator[Problem]:
     content = document.content
-    for fault in unknown(content, _OUTER, ()):
-        yield Problem(DOCUMENT_INVALID, fault.what, document.where(*fault.path), fault.note, fault.next)
+    yield from _told(document, unknown(content, _OUTER, ()))
     if content.get("apiVersion") != API_VERSION:
         said = content.get("apiVersion")
         what = f"apiVersion is {said!r}" if said else "apiVersion is missing"

@@ -15,7 +15,7 @@ from pincompute.api.noun import Fault, Path
 from pincompute.api.wire import LOOKS, Open
 
 _NEAR = 0.8
-"""How like a known field an unknown one of Kubernetes' own must be to be a slip: another may come with its next version."""
+"""How like a known field of Kubernetes an unknown one must be to be a slip: its next version may bring others."""
 
 
 def misfits(type_: Any, value: Any, path: Path) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Three ways to read a value: leniently from a cluster, strictly from a person, and open to what Kubernetes will know."""
+"""Three ways to read a value: leniently from a cluster, strictly from a person, open to what Kubernetes will know."""
 
 from __future__ import annotations
 

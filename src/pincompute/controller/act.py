@@ -20,8 +20,8 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
             return await _create(client, native)
         case Apply(native, uid):
             return await _apply(client, native, uid)
-        case Delete(kind, name, uid, pods_stay):
-            await _delete(client, NATIVES[kind], name, namespace, uid, "Orphan" if pods_stay else "Background")
+        case Delete():
+            await _delete(client, namespace, step)
             return None
 
 
@@ -59,11 +59,10 @@ async def _own_birth(client: Client, resource: Resource, name: str, namespace: s
             return
 
 
-async def _delete(  # noqa: PLR0913  (what, whose and how)
-    client: Client, resource: Resource, name: str, namespace: str, uid: str, propagation: str
-) -> None:
+async def _delete(client: Client, namespace: str, step: Delete) -> None:
     try:
-        await client.delete(resource, name, namespace, uid=uid, propagation=propagation)
+        propagation = "Orphan" if step.pods_stay else "Background"
+        await client.delete(NATIVES[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
     except (NotFound, Conflict):
         # Gone already, or another object by now: either way the one that was meant is no more.
         return

@@ -1,4 +1,4 @@
-"""What natives of every kind share, and those that many kinds become; one function makes one, and none holds a client."""
+"""What all natives share, and those that many kinds become; one function makes one, and none holds a client."""
 
 from __future__ import annotations
 

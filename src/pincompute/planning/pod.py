@@ -1,4 +1,4 @@
-"""A workload's pods: what the short form says, what its template says, what we add to all, and what the runtime injects."""
+"""A workload's pods: what the short form and the template say, what we add to all, and what the runtime injects."""
 
 from __future__ import annotations
 
