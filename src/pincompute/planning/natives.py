@@ -35,21 +35,30 @@ def labels(owner: Workload) -> dict[str, str]:
 def native(  # noqa: PLR0913  (what is said of every native, once)
     snapshot: Snapshot, api_version: str, kind: str, body: Object, *, name: str = "", annotations: Strings = EMPTY
 ) -> Object:
-    """`body` is what stands beside the metadata; a ConfigMap has no `spec`."""
-    owner = snapshot.owner
-    made: Object = {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {
-            "name": name or owner.metadata.name,
-            "namespace": owner.metadata.namespace,
-            "labels": labels(owner),
-            "ownerReferences": [owner_reference(API_VERSION, owner.kind, owner.metadata.name, owner.metadata.uid)],
-            "annotations": {**_tracked(snapshot), **annotations},
-        },
-        **body,
+    """One of a workload's; `body` is what stands beside the metadata, as a ConfigMap has no `spec`."""
+    owner, project = snapshot.owner, snapshot.project
+    whose = owner.spec.owner or (project.spec.owner if project else "")
+    cost_centre = project.spec.cost_centre if project else ""
+    metadata = {
+        "name": name or owner.metadata.name,
+        "namespace": owner.metadata.namespace,
+        "labels": labels(owner),
+        "annotations": {**tracked(whose, cost_centre), **annotations},
     }
-    return signed(made)
+    return owned(owner, api_version, kind, metadata, body)
+
+
+def owned(owner: Noun, api_version: str, kind: str, metadata: Object, body: Object) -> Object:
+    """What every native has, whatever it was made for: its owner, and the digests."""
+    reference = owner_reference(API_VERSION, owner.kind, owner.metadata.name, owner.metadata.uid)
+    return signed(
+        {"apiVersion": api_version, "kind": kind, "metadata": {**metadata, "ownerReferences": [reference]}, **body}
+    )
+
+
+def tracked(owner: str, cost_centre: str) -> dict[str, str]:
+    """What cannot be a label, or would be too long for one."""
+    return {name: value for name, value in ((OWNER, owner), (COST_CENTRE, cost_centre)) if value}
 
 
 def signed(made: Object) -> Object:
@@ -93,11 +102,3 @@ def headless_service(snapshot: Snapshot, ports: list[Object]) -> Object:
 def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> Object:
     spec = {"selector": {"matchLabels": selector(snapshot.owner)}, "maxUnavailable": unavailable}
     return native(snapshot, "policy/v1", "PodDisruptionBudget", {"spec": spec})
-
-
-def _tracked(snapshot: Snapshot) -> dict[str, str]:
-    """What cannot be a label, or would be too long for one."""
-    project = snapshot.project
-    owner = snapshot.owner.spec.owner or (project.spec.owner if project else "")
-    cost_centre = project.spec.cost_centre if project else ""
-    return {name: value for name, value in ((OWNER, owner), (COST_CENTRE, cost_centre)) if value}
