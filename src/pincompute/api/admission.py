@@ -31,7 +31,8 @@ def admit(document: Document, project: str) -> Noun:
     refuse_all(_outer(document))
     noun = KINDS[content["kind"]]
     said = content["metadata"]
-    faults = [*_metadata(noun, said), *_spec(noun, content["spec"], str(said.get("name")))]
+    name = str(said.get("name"))
+    faults = [*_metadata(noun, said), *noun.name_faults(name), *_spec(noun, content["spec"], name)]
     refuse_all(_told(document, faults))
     metadata = Metadata(
         name=said["name"],
