@@ -4,51 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from pincompute.api.noun import Fault, Rule
+from pincompute.api.serving import HealthCheck, Port, Shutdown, port_faults
 from pincompute.api.status import Status
 from pincompute.api.wire import Strict, share
 from pincompute.api.workload import Workload, WorkloadSpec
 
-PORT_NAME = "http"
-"""What the one port of the short form is called."""
 _DNS = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-
-
-class ServicePort(Strict, frozen=True):
-    """A port beside the main one."""
-
-    name: Annotated[
-        str,
-        Meta(
-            description="Its name, such as metrics.",
-            pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
-            min_length=1,
-            max_length=15,
-        ),
-    ]
-    port: Annotated[int, Meta(description="Its number, such as 9090.", ge=1, le=65535)]
-    protocol: Annotated[Literal["TCP", "UDP"], Meta(description="TCP or UDP; TCP by default.")] = "TCP"
-
-
-class HealthCheck(Strict, frozen=True):
-    """When a copy may be asked."""
-
-    path: Annotated[
-        str,
-        Meta(
-            description="It answers here with 200, such as /healthz; by default, that it listens is enough.",
-            pattern="^(/.*)?$",
-            max_length=256,
-        ),
-    ] = ""
-    seconds: Annotated[int, Meta(description="Seconds between two checks, such as 5; 2 by default.", ge=1, le=300)] = 2
-    failures: Annotated[
-        int, Meta(description="Failed checks after which it is asked no more, such as 5; 3 by default.", ge=1, le=60)
-    ] = 3
 
 
 class LoadBalancer(Strict, frozen=True):
@@ -96,26 +62,12 @@ class Rollout(Strict, frozen=True):
     ] = ""
 
 
-class Shutdown(Strict, frozen=True):
-    """How a copy ends: it leaves the traffic first."""
-
-    leave_seconds: Annotated[
-        int,
-        Meta(
-            description="Seconds that it goes on answering while all hear that it leaves; 3 by default.", ge=0, le=300
-        ),
-    ] = 3
-    grace_seconds: Annotated[
-        int, Meta(description="Seconds it then has to end by itself, such as 60; 30 by default.", ge=1, le=3600)
-    ] = 30
-
-
 class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
     """What runs, and where it answers."""
 
     port: Annotated[int, Meta(description="The port that the program listens on, such as 8080.", ge=1, le=65535)]
     ports: Annotated[
-        list[ServicePort], Meta(description="Further ports, such as - {name: metrics, port: 9090}.", max_length=32)
+        list[Port], Meta(description="Further ports, such as - {name: metrics, port: 9090}.", max_length=32)
     ] = []
     replicas: Annotated[
         int, Meta(description="How many copies run side by side, such as 3; 1 by default.", ge=0, le=10_000)
@@ -129,15 +81,7 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
 
     def faults(self, name: str) -> Iterator[Fault]:
         yield from super().faults(name)
-        taken = {self.port: PORT_NAME}
-        names = {PORT_NAME}
-        for index, each in enumerate(self.ports):
-            if each.port in taken:
-                yield Fault(("ports", index, "port"), f"port {each.port} is that of '{taken[each.port]}' already")
-            if each.name in names:
-                yield Fault(("ports", index, "name"), f"two ports are called '{each.name}'")
-            taken[each.port] = each.name
-            names.add(each.name)
+        yield from port_faults(self.port, self.ports)
         if nothing(self.rollout.surge) and nothing(self.rollout.unavailable):
             yield Fault(
                 ("rollout",),

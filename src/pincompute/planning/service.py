@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.service import PORT_NAME, PinterestService
+from pincompute.api.service import PinterestService
+from pincompute.api.serving import PORT_NAME
 from pincompute.api.status import AVAILABLE, READY, Condition, Progress
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
@@ -12,6 +13,7 @@ from pincompute.objects.content import Object
 from pincompute.planning import natives, pod, revision, status
 from pincompute.planning.plan import Plan
 from pincompute.planning.pod import Made, Shape
+from pincompute.planning.serving import container_ports, grace, leaving, probe, service_ports
 from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.why import Finding, first_cause
 
@@ -69,23 +71,13 @@ def _shape(owner: PinterestService) -> Shape:
     spec = owner.spec
     return Shape(
         container={
-            "ports": [
-                {"name": PORT_NAME, "containerPort": spec.port, "protocol": "TCP"},
-                *({"name": each.name, "containerPort": each.port, "protocol": each.protocol} for each in spec.ports),
-            ],
-            "readinessProbe": _probe(owner),
-            # It leaves the traffic before it ends: every proxy has heard of it by then.
-            "lifecycle": {"preStop": {"sleep": {"seconds": spec.shutdown.leave_seconds}}},
+            "ports": container_ports(spec.port, spec.ports),
+            "readinessProbe": probe(spec.port, spec.load_balancer.health_check),
+            "lifecycle": leaving(spec.shutdown),
         },
-        defaults={"terminationGracePeriodSeconds": spec.shutdown.leave_seconds + spec.shutdown.grace_seconds},
+        defaults={"terminationGracePeriodSeconds": grace(spec.shutdown)},
         environment=[{"name": "PORT", "value": str(spec.port)}],
     )
-
-
-def _probe(owner: PinterestService) -> Object:
-    check, port = owner.spec.load_balancer.health_check, owner.spec.port
-    how: Object = {"httpGet": {"path": check.path, "port": port}} if check.path else {"tcpSocket": {"port": port}}
-    return {**how, "periodSeconds": check.seconds, "failureThreshold": check.failures}
 
 
 def _deployment(snapshot: Snapshot, made: Made) -> Object:
@@ -108,13 +100,7 @@ def _deployment(snapshot: Snapshot, made: Made) -> Object:
 
 def _service(snapshot: Snapshot) -> Object:
     spec = snapshot.owner.spec
-    ports = [
-        {"name": PORT_NAME, "port": MAIN_PORT, "targetPort": spec.port, "protocol": "TCP"},
-        *(
-            {"name": each.name, "port": each.port, "targetPort": each.port, "protocol": each.protocol}
-            for each in spec.ports
-        ),
-    ]
+    ports = service_ports(MAIN_PORT, spec.port, spec.ports)
     return natives.native(
         snapshot, "v1", "Service", {"spec": {"selector": natives.selector(snapshot.owner), "ports": ports}}
     )

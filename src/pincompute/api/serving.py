@@ -1,0 +1,74 @@
+"""What kinds that answer share: their ports, when a copy may be asked, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from pincompute.api.noun import Fault
+from pincompute.api.wire import Strict
+
+PORT_NAME = "http"
+"""What the one port of the short form is called."""
+
+
+class Port(Strict, frozen=True):
+    """A port beside the main one."""
+
+    name: Annotated[
+        str,
+        Meta(
+            description="Its name, such as metrics.",
+            pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
+            min_length=1,
+            max_length=15,
+        ),
+    ]
+    port: Annotated[int, Meta(description="Its number, such as 9090.", ge=1, le=65535)]
+    protocol: Annotated[Literal["TCP", "UDP"], Meta(description="TCP or UDP; TCP by default.")] = "TCP"
+
+
+class HealthCheck(Strict, frozen=True):
+    """When a copy may be asked."""
+
+    path: Annotated[
+        str,
+        Meta(
+            description="It answers here with 200, such as /healthz; by default, that it listens is enough.",
+            pattern="^(/.*)?$",
+            max_length=256,
+        ),
+    ] = ""
+    seconds: Annotated[int, Meta(description="Seconds between two checks, such as 5; 2 by default.", ge=1, le=300)] = 2
+    failures: Annotated[
+        int, Meta(description="Failed checks after which it is asked no more, such as 5; 3 by default.", ge=1, le=60)
+    ] = 3
+
+
+class Shutdown(Strict, frozen=True):
+    """How a copy ends: it leaves the traffic first."""
+
+    leave_seconds: Annotated[
+        int,
+        Meta(
+            description="Seconds that it goes on answering while all hear that it leaves; 3 by default.", ge=0, le=300
+        ),
+    ] = 3
+    grace_seconds: Annotated[
+        int, Meta(description="Seconds it then has to end by itself, such as 60; 30 by default.", ge=1, le=3600)
+    ] = 30
+
+
+def port_faults(port: int, ports: Sequence[Port]) -> Iterator[Fault]:
+    """No number and no name stands twice."""
+    taken = {port: PORT_NAME}
+    names = {PORT_NAME}
+    for index, each in enumerate(ports):
+        if each.port in taken:
+            yield Fault(("ports", index, "port"), f"port {each.port} is that of '{taken[each.port]}' already")
+        if each.name in names:
+            yield Fault(("ports", index, "name"), f"two ports are called '{each.name}'")
+        taken[each.port] = each.name
+        names.add(each.name)
