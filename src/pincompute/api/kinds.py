@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pincompute.api.noun import Noun
 from pincompute.api.project import Project
+from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
+from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.workload import Workload
 
-KINDS: dict[str, type[Noun]] = {each.__name__: each for each in (PinterestService, Project)}
+KINDS: dict[str, type[Noun]] = {each.__name__: each for each in (PinterestService, Project, PinterestSidecar, Runtime)}
 
 WORKLOADS: dict[str, type[Workload]] = {name: kind for name, kind in KINDS.items() if issubclass(kind, Workload)}
 """Those that run."""

@@ -265,6 +265,27 @@ NOT_SIGNED_IN = _reason(
 PROJECT_UNKNOWN = _reason(
     "ProjectUnknown", USER, 404, "There is no project of that name.", "`kubectl get namespaces` lists them."
 )
+PROJECT_ENDING = _reason(
+    "ProjectEnding",
+    USER,
+    409,
+    "A project's namespace is being removed, with all that is in it.",
+    "Once it is gone, it is made anew; the message says what it waits for.",
+)
+QUOTA_USED_UP = _reason(
+    "QuotaUsedUp",
+    USER,
+    403,
+    "A project uses all that it may: what runs goes on, and nothing more starts.",
+    "End what is no longer needed, or ask for a larger quota.",
+)
+QUOTA_EXCEEDED = _reason(
+    "QuotaExceeded",
+    USER,
+    403,
+    "A quota was made smaller than what is used already: nothing is ended for it, and nothing more starts.",
+    "End what is no longer needed, or make the quota as large as it was.",
+)
 WORKLOAD_UNKNOWN = _reason(
     "WorkloadUnknown", USER, 404, "There is no workload of that name in the project.", "`pin get` lists them."
 )
@@ -316,3 +337,77 @@ CANNOT_CHANGE = _reason(
 )
 PROGRESSING = _reason("Progressing", US, 200, "Work is on its way and nothing is wrong.", "Wait.")
 AVAILABLE = _reason("Available", US, 200, "Everything is as wanted.", "Nothing.")
+
+# The runtime
+RUNTIME_UNKNOWN = _reason(
+    "RuntimeUnknown", USER, 404, "There is no runtime of that number.", "The message lists those that exist."
+)
+RUNTIME_GONE = _reason(
+    "RuntimeGone",
+    INFRASTRUCTURE,
+    409,
+    "Work that ends by itself began with a runtime that has been removed since.",
+    "Bring the runtime back until the work has ended, or end the work.",
+)
+HOLD_GONE = _reason(
+    "HoldGone",
+    USER,
+    409,
+    "A workload holds a runtime that does not exist.",
+    "Hold one of those that the message lists, or take `hold` out of the file.",
+)
+PART_GONE = _reason(
+    "PartGone",
+    INFRASTRUCTURE,
+    409,
+    "A runtime names a part that does not exist.",
+    "Bring the PinterestSidecar of that name back, or make a runtime without it.",
+)
+PART_CONFLICT = _reason(
+    "PartConflict",
+    USER,
+    409,
+    "A workload and a part of its runtime want the same port, path, variable or name.",
+    "Choose another in the workload's file; the part is the same for everybody.",
+)
+PARTS_DISAGREE = _reason(
+    "PartsDisagree",
+    INFRASTRUCTURE,
+    409,
+    "Two parts of a runtime want the same port, path, variable or name.",
+    "Make the next version of one of them, and a runtime with it.",
+)
+PART_UNKNOWN = _reason(
+    "PartUnknown",
+    USER,
+    422,
+    "A workload configures a part that does not serve it.",
+    "Write the name of one of the parts that the message lists.",
+)
+PARAMETER_INVALID = _reason(
+    "ParameterInvalid",
+    USER,
+    422,
+    "A workload gives a parameter of a part a value that it cannot have, or one that the part does not know.",
+    "The message says what the part expects.",
+)
+PREPARED = _reason(
+    "Prepared", INFRASTRUCTURE, 200, "A runtime serves nobody yet.", "Write `roll: {}` into it and it is rolled out."
+)
+SUPERSEDED = _reason(
+    "Superseded", INFRASTRUCTURE, 200, "A newer runtime is current, and only holds lead to this one.", "Nothing."
+)
+STOPPED = _reason(
+    "Stopped",
+    INFRASTRUCTURE,
+    200,
+    "Somebody took a runtime back, on purpose.",
+    "Mend it in the next runtime, or take `roll.stopped` out and it is rolled out again.",
+)
+ROLL_UNHEALTHY = _reason(
+    "RollUnhealthy",
+    INFRASTRUCTURE,
+    409,
+    "Workloads fail since a runtime reached them, and the roll stands still.",
+    "`kubectl describe` the workloads that the message names; `roll.stopped` takes the runtime back.",
+)
