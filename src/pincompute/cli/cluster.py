@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pincompute.api.admission import admit_workload
-from pincompute.api.documents import read_one
+from pincompute.api.admission import admit, admit_workload
+from pincompute.api.documents import read, read_one
 from pincompute.api.names import HAND
+from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
+from pincompute.base.clock import SystemClock
 from pincompute.cli.port import Port
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
@@ -20,6 +22,9 @@ class ClusterPort(Workloads):
 
     async def submit(self, text: str, file: str, project: str) -> Summary:
         return await self.write(admit_workload(read_one(text, file), project), manager=HAND)
+
+    async def plan(self, text: str, project: str) -> list[Preview]:
+        return await self.preview([admit(each, project) for each in read(text)], SystemClock().now())
 
     async def images(self) -> list[str]:
         """A cluster does not say what its registries hold."""

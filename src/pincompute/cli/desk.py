@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
+from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused, Where
@@ -43,6 +44,9 @@ class DeskPort:
         except Refused as refused:
             # The desk knows lines, but not which of our files it was.
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
+
+    async def plan(self, text: str, project: str) -> list[Preview]:
+        return await self._ask("POST", f"/v1/projects/{project}/plans", list[Preview], text.encode())
 
     async def all(self, project: str) -> list[Summary]:
         return await self._ask("GET", f"/v1/projects/{project}/workloads", list[Summary])

@@ -1,57 +1,109 @@
-"""`pin plan`: what a file would become, without a cluster and without doing it."""
+"""`pin plan`: what files would become and what they would change, without doing it."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import click
+import msgspec
 import yaml
 
 from pincompute.api.admission import admit
-from pincompute.api.documents import read
+from pincompute.api.documents import Document, read
 from pincompute.api.noun import Noun
+from pincompute.api.preview import FieldChange, NativeChange, Preview, Verb
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
-from pincompute.base.reasons import USAGE
-from pincompute.base.settings import setting
-from pincompute.objects.content import identity
-from pincompute.planning.planners import PLANNERS
-from pincompute.planning.snapshot import Cluster, Snapshot
+from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN, USAGE
+from pincompute.cli.target import Target, connect, to_platform
+from pincompute.planning.preview import Surroundings, foresee
+from pincompute.planning.snapshot import Snapshot
 
-# What `pin up` makes; nothing is asked, so that it works everywhere and at once.
-LAPTOP = Cluster(name="main", domain="localhost", port=8080)
+_SIGNS = {Verb.MAKE: "+", Verb.CHANGE: "~", Verb.REPLACE: "!", Verb.REMOVE: "-"}
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=click.Choice(["yaml"]), help="The natives, whole.")
-@click.option("--project", "-p", help="The project; yours by default.")
-def plan(files: tuple[Path, ...], output: str | None, project: str | None) -> None:
-    """Show what a file would become, without doing it."""
-    clock = SystemClock()
-    workloads = _all(files, setting("project", project))
-    for workload in workloads:
-        wanted = PLANNERS[workload.kind](Snapshot(workload, (), (), LAPTOP, clock.now())).wanted
-        if output == "yaml":
-            click.echo(yaml.safe_dump_all(wanted, sort_keys=False, explicit_start=True), nl=False)
-        else:
-            metadata = workload.metadata
-            click.echo(f"{workload.kind} {metadata.namespace}/{metadata.name} would become")
-            for native in wanted:
-                click.echo(f"  {identity(native)}")
+@click.option("--output", "-o", type=click.Choice(["yaml", "json"]), help="The natives whole, or all that is told.")
+@click.option("--offline", is_flag=True, help="Ask no cluster: everything would be made.")
+@to_platform
+def plan(target: Target, files: tuple[Path, ...], output: str | None, *, offline: bool) -> None:
+    """Show what files, or folders of them, would become and change.
+
+    A set is taken whole or not at all, and nothing is done.
+    """
+    documents = _documents(files)
+    nouns = _nouns(documents, target.project)
+    previews = _offline(nouns) if offline else _compared(target, documents, nouns)
+    click.echo(_rendered(previews, output), nl=False)
 
 
-def _all(files: tuple[Path, ...], project: str) -> list[Noun]:
-    """Taken whole or not at all: the problems of every file are told together."""
-    workloads: list[Noun] = []
+def _compared(target: Target, documents: list[Document], nouns: list[Noun]) -> list[Preview]:
+    """With what runs; where no platform does, with nothing."""
+    try:
+        return asyncio.run(_online(target, documents))
+    except Refused as refused:
+        if target.direct or refused.problems[0].reason not in {PLATFORM_UNKNOWN, DESK_UNREACHABLE}:
+            raise
+        click.echo(f"no platform '{target.name}' runs here to compare with", err=True)
+        return _offline(nouns)
+
+
+def _offline(nouns: list[Noun]) -> list[Preview]:
+    surroundings = Surroundings.of(nouns)
+    now = SystemClock().now()
+    told: list[Preview] = []
     problems: list[Problem] = []
-    for file in files:
+    for noun in nouns:
+        project = surroundings.projects.get(noun.metadata.namespace)
+        foreseen = foresee(Snapshot(noun, (), (), surroundings.cluster, now, project, surroundings.runtimes), {})
+        told += foreseen.told
+        problems += foreseen.problems
+    refuse_all(problems)
+    return told
+
+
+async def _online(target: Target, documents: list[Document]) -> list[Preview]:
+    # JSON is YAML that nobody reads in two ways.
+    text = "\n---\n".join(msgspec.json.encode(each.content).decode() for each in documents)
+    async with connect(target) as platform:
+        return await platform.plan(text, target.project)
+
+
+def _documents(files: tuple[Path, ...]) -> list[Document]:
+    """Taken whole or not at all: what is wrong with any file is told with the rest."""
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    for file in _opened(files):
         try:
-            workloads += [admit(document, project) for document in read(_text(file), str(file))]
+            documents += read(_text(file), str(file))
         except Refused as refused:
             problems += refused.problems
     refuse_all(problems)
-    return workloads
+    return documents
+
+
+def _nouns(documents: list[Document], project: str) -> list[Noun]:
+    nouns: list[Noun] = []
+    problems: list[Problem] = []
+    for document in documents:
+        try:
+            nouns.append(admit(document, project))
+        except Refused as refused:
+            problems += refused.problems
+    refuse_all(problems)
+    return nouns
+
+
+def _opened(files: tuple[Path, ...]) -> list[Path]:
+    """A folder stands for the YAML files that are in it."""
+    found: list[Path] = []
+    for file in files:
+        found += sorted(file.rglob("*.yaml")) if file.is_dir() else [file]
+    if not found:
+        raise Refused(Problem(USAGE, f"there is no YAML file in {', '.join(str(each) for each in files)}"))
+    return found
 
 
 def _text(file: Path) -> str:
@@ -59,3 +111,35 @@ def _text(file: Path) -> str:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(Problem(USAGE, f"'{file}' cannot be read: {error}")) from error
+
+
+def _rendered(previews: list[Preview], output: str | None) -> str:
+    if output == "yaml":
+        natives = [native for each in previews for native in each.natives]
+        return yaml.safe_dump_all(natives, sort_keys=False, explicit_start=True)
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(previews), indent=2).decode() + "\n"
+    return "\n".join(_told(each) for each in previews)
+
+
+def _told(preview: Preview) -> str:
+    if not preview.changes:
+        return f"{preview.label} is as wanted: nothing would change\n"
+    lines = [f"{preview.label}{'  its copies are replaced' if preview.restarts else ''}"]
+    for change in preview.changes:
+        lines += _native(change)
+    if preview.unchanged:
+        lines.append(f"  = {preview.unchanged} as {'it is' if preview.unchanged == 1 else 'they are'}")
+    if preview.address:
+        lines.append(f"  answers at {preview.address}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _native(change: NativeChange) -> list[str]:
+    return [f"  {_SIGNS[change.verb]} {change.native}", *(f"      {_field(each)}" for each in change.fields)]
+
+
+def _field(field: FieldChange) -> str:
+    if not field.before:
+        return f"{field.path}: {field.after}"
+    return f"{field.path}: {field.before} -> {field.after or 'gone'}"

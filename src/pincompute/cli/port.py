@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
 
 
@@ -12,6 +13,10 @@ class Port(Protocol):
     """What can be asked of a platform."""
 
     async def submit(self, text: str, file: str, project: str) -> Summary: ...
+
+    async def plan(self, text: str, project: str) -> list[Preview]:
+        """What documents would become and change, all or none."""
+        ...
 
     async def all(self, project: str) -> list[Summary]: ...
 

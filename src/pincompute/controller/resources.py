@@ -8,7 +8,6 @@ from pincompute.api.noun import Noun
 from pincompute.api.service import PinterestService
 from pincompute.kube.resource import (
     CONFIG_MAPS,
-    CONTROLLER_REVISIONS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     INGRESSES,
@@ -37,7 +36,6 @@ NATIVES = {
         DEPLOYMENTS,
         DISRUPTION_BUDGETS,
         INGRESSES,
-        CONTROLLER_REVISIONS,
     )
 }
 """What they become."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from datetime import datetime
 
 import msgspec
 
 from pincompute.api.names import PROJECT, WORKLOAD
+from pincompute.api.noun import Noun
+from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary, summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import KIND_NOT_SERVED, NO_LOGS, PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
+from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS, WORKLOADS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Gone, NotFound
@@ -51,6 +55,10 @@ class Workloads:
         except NotFound as error:
             raise await self._unknown_project(metadata.namespace) from error
         return summarize(msgspec.convert(written, type(workload)))
+
+    async def preview(self, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
+        """What they would become and change."""
+        return await previews(self._client, nouns, now)
 
     async def all(self, project: str) -> list[Summary]:
         """Of every kind, asked for side by side."""

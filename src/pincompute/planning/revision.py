@@ -13,7 +13,9 @@ from pincompute.planning.snapshot import Native, Pod, Snapshot
 
 HISTORY = 10
 """Revisions that are kept, the present one included."""
-RECORD = "ControllerRevision"
+RECORD = "ConfigMap"
+"""Not a ControllerRevision: what came of a revision is added to its record, and that kind takes no addition to one
+whose content holds a `<` or an `&`, as it compares the very bytes in which it was first sent."""
 
 
 def record(snapshot: Snapshot, made: Made, pods: tuple[Pod, ...]) -> Object:
@@ -25,9 +27,12 @@ def record(snapshot: Snapshot, made: Made, pods: tuple[Pod, ...]) -> Object:
         CONFIGURATION: names.configuration(owner) if owner.spec.configuration else "",
         IMAGES: _images(snapshot, pods),
     }
-    body = {"revision": owner.metadata.generation, "data": {"spec": msgspec.to_builtins(owner.spec)}}
+    # Its files lie in a ConfigMap of their own, and both together could be more than one holds.
+    spec = msgspec.to_builtins(msgspec.structs.replace(owner.spec, configuration={}))
+    text = msgspec.json.format(msgspec.json.encode(spec), indent=1).decode()
+    body = {"immutable": True, "data": {"spec.json": text}}
     annotations = {name: value for name, value in known.items() if value}
-    return native(snapshot, "apps/v1", RECORD, body, name=names.revision(owner), annotations=annotations)
+    return native(snapshot, "v1", RECORD, body, name=names.revision(owner), annotations=annotations)
 
 
 def kept(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
@@ -39,7 +44,7 @@ def kept(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
     former = [each for each in records if 0 < _number(each) < owner.metadata.generation]
     worth = sorted(former, key=_number)[-(HISTORY - 1) :]
     files = {each.metadata.annotations.get(CONFIGURATION, "") for each in worth} - {""}
-    return (*((RECORD, each.metadata.name) for each in worth), *(("ConfigMap", name) for name in sorted(files)))
+    return (*((RECORD, each.metadata.name) for each in worth), *((RECORD, name) for name in sorted(files)))
 
 
 def _number(native: Native) -> int:

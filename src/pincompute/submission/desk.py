@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from pincompute.api.admission import admit_workload
-from pincompute.api.documents import read_one
+from pincompute.api.admission import admit, admit_workload
+from pincompute.api.documents import read, read_one
 from pincompute.api.names import DESK, SUBMISSION
+from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
@@ -43,6 +44,10 @@ class Desk:
             raise
         self._record.conclude(submission.id, Outcome.WRITTEN)
         return written
+
+    async def plan(self, text: str, project: str) -> list[Preview]:
+        """What documents would become and change; nothing is written, not even the record."""
+        return await self.workloads.preview([admit(each, project) for each in read(text)], self._clock.now())
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)

@@ -28,6 +28,7 @@ def application(desk: Desk, token: str) -> web.Application:
         [
             web.get("/healthz", _healthz),
             web.post("/v1/projects/{project}/submissions", routes.submit),
+            web.post("/v1/projects/{project}/plans", routes.plan),
             web.get("/v1/projects/{project}/workloads", routes.list),
             web.get(workload, routes.get),
             web.delete(workload, routes.delete),
@@ -43,11 +44,10 @@ class Routes:
         self._desk = desk
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        try:
-            text = (await request.read()).decode()
-        except UnicodeDecodeError as error:
-            raise Refused(Problem(DOCUMENT_INVALID, f"the document is not UTF-8: {error}")) from error
-        return _json(await self._desk.submit(text, request.match_info["project"]), status=201)
+        return _json(await self._desk.submit(await _text(request), request.match_info["project"]), status=201)
+
+    async def plan(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._desk.plan(await _text(request), request.match_info["project"]))
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         return _json(await self._desk.workloads.all(request.match_info["project"]))
@@ -69,6 +69,13 @@ class Routes:
             raise Refused(Problem(DOCUMENT_INVALID, f"tail is {tail!r}: it must be a number of lines"))
         follow = request.query.get("follow") == "true"
         return await _stream(request, self._desk.workloads.logs(project, name, tail=int(tail), follow=follow))
+
+
+async def _text(request: web.Request) -> str:
+    try:
+        return (await request.read()).decode()
+    except UnicodeDecodeError as error:
+        raise Refused(Problem(DOCUMENT_INVALID, f"the document is not UTF-8: {error}")) from error
 
 
 async def _healthz(_: web.Request) -> web.Response:

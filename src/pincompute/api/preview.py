@@ -1,0 +1,46 @@
+"""What a document would do, before it does it: what the desk answers and the hand shows."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pincompute.api.wire import Wire
+from pincompute.objects.content import Object
+
+
+class Verb(StrEnum):
+    MAKE = "make"
+    CHANGE = "change"
+    REPLACE = "replace"
+    REMOVE = "remove"
+
+
+class FieldChange(Wire, frozen=True, omit_defaults=False):
+    path: str
+    before: str = ""
+    after: str = ""
+
+
+class NativeChange(Wire, frozen=True, omit_defaults=False):
+    verb: Verb
+    native: str
+    """`Deployment/hello`."""
+    fields: list[FieldChange] = []
+
+
+class Preview(Wire, frozen=True, omit_defaults=False):
+    kind: str
+    project: str
+    name: str
+    address: str = ""
+    changes: list[NativeChange] = []
+    unchanged: int = 0
+    restarts: bool = False
+    """Its copies are made anew, one after the other."""
+    natives: list[Object] = []
+    """Everything that is wanted, whole."""
+
+    @property
+    def label(self) -> str:
+        """`PinterestService me/hello`; what belongs to no project is named alone."""
+        return f"{self.kind} {self.project}/{self.name}" if self.project else f"{self.kind} {self.name}"

@@ -1,0 +1,97 @@
+"""What documents would do to a cluster: everything is read, and nothing written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pincompute.api.names import CLUSTER_FACTS, SYSTEM, WORKLOAD
+from pincompute.api.noun import Noun
+from pincompute.api.preview import Preview
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, refuse_all
+from pincompute.controller.resources import NATIVES, NOUNS
+from pincompute.kube.client import Client
+from pincompute.kube.errors import NotFound
+from pincompute.kube.resource import CONFIG_MAPS, PODS
+from pincompute.objects.content import Object, identity
+from pincompute.planning.preview import LAPTOP, Surroundings, foresee
+from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
+
+
+class _Seen(NamedTuple):
+    """One noun as the cluster has it, and what it became there."""
+
+    owner: Object | None = None
+    natives: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+
+
+async def previews(client: Client, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
+    """Of a set that is taken whole or not at all: the problems of all are told together."""
+    surroundings = Surroundings.of(nouns, await _cluster(client))
+    seen = await asyncio.gather(*(_look(client, noun) for noun in nouns))
+    told: list[Preview] = []
+    problems: list[Problem] = []
+    for noun, each in zip(nouns, seen, strict=True):
+        live = {identity(native): native for native in each.natives}
+        preview = foresee(_snapshot(noun, each, surroundings, now), live)
+        told += preview.told
+        problems += preview.problems
+    refuse_all(problems)
+    return told
+
+
+def _snapshot(noun: Noun, seen: _Seen, surroundings: Surroundings, now: datetime) -> Snapshot:
+    """As it will be when the document has been written: one generation on, if it says anything new."""
+    owner: Any = noun
+    if seen.owner is not None:
+        before = msgspec.convert(seen.owner, type(noun))
+        changed = msgspec.to_builtins(before.spec) != msgspec.to_builtins(noun.spec)
+        metadata = before.metadata
+        generation = metadata.generation + changed
+        owner = msgspec.structs.replace(before, spec=noun.spec, metadata=_at(metadata, generation))
+    return Snapshot(
+        owner,
+        tuple(msgspec.convert(native, Native) for native in seen.natives),
+        tuple(msgspec.convert(pod, Pod) for pod in seen.pods),
+        surroundings.cluster,
+        now,
+        surroundings.projects.get(noun.metadata.namespace),
+        surroundings.runtimes,
+    )
+
+
+def _at(metadata: Any, generation: int) -> Any:
+    return msgspec.structs.replace(metadata, generation=generation)
+
+
+async def _look(client: Client, noun: Noun) -> _Seen:
+    metadata = noun.metadata
+    try:
+        owner = await client.get(NOUNS[noun.kind], metadata.name, metadata.namespace)
+    except NotFound:
+        return _Seen()
+    if not isinstance(noun, Workload):
+        return _Seen(owner)
+    labels = f"{WORKLOAD}={metadata.name}"
+    kinds = (*NATIVES.values(), PODS)
+    listings = await asyncio.gather(*(client.list(each, metadata.namespace, labels=labels) for each in kinds))
+    found = [
+        [{"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in listing.items]
+        for resource, listing in zip(kinds, listings, strict=True)
+    ]
+    return _Seen(owner, tuple(native for natives in found[:-1] for native in natives), tuple(found[-1]))
+
+
+async def _cluster(client: Client) -> Cluster:
+    """A cluster that does not say what it is, is taken for a laptop's."""
+    try:
+        facts = await client.get(CONFIG_MAPS, CLUSTER_FACTS, SYSTEM)
+    except NotFound:
+        return LAPTOP
+    return Cluster.of(facts["data"])

@@ -1,0 +1,109 @@
+"""A plan told to a person: which natives would be made, changed, replaced or removed, and in which fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pincompute.api.names import TEMPLATE
+from pincompute.api.noun import Noun
+from pincompute.api.preview import FieldChange, NativeChange, Preview, Verb
+from pincompute.api.project import Project
+from pincompute.base.problem import Problem, Where
+from pincompute.objects.comparison import Change, changes
+from pincompute.objects.content import Object, identity
+from pincompute.planning.diff import Apply, Create, Delete, Difference, Step, diff
+from pincompute.planning.plan import Plan
+from pincompute.planning.planners import PLANNERS
+from pincompute.planning.runtime import Runtimes
+from pincompute.planning.snapshot import Cluster, Snapshot
+
+LAPTOP = Cluster(name="main", domain="localhost", port=8080)
+"""What `pin up` makes: taken for granted where no cluster is asked."""
+
+_OURS = ("metadata.annotations.", "metadata.labels.", "metadata.ownerReferences")
+"""Bookkeeping that follows from the rest."""
+_LONGEST = 60
+
+
+class Surroundings(NamedTuple):
+    """What planning knows beside the work itself."""
+
+    cluster: Cluster = LAPTOP
+    projects: Mapping[str, Project] = {}
+    runtimes: Runtimes = Runtimes()
+
+    @classmethod
+    def of(cls, nouns: Sequence[Noun], cluster: Cluster = LAPTOP) -> Surroundings:
+        """Projects and runtimes of a set are there for the rest of it."""
+        projects = {each.metadata.name: each for each in nouns if isinstance(each, Project)}
+        return cls(cluster, projects, Runtimes())
+
+
+class Foreseen(NamedTuple):
+    told: tuple[Preview, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def foresee(snapshot: Snapshot, live: Mapping[str, Object]) -> Foreseen:
+    """What would come of it, or why nothing would; `live` holds the natives whole, by identity."""
+    plan = PLANNERS[snapshot.owner.kind](snapshot)
+    difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
+    metadata = snapshot.owner.metadata
+    place = "/".join(part for part in (metadata.namespace, metadata.name) if part)
+    problems = [
+        each if str(each.where) else each._replace(where=Where(object=place))
+        for each in (*plan.problems, *difference.problems)
+    ]
+    if problems:
+        return Foreseen(problems=tuple(dict.fromkeys(problems)))
+    return Foreseen((_preview(snapshot, plan, difference, live),))
+
+
+def _preview(snapshot: Snapshot, plan: Plan, difference: Difference, live: Mapping[str, Object]) -> Preview:
+    wanted = [identity(native) for native in plan.wanted]
+    told = [_told(step, wanted, live) for step in difference.steps]
+    metadata = snapshot.owner.metadata
+    return Preview(
+        kind=snapshot.owner.kind,
+        project=metadata.namespace,
+        name=metadata.name,
+        address=getattr(plan.status, "address", ""),
+        changes=told,
+        unchanged=len(wanted) - sum(each.verb is not Verb.REMOVE for each in told),
+        restarts=any(each.path.startswith("spec.template.spec") for one in told for each in one.fields),
+        natives=list(plan.wanted),
+    )
+
+
+def _told(step: Step, wanted: Sequence[str], live: Mapping[str, Object]) -> NativeChange:
+    match step:
+        case Create(native):
+            return NativeChange(verb=Verb.MAKE, native=identity(native))
+        case Apply(native):
+            fields = [_field(each) for each in changes(live.get(identity(native), {}), native)]
+            return NativeChange(
+                verb=Verb.CHANGE, native=identity(native), fields=[each for each in fields if _says(each)]
+            )
+        case Delete(kind, name):
+            whole = f"{kind}/{name}"
+            return NativeChange(verb=Verb.REPLACE if whole in wanted else Verb.REMOVE, native=whole)
+
+
+def _says(field: FieldChange) -> bool:
+    return not field.path.startswith(_OURS) and TEMPLATE not in field.path
+
+
+def _field(change: Change) -> FieldChange:
+    return FieldChange(path=change.path, before=_short(change.before), after=_short(change.after))
+
+
+def _short(value: Any) -> str:
+    """Nothing is shown as nothing, and what is long is cut."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
