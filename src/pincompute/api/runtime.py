@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta
 
 from pincompute.api.noun import Fault, Noun, Rule, Spec
@@ -24,7 +25,7 @@ class Roll(Strict, frozen=True, kw_only=True):
         Meta(
             description="Percent of the workloads that have it after each wave; [5, 25, 100] by default.", max_length=16
         ),
-    ] = [5, 25, 100]
+    ] = msgspec.field(default_factory=lambda: [5, 25, 100])
     zones: Annotated[
         list[Annotated[str, Meta(max_length=63)]],
         Meta(
