@@ -16,6 +16,7 @@ Value = Annotated[Any, Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fi
 """A text, a whole number, true or false."""
 _MOST = 2**53 - 1
 """Beyond this, numbers change on their way through JSON."""
+_Number = Annotated[int, Meta(ge=-_MOST, le=_MOST)]
 _NAME = re.compile(r"[a-z][a-zA-Z0-9]{0,62}")
 _TYPES = {"string": str, "integer": int, "boolean": bool}
 _WORDS = {"string": "a text", "integer": "a whole number", "boolean": "true or false"}
@@ -33,12 +34,8 @@ class Parameter(Strict, frozen=True, kw_only=True):
     allowed: Annotated[
         list[Value], Meta(description="The only values that it can have, such as [debug, info].", max_length=64)
     ] = []
-    minimum: Annotated[
-        int | None, Meta(description="The smallest number that it can be, such as 1.", ge=-_MOST, le=_MOST)
-    ] = None
-    maximum: Annotated[
-        int | None, Meta(description="The largest number that it can be, such as 100.", ge=-_MOST, le=_MOST)
-    ] = None
+    minimum: Annotated[_Number | None, Meta(description="The smallest number that it can be, such as 1.")] = None
+    maximum: Annotated[_Number | None, Meta(description="The largest number that it can be, such as 100.")] = None
     default: Annotated[
         Any,
         Meta(
