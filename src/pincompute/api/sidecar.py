@@ -13,7 +13,7 @@ from pincompute.api.parameter import Parameter
 from pincompute.api.pod import Container, Volume, VolumeMount
 from pincompute.api.shape import perhaps
 from pincompute.api.status import Report
-from pincompute.api.wire import Environment, Strict, amount
+from pincompute.api.wire import Strict, amount
 from pincompute.api.workload import OUR_VARIABLES, Tier
 from pincompute.objects.content import Object
 from pincompute.objects.image import parse
@@ -78,7 +78,7 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
         Meta(description="What a workload may set under sidecarConfig, such as level: {…}.", max_length=32),
     ] = {}
     environment: Annotated[
-        Environment,
+        dict[str, Annotated[str, Meta(max_length=32_768)]],
         Meta(
             description="Variables that are added to the workload's containers, such as LOG_SOCKET: /logs/socket.",
             max_length=64,
