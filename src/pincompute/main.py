@@ -18,7 +18,7 @@ COMMANDS = {
     "kubectl": ("pincompute.engine.commands:kubectl", "Kubernetes' own command line, on a platform."),
     "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
     "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its address."),
-    "plan": ("pincompute.cli.plan:plan", "Show what a file would become, without doing it."),
+    "plan": ("pincompute.cli.plan:plan", "Show what files would become and change."),
     "get": ("pincompute.cli.get:get", "List workloads."),
     "logs": ("pincompute.cli.logs:logs", "Show what a workload prints."),
     "delete": ("pincompute.cli.delete:delete", "End a workload and remove what it became."),

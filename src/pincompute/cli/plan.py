@@ -29,9 +29,9 @@ _SIGNS = {Verb.MAKE: "+", Verb.CHANGE: "~", Verb.REPLACE: "!", Verb.REMOVE: "-"}
 @click.option("--offline", is_flag=True, help="Ask no cluster: everything would be made.")
 @to_platform
 def plan(target: Target, files: tuple[Path, ...], output: str | None, *, offline: bool) -> None:
-    """Show what files, or folders of them, would become and change.
+    """Show what files would become and change.
 
-    A set is taken whole or not at all, and nothing is done.
+    Nothing is done. A folder stands for the files in it; a set is taken whole or not at all.
     """
     documents = _documents(files)
     nouns = _nouns(documents, target.project)
