@@ -30,6 +30,9 @@ ATTEMPT: Final = f"{GROUP}/attempt"
 # Annotations that track the same, where a label could not hold it or would make pods anew.
 OWNER: Final = f"{GROUP}/owner"
 COST_CENTRE: Final = f"{GROUP}/cost-centre"
+CONTACT: Final = f"{GROUP}/contact"
+REVIEW: Final = f"{GROUP}/review"
+"""On a project's namespace: landed or open."""
 REVISION: Final = f"{GROUP}/revision"
 EXPIRES: Final = f"{GROUP}/expires"
 IAM_ROLE: Final = f"{GROUP}/iam-role"
@@ -58,6 +61,8 @@ INFRASTRUCTURE: Final = f"{PRIORITY}infrastructure"
 SIMULATED: Final = f"{GROUP}/simulated"
 
 # Namespaces.
+INGRESS: Final = f"{GROUP}/ingress"
+"""Label of a namespace whose pods bring the world's requests into every project."""
 SYSTEM: Final = "pincompute-system"
 CLUSTER_FACTS: Final = "cluster"
 """The ConfigMap in which a cluster says what it is."""

@@ -6,15 +6,16 @@ from fractions import Fraction
 from functools import lru_cache
 
 _BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
-_DECIMAL = {"": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
-_UNITS = {**_BINARY, **_DECIMAL}
+_SMALL = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_UNITS = {**_BINARY, **_SMALL, **_DECIMAL}
 
 
 @lru_cache(maxsize=4096)
 def amount(text: int | str) -> Fraction:
     """ValueError where it is none."""
     said = str(text)
-    digits = said.rstrip("mkMGTPEi")
+    digits = said.rstrip("numkMGTPEi")
     unit = said[len(digits) :]
     if unit not in _UNITS:
         raise ValueError(f"'{said}' is no amount")

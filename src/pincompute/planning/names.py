@@ -13,3 +13,20 @@ def configuration(owner: Workload) -> str:
 
 def revision(owner: Workload, number: int = 0) -> str:
     return f"{owner.metadata.name}-{number or owner.metadata.generation}"
+
+
+NO_TIER = "no-tier"
+"""The quota of pods that are of no tier."""
+OBJECTS = "objects"
+"""The quota of what is kept and not run."""
+SUBMITTER = "submitter"
+"""Those who bring work in past the desk."""
+FROM_PROJECT = "from-project"
+FROM_SYSTEM = "from-system"
+FROM_INGRESS = "from-ingress"
+FROM_CALLERS = "from-callers"
+
+
+def project_role(role: str) -> str:
+    """The ClusterRole that a role in a project is; each adds to those that come after it."""
+    return f"pincompute-project-{role}"

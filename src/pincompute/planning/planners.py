@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pincompute.api.project import Project
 from pincompute.api.service import PinterestService
-from pincompute.planning import service
+from pincompute.planning import project, service
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
 
-PLANNERS: dict[str, Callable[[Snapshot], Plan]] = {PinterestService.__name__: service.plan}
+PLANNERS: dict[str, Callable[[Snapshot], Plan]] = {
+    PinterestService.__name__: service.plan,
+    Project.__name__: project.plan,
+}

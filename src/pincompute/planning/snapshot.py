@@ -110,6 +110,9 @@ class NativeStatus(Wire, frozen=True):
 
     phase: str = ""
     conditions: list[PodCondition] = []
+    hard: dict[str, str] = {}
+    """Of a quota: what it counts against."""
+    used: dict[str, str] = {}
 
 
 class Native(Wire, frozen=True):
