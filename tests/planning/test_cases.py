@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 from pincompute.api.kinds import KINDS
-from pincompute.planning.diff import Apply, Create, Delete, Step, diff
+from pincompute.planning.diff import diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Step
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -44,6 +45,8 @@ def told(step: Step) -> dict[str, Any]:
             return {"apply": native, "uid": uid}
         case Delete(kind, name, uid, pods_stay):
             return {"delete": f"{kind}/{name}", "uid": uid, **({"pods_stay": True} if pods_stay else {})}
+        case Evict(pod, uid):
+            return {"evict": pod, "uid": uid}
 
 
 def answer(snapshot: Snapshot) -> dict[str, Any]:
@@ -98,9 +101,12 @@ def test_every_native_has_its_owner_and_its_labels(case: Path) -> None:
         (owner,) = native["metadata"]["ownerReferences"]
         assert owner["uid"] == snapshot.owner.metadata.uid
         assert owner["controller"] is True
-        assert native["metadata"]["labels"].items() >= {
-            "pinterest.com/project": snapshot.owner.metadata.namespace,
-            "pinterest.com/workload": snapshot.owner.metadata.name,
-            "pinterest.com/kind": snapshot.owner.kind,
-            "pinterest.com/tier": snapshot.owner.spec.tier,
-        }.items()
+        assert (
+            native["metadata"]["labels"].items()
+            >= {
+                "pinterest.com/project": snapshot.owner.metadata.namespace,
+                "pinterest.com/workload": snapshot.owner.metadata.name,
+                "pinterest.com/kind": snapshot.owner.kind,
+                "pinterest.com/tier": snapshot.owner.spec.tier,
+            }.items()
+        )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from pincompute.api.names import OPERATOR
 from pincompute.base.problem import Refused
 from pincompute.controller.resources import NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, NotFound
-from pincompute.kube.resource import Resource
+from pincompute.kube.resource import PODS, Resource
 from pincompute.objects.content import Object
 from pincompute.objects.owners import controller_uid
-from pincompute.planning.diff import Apply, Create, Delete, Step, not_ours
+from pincompute.planning.diff import not_ours
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Step
 
 
 async def act(client: Client, namespace: str, step: Step) -> Object | None:
@@ -22,6 +25,9 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
             return await _apply(client, native, uid)
         case Delete():
             await _delete(client, namespace, step)
+            return None
+        case Evict(pod, uid):
+            await _evict(client, namespace, pod, uid)
             return None
 
 
@@ -65,4 +71,18 @@ async def _delete(client: Client, namespace: str, step: Delete) -> None:
         await client.delete(NATIVES[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
     except (NotFound, Conflict):
         # Gone already, or another object by now: either way the one that was meant is no more.
+        return
+
+
+async def _evict(client: Client, namespace: str, pod: str, uid: str) -> None:
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    }
+    try:
+        await client.raw("POST", PODS.path(namespace, pod, "eviction"), body=msgspec.json.encode(eviction))
+    except (NotFound, Conflict):
+        # Gone already: its successor is on its way.
         return

@@ -12,31 +12,7 @@ from pincompute.planning.fixed import FIXED as TABLE
 from pincompute.planning.fixed import Instead
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Native
-
-
-class Create(NamedTuple):
-    """Made by POST: that it exists already would mean that it is not ours."""
-
-    native: Object
-
-
-class Apply(NamedTuple):
-    """Ours, and different: applied to the very object that was seen."""
-
-    native: Object
-    uid: str
-
-
-class Delete(NamedTuple):
-    """Ours, and no longer wanted. Where it cannot be changed into what is wanted, the next pass makes it anew."""
-
-    kind: str
-    name: str
-    uid: str
-    pods_stay: bool = False
-
-
-Step = Create | Apply | Delete
+from pincompute.planning.steps import Apply, Create, Delete, Step
 
 
 class Difference(NamedTuple):
@@ -67,7 +43,7 @@ def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
         by_name.pop(each, None)
     left = [native for native in by_name.values() if native.metadata.controller == owner_uid]
     steps += [Delete(native.kind, native.metadata.name, native.metadata.uid) for native in left]
-    return Difference(tuple(steps), tuple(problems))
+    return Difference((*steps, *plan.steps), tuple(problems))
 
 
 def _change(native: Object, found: Native) -> Apply | Delete | Problem:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pincompute.api.status import Report
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
+from pincompute.planning.steps import Step
 
 
 class Plan(NamedTuple):
@@ -20,5 +21,7 @@ class Plan(NamedTuple):
     """The first cause of what is not as wanted; nothing is wrong without one."""
     kept: tuple[tuple[str, str], ...] = ()
     """Kind and name of natives that stay as they are, such as the records of former revisions."""
+    steps: tuple[Step, ...] = ()
+    """What no wanted native tells, such as the pods that make room for their successors."""
     problems: tuple[Problem, ...] = ()
     """What forbids to act: where there are any, everything stays as it is."""

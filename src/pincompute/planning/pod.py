@@ -19,6 +19,8 @@ from pincompute.planning.snapshot import Cluster, Snapshot
 LEAST_CPU = "100m"
 LEAST_MEMORY = "128Mi"
 GPU = "nvidia.com/gpu"
+SAFE: Object = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+"""What every pod is held to, unless its template says otherwise."""
 _CONFIGURATION = "configuration"
 
 
@@ -86,7 +88,7 @@ def _plain(owner: Workload, cluster: Cluster, shape: Shape) -> Object:
 def _pod(owner: Workload, cluster: Cluster, shape: Shape, given: Object) -> Object:
     spec = owner.spec
     pod: Object = {
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": SAFE,
         "enableServiceLinks": False,
         "automountServiceAccountToken": False,
         **shape.defaults,
@@ -103,9 +105,9 @@ def _pod(owner: Workload, cluster: Cluster, shape: Shape, given: Object) -> Obje
         pod["affinity"] = _alone(given.get("affinity", {}))
     if simulated(owner, cluster):
         pod["tolerations"] = [
-            *given.get("tolerations", ()), {"key": SIMULATED, "operator": "Exists", "effect": "NoSchedule"}
+            *pod.get("tolerations", ()), {"key": SIMULATED, "operator": "Exists", "effect": "NoSchedule"}
         ]  # fmt: skip
-        pod["nodeSelector"] = {**given.get("nodeSelector", {}), SIMULATED: "true"}
+        pod["nodeSelector"] = {**pod.get("nodeSelector", {}), SIMULATED: "true"}
     return pod
 
 

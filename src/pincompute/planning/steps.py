@@ -1,0 +1,39 @@
+"""What can be done to a cluster: values that can be printed and compared, and that say all."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pincompute.objects.content import Object
+
+
+class Create(NamedTuple):
+    """Made by POST: that it exists already would mean that it is not ours."""
+
+    native: Object
+
+
+class Apply(NamedTuple):
+    """Ours, and different: applied to the very object that was seen."""
+
+    native: Object
+    uid: str
+
+
+class Delete(NamedTuple):
+    """Ours, and no longer wanted. Where it cannot be changed into what is wanted, the next pass makes it anew."""
+
+    kind: str
+    name: str
+    uid: str
+    pods_stay: bool = False
+
+
+class Evict(NamedTuple):
+    """A pod makes room for its successor, as gently as when its node is emptied."""
+
+    pod: str
+    uid: str
+
+
+Step = Create | Apply | Delete | Evict
