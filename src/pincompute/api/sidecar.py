@@ -36,10 +36,9 @@ USUALLY: tuple[Served, ...] = (
 """Daemons are parts of the runtime themselves: one that is served is named on purpose."""
 
 
-def _whole(shape: type, description: str, most: int) -> Meta:
-    """A list of Kubernetes' own, of which every field survives."""
-    schema = {"type": "array", "items": {"$ref": shape.__name__}}
-    return Meta(description=description, max_length=most, extra={"shape": list[shape]}, extra_json_schema=schema)
+def _whole(shape: type) -> Meta:
+    """Kubernetes' own: every field of it survives, also those that are not described here."""
+    return Meta(extra={"shape": shape}, extra_json_schema={"$ref": shape.__name__})
 
 
 class Serves(Strict, frozen=True, kw_only=True):
@@ -85,22 +84,25 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
         ),
     ] = {}
     mounts: Annotated[
-        list[Object],
-        _whole(
-            VolumeMount,
-            "Where the workload's containers see its volumes, such as - {name: logs, mountPath: /logs}.",
-            32,
+        list[Annotated[Object, _whole(VolumeMount)]],
+        Meta(
+            description="Where the workload's containers see its volumes, such as - {name: logs, mountPath: /logs}.",
+            max_length=32,
         ),
     ] = []
     volumes: Annotated[
-        list[Object], _whole(Volume, "Volumes of the pod, such as - {name: logs, emptyDir: {}}.", 32)
+        list[Annotated[Object, _whole(Volume)]],
+        Meta(description="Volumes of the pod, such as - {name: logs, emptyDir: {}}.", max_length=32),
     ] = []
     init_containers: Annotated[
-        list[Object],
-        _whole(Container, "Containers that run before all others, such as - {name: fetch, image: fetch:1}.", 8),
+        list[Annotated[Object, _whole(Container)]],
+        Meta(
+            description="Containers that run before all others, such as - {name: fetch, image: fetch:1}.", max_length=8
+        ),
     ] = []
     sidecars: Annotated[
-        list[Object], _whole(Container, "Containers that run beside, such as - {name: ship, image: ship:1}.", 8)
+        list[Annotated[Object, _whole(Container)]],
+        Meta(description="Containers that run beside, such as - {name: ship, image: ship:1}.", max_length=8),
     ] = []
     readiness_gates: Annotated[
         list[Annotated[str, Meta(max_length=316)]],
