@@ -11,7 +11,9 @@ from pincompute.api.noun import Fault
 from pincompute.api.wire import Strict
 
 PORT_NAME = "http"
-"""What the one port of the short form is called."""
+"""What the one port of the short form is called, where it speaks HTTP."""
+MAIN_PORT_NAME = "main"
+"""What it is called where it may speak anything."""
 
 
 class Port(Strict, frozen=True):
@@ -61,10 +63,10 @@ class Shutdown(Strict, frozen=True):
     ] = 30
 
 
-def port_faults(port: int, ports: Sequence[Port]) -> Iterator[Fault]:
+def port_faults(port: int, ports: Sequence[Port], main: str = PORT_NAME) -> Iterator[Fault]:
     """No number and no name stands twice."""
-    taken = {port: PORT_NAME}
-    names = {PORT_NAME}
+    taken = {port: main}
+    names = {main}
     for index, each in enumerate(ports):
         if each.port in taken:
             yield Fault(("ports", index, "port"), f"port {each.port} is that of '{taken[each.port]}' already")

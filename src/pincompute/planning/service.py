@@ -6,14 +6,13 @@ import msgspec
 
 from pincompute.api.service import PinterestService
 from pincompute.api.serving import PORT_NAME
-from pincompute.api.status import AVAILABLE, READY, Condition, Progress
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.planning import natives, pod, revision, status
 from pincompute.planning.plan import Plan
 from pincompute.planning.pod import Made, Shape
-from pincompute.planning.serving import container_ports, grace, leaving, probe, service_ports
+from pincompute.planning.serving import available, container_ports, grace, leaving, probe, ready, service_ports
 from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.why import Finding, first_cause
 
@@ -46,7 +45,10 @@ def plan(snapshot: Snapshot) -> Plan:
         status.common(snapshot, made, pods, finding.problem),
         address=address(owner, snapshot.cluster),
         progress=progress,
-        conditions=[_ready(snapshot, progress, finding.problem), _available(snapshot, answering)],
+        conditions=[
+            ready(snapshot, progress, finding.problem),
+            available(snapshot, progress.wanted, answering),
+        ],
     )
     return Plan(wanted, said, finding.look_again, finding.problem, revision.kept(snapshot))
 
@@ -127,21 +129,3 @@ def _paused(owner: PinterestService) -> Finding | None:
     return Finding(
         Problem(reasons.PAUSED, f"the rollout is paused by {owner.spec.rollout.paused}", next="take rollout.paused out")
     )
-
-
-def _ready(snapshot: Snapshot, progress: Progress, why: Problem | None) -> Condition:
-    if progress.ready == progress.wanted:
-        message = f"{progress.ready} of {progress.wanted} copies answer"
-        return status.said(snapshot, READY, reasons.AVAILABLE, message, status=True)
-    if why:
-        return status.said(snapshot, READY, why.reason, why.message(), status=False)
-    message = f"{progress.ready} of {progress.wanted} copies answer so far"
-    return status.said(snapshot, READY, reasons.PROGRESSING, message, status=False)
-
-
-def _available(snapshot: Snapshot, answering: int) -> Condition:
-    """That somebody answers, be it a former revision: what a person who only uses it feels."""
-    wanted = snapshot.owner.spec.replicas
-    enough = answering > 0 or wanted == 0
-    reason = reasons.AVAILABLE if enough else reasons.PROGRESSING
-    return status.said(snapshot, AVAILABLE, reason, f"{answering} copies of any revision answer", status=enough)

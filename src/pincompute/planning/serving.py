@@ -1,24 +1,29 @@
-"""What pods have whose programs answer: their ports, the check that says they may be asked, and a way to end."""
+"""What kinds that answer share: ports, the check that a copy may be asked, a way to end, and two conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pincompute.api.serving import PORT_NAME, HealthCheck, Port, Shutdown
+from pincompute.api.status import AVAILABLE, READY, Condition, Progress
+from pincompute.base import reasons
+from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
+from pincompute.planning import status
+from pincompute.planning.snapshot import Snapshot
 
 
-def container_ports(port: int, ports: Sequence[Port]) -> list[Object]:
+def container_ports(port: int, ports: Sequence[Port], main: str = PORT_NAME) -> list[Object]:
     return [
-        {"name": PORT_NAME, "containerPort": port, "protocol": "TCP"},
+        {"name": main, "containerPort": port, "protocol": "TCP"},
         *({"name": each.name, "containerPort": each.port, "protocol": each.protocol} for each in ports),
     ]
 
 
-def service_ports(port: int, target: int, ports: Sequence[Port]) -> list[Object]:
+def service_ports(port: int, target: int, ports: Sequence[Port], main: str = PORT_NAME) -> list[Object]:
     """The main one may have another number for its clients; the others are reached as they are."""
     return [
-        {"name": PORT_NAME, "port": port, "targetPort": target, "protocol": "TCP"},
+        {"name": main, "port": port, "targetPort": target, "protocol": "TCP"},
         *({"name": each.name, "port": each.port, "targetPort": each.port, "protocol": each.protocol} for each in ports),
     ]
 
@@ -35,3 +40,21 @@ def leaving(shutdown: Shutdown) -> Object:
 
 def grace(shutdown: Shutdown) -> int:
     return shutdown.leave_seconds + shutdown.grace_seconds
+
+
+def ready(snapshot: Snapshot, progress: Progress, why: Problem | None) -> Condition:
+    """That every copy is as wanted and answers."""
+    if progress.ready == progress.wanted:
+        message = f"{progress.ready} of {progress.wanted} copies answer"
+        return status.said(snapshot, READY, reasons.AVAILABLE, message, status=True)
+    if why:
+        return status.said(snapshot, READY, why.reason, why.message(), status=False)
+    message = f"{progress.ready} of {progress.wanted} copies answer so far"
+    return status.said(snapshot, READY, reasons.PROGRESSING, message, status=False)
+
+
+def available(snapshot: Snapshot, wanted: int, answering: int) -> Condition:
+    """That somebody answers, be it a former revision: what a person who only uses it feels."""
+    enough = answering > 0 or wanted == 0
+    reason = reasons.AVAILABLE if enough else reasons.PROGRESSING
+    return status.said(snapshot, AVAILABLE, reason, f"{answering} copies of any revision answer", status=enough)
