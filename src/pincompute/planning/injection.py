@@ -1,11 +1,33 @@
-"""What the parts of a runtime add to a pod template: one merge, in which a conflict is a Problem and never a silent win."""
+"""What the parts of a runtime add to a pod template: one merge, in which a conflict is a Problem."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pincompute.base.problem import Problem
+from pincompute.api.names import KIND, PROJECT, TIER, WORKLOAD
+from pincompute.api.parameter import text
+from pincompute.api.shape import perhaps
+from pincompute.api.sidecar import PinterestSidecar
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import PARAMETER_INVALID, PART_CONFLICT, PART_UNKNOWN, PARTS_DISAGREE
 from pincompute.objects.content import Object
+from pincompute.planning.claims import Claim, Key, of_part, of_workload, own_containers
+
+LEAST_CPU = "10m"
+LEAST_MEMORY = "32Mi"
+PATIENCE = 120
+"""Seconds that a part may take to listen on its port before it is started again."""
+_RESTRICTED: Object = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_TOLD = (("PIN_PROJECT", PROJECT), ("PIN_WORKLOAD", WORKLOAD), ("PIN_KIND", KIND), ("PIN_TIER", TIER))
+"""What a part is told of whom it serves, by the labels that say the same."""
+
+Configuration = dict[str, dict[str, Any]]
 
 
 class Injected(NamedTuple):
@@ -15,6 +37,180 @@ class Injected(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def inject(template: Object, parts: tuple[object, ...], sidecar_config: dict[str, dict[str, Any]]) -> Injected:
-    del parts, sidecar_config
-    return Injected(template)
+class _Bringing(NamedTuple):
+    """A part, and the containers that it brings into this pod."""
+
+    part: PinterestSidecar
+    containers: list[Object]
+
+
+def inject(template: Object, parts: tuple[PinterestSidecar, ...], sidecar_config: Configuration) -> Injected:
+    """In the order of the runtime's list. Where anything is wrong, all of it is told and nothing is injected."""
+    if not parts:
+        return Injected(template)
+    bringing = [_Bringing(each, _containers(each, template, sidecar_config.get(each.part, {}))) for each in parts]
+    problems = (*_misconfigured(template, parts, sidecar_config), *_conflicts(template, bringing))
+    if problems:
+        return Injected(template, (), problems)
+    return Injected(_merged(template, bringing), tuple(each.metadata.name for each in parts))
+
+
+def _merged(template: Object, bringing: list[_Bringing]) -> Object:
+    """Before the workload's own init containers, so that all is there when they run."""
+    specs = [each.part.spec for each in bringing]
+    pod = template["spec"]
+    containers = [container for each in bringing for container in each.containers]
+    merged: Object = {
+        **pod,
+        "containers": [_served(each, bringing) for each in pod.get("containers", ())],
+        "initContainers": [*containers, *(_served(each, bringing) for each in pod.get("initContainers", ()))],
+        "volumes": [*pod.get("volumes", ()), *(volume for spec in specs for volume in spec.volumes)],
+        "readinessGates": [
+            *pod.get("readinessGates", ()),
+            *({"conditionType": gate} for spec in specs for gate in spec.readiness_gates),
+        ],
+    }
+    metadata = template["metadata"]
+    labels = {name: value for spec in specs for name, value in spec.labels.items()}
+    return {
+        **template,
+        "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels}},
+        "spec": {field: value for field, value in merged.items() if value != [] or field in pod},
+    }
+
+
+def _served(container: Object, bringing: list[_Bringing]) -> Object:
+    """One of the workload's own; what parts set comes first, so that its own variables can build on it."""
+    specs = [each.part.spec for each in bringing]
+    variables = [{"name": name, "value": spec.environment[name]} for spec in specs for name in sorted(spec.environment)]
+    mounts = [mount for spec in specs for mount in spec.mounts]
+    added: Object = {}
+    if variables:
+        added["env"] = [*variables, *container.get("env", ())]
+    if mounts:
+        added["volumeMounts"] = [*container.get("volumeMounts", ()), *mounts]
+    return {**container, **added}
+
+
+def _containers(part: PinterestSidecar, template: Object, configuration: dict[str, Any]) -> list[Object]:
+    """What runs before, and then what runs beside: a sidecar is an init container that never ends."""
+    spec = part.spec
+    variables = [*_told(template), *_parameters(part, configuration)]
+    short = [_short(part)] if spec.image else []
+    return [
+        *(_container(each, variables) for each in spec.init_containers),
+        *({**_container(each, variables), "restartPolicy": "Always"} for each in (*short, *spec.sidecars)),
+    ]
+
+
+def _short(part: PinterestSidecar) -> Object:
+    """The sidecar of the short form; what is to listen has started when it does."""
+    spec = part.spec
+    cpu, memory = spec.cpu or LEAST_CPU, spec.memory or LEAST_MEMORY
+    resources = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+    made: Object = {"name": part.part, "image": spec.image, "resources": resources}
+    if spec.port:
+        made["ports"] = [{"containerPort": spec.port, "protocol": "TCP"}]
+        made["startupProbe"] = {"tcpSocket": {"port": spec.port}, "periodSeconds": 1, "failureThreshold": PATIENCE}
+    return made
+
+
+def _container(given: Object, variables: list[Object]) -> Object:
+    """As the part says, and otherwise with the least rights and the least use."""
+    resources = given.get("resources", {})
+    limits = resources.get("limits", {})
+    least = {"cpu": limits.get("cpu", LEAST_CPU), "memory": limits.get("memory", LEAST_MEMORY)}
+    requests = {**least, **resources.get("requests", {})}
+    return {
+        # A version of a part never changes, nor does its image: a pod starts anew without any registry.
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **given,
+        "securityContext": {**_RESTRICTED, **given.get("securityContext", {})},
+        "resources": {**resources, "requests": requests, "limits": {"memory": requests["memory"], **limits}},
+        "env": [*variables, *given.get("env", ())],
+    }
+
+
+def _told(template: Object) -> Iterator[Object]:
+    labels = template["metadata"].get("labels", {})
+    return ({"name": name, "value": labels[label]} for name, label in _TOLD if label in labels)
+
+
+def _parameters(part: PinterestSidecar, configuration: dict[str, Any]) -> Iterator[Object]:
+    for name, parameter in sorted(part.spec.parameters.items()):
+        value = configuration.get(name, parameter.default)
+        if value is not None:
+            yield {"name": parameter.variable, "value": text(value)}
+
+
+def _conflicts(template: Object, bringing: list[_Bringing]) -> Iterator[Problem]:
+    """Each thing that two want: the first has it, and the other is told of."""
+    taken: dict[Key, Claim] = {claim.key: claim for claim in of_workload(template)}
+    own = [each["name"] for each in own_containers(template["spec"])]
+    for each in bringing:
+        for claim in of_part(each.part, each.containers, own):
+            first = taken.setdefault(claim.key, claim)
+            if first is not claim:
+                yield _conflict(template, first, claim)
+
+
+def _conflict(template: Object, first: Claim, second: Claim) -> Problem:
+    if first.part:
+        return Problem(
+            PARTS_DISAGREE,
+            f"{first.whose} and {second.whose} both want {second.words}",
+            _where(template),
+            next=f"the infrastructure team makes a version of one of them that takes another {second.noun}",
+        )
+    return Problem(
+        PART_CONFLICT,
+        f"{first.whose} and {second.whose}, a part of the runtime, both want {second.words}",
+        _where(template),
+        next=f"choose another {second.noun} for {first.whose}",
+    )
+
+
+def _misconfigured(
+    template: Object, parts: tuple[PinterestSidecar, ...], sidecar_config: Configuration
+) -> Iterator[Problem]:
+    """What the workload sets of parts that do not serve it, or sets as it cannot be."""
+    by_name = {each.part: each for each in parts}
+    for name, configuration in sidecar_config.items():
+        part = by_name.get(name)
+        if part:
+            yield from _wrong_values(template, part, configuration)
+        else:
+            yield Problem(
+                PART_UNKNOWN,
+                f"no part '{name}' serves this workload",
+                _where(template, f"spec.sidecarConfig.{name}"),
+                f"it is served by {', '.join(by_name)}",
+                perhaps(name, by_name),
+            )
+
+
+def _wrong_values(template: Object, part: PinterestSidecar, configuration: dict[str, Any]) -> Iterator[Problem]:
+    known = part.spec.parameters
+    for name, value in configuration.items():
+        where = _where(template, f"spec.sidecarConfig.{part.part}.{name}")
+        if name not in known:
+            note = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
+            what = f"{part.metadata.name} has no parameter '{name}'"
+            yield Problem(PARAMETER_INVALID, what, where, note, perhaps(name, known))
+            continue
+        expected = known[name].misfit(value)
+        if expected:
+            what = f"{name} of {part.metadata.name} is {value!r}: expected {expected}"
+            yield Problem(
+                PARAMETER_INVALID, what, where, known[name].description, perhaps(text(value), _allowed(part, name))
+            )
+
+
+def _allowed(part: PinterestSidecar, name: str) -> list[str]:
+    return [text(each) for each in part.spec.parameters[name].allowed]
+
+
+def _where(template: Object, field: str = "") -> Where:
+    labels = template["metadata"].get("labels", {})
+    return Where(object="/".join(labels[each] for each in (PROJECT, WORKLOAD) if each in labels), field=field)
