@@ -1,12 +1,15 @@
-"""What is written from the code: the reasons' pages, the CRDs, the changelog. `make docs` runs it, a test compares."""
+"""What is written from the code: pages of kinds and reasons, CRDs, changelog. `make docs` runs it, a test compares."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from pincompute.api.manifests import crds
+from pincompute.api.kinds import KINDS
+from pincompute.api.manifests import crds, structural
+from pincompute.api.noun import Noun
 from pincompute.base.reasons import REASONS
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +22,56 @@ def written() -> dict[Path, str]:
         ROOT / "docs" / "reasons.md": _reasons(),
         ROOT / "deploy" / "crds.yaml": yaml.safe_dump_all(crds(), sort_keys=False, explicit_start=True),
         ROOT / "CHANGELOG.md": _changelog(),
+        ROOT / "docs" / "kinds" / "README.md": _kinds(),
+        **{ROOT / "docs" / "kinds" / f"{name}.md": _kind(kind) for name, kind in KINDS.items()},
     }
+
+
+def _kinds() -> str:
+    """Which kinds there are."""
+    lines = ["# Kinds", "", "| kind | short | is |", "|---|---|---|"]
+    for name, kind in KINDS.items():
+        short = ", ".join(f"`{each}`" for each in kind.SHORT_NAMES)
+        lines.append(f"| [{name}]({name}.md) | {short} | {(kind.__doc__ or '').strip()} |")
+    return "\n".join(lines) + "\n"
+
+
+def _kind(kind: type[Noun]) -> str:
+    """Its example, and every field that a person may write."""
+    lines = [f"# {kind.__name__}", "", (kind.__doc__ or "").strip(), ""]
+    for example in sorted((ROOT / "examples").rglob("*.yaml")):
+        if f"kind: {kind.__name__}\n" in example.read_text():
+            name = example.relative_to(ROOT)
+            lines.append(f"- [{name}](../../{name})")
+    lines += ["", "| field of `spec` | is | may be |", "|---|---|---|"]
+    lines += _fields(structural(kind.spec_type()), "")
+    return "\n".join(lines) + "\n"
+
+
+def _fields(schema: dict[str, Any], above: str) -> list[str]:
+    lines = []
+    for name, each in schema.get("properties", {}).items():
+        path = f"{above}{name}"
+        must = " **Must be there.**" if name in schema.get("required", ()) else ""
+        lines.append(f"| `{path}` | {each.get('description', '').replace('|', '/')}{must} | {_type(each)} |")
+        # A pod template is Kubernetes' own, and described there.
+        if name != "template":
+            lines += _fields(each, f"{path}.")
+            lines += _fields(each.get("items", {}), f"{path}[].")
+            inner = each.get("additionalProperties")
+            lines += _fields(inner if isinstance(inner, dict) else {}, f"{path}.NAME.")
+    return lines
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return ", ".join(str(each) for each in schema["enum"])
+    if schema.get("x-kubernetes-int-or-string"):
+        return "number or text"
+    lower, upper = schema.get("minimum"), schema.get("maximum")
+    bounds = f", {lower} to {upper:,}" if upper is not None else ""
+    names = {"object": "fields", "array": "list", "string": "text", "integer": "number", "boolean": "true or false"}
+    return names.get(str(schema.get("type")), "anything") + bounds
 
 
 def _reasons() -> str:
@@ -45,4 +97,5 @@ def _changelog() -> str:
 
 if __name__ == "__main__":
     for file, text in written().items():
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

@@ -200,21 +200,34 @@ def main_container(template: Object, name: str, *, own: bool) -> Object | None:
     return named if named or own or not containers else containers[0]
 
 
+def amounts_of(container: Object) -> frozenset[str]:
+    """Of what a container says how much it is given."""
+    resources = _of(container, "resources")
+    return frozenset(_of(resources, "requests")) | frozenset(_of(resources, "limits"))
+
+
+def containers_of(template: Object, path: Path) -> Iterator[tuple[Path, Object]]:
+    """Each container, init containers too, with its place."""
+    for group in ("containers", "initContainers"):
+        for index, each in enumerate(_of(_of(template, "spec"), group, [])):
+            if isinstance(each, dict):
+                yield (*path, "spec", group, index), each
+
+
 def template_faults(template: Object, path: Path) -> Iterator[Fault]:
     spec = _of(template, "spec")
     for field, instead in _DECIDED.items():
         if field in spec:
             yield Fault((*path, "spec", field), f"{field} cannot be set", next=instead)
     names: set[str] = set()
-    for group in ("containers", "initContainers"):
-        for index, each in enumerate(_of(spec, group, [])):
-            name = each.get("name") if isinstance(each, dict) else None
-            if name in names:
-                yield Fault((*path, "spec", group, index, "name"), f"two containers are called '{name}'")
-            elif name:
-                names.add(name)
-            yield from _twice(each, "env", "name", (*path, "spec", group, index))
-            yield from _twice(each, "volumeMounts", "mountPath", (*path, "spec", group, index))
+    for place, each in containers_of(template, path):
+        name = each.get("name")
+        if name in names:
+            yield Fault((*place, "name"), f"two containers are called '{name}'")
+        elif name:
+            names.add(name)
+        yield from _twice(each, "env", "name", place)
+        yield from _twice(each, "volumeMounts", "mountPath", place)
     yield from _twice(spec, "volumes", "name", (*path, "spec"))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from pincompute.api.noun import Fault, Noun, Rule, Spec
-from pincompute.api.pod import PodTemplate, main_container, template_faults
+from pincompute.api.pod import PodTemplate, amounts_of, containers_of, main_container, template_faults
 from pincompute.api.status import READY, Status
 from pincompute.api.wire import Environment, Strict, amount
 from pincompute.objects.content import Object
@@ -136,8 +136,12 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
 
 
 def _image_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
-    if not spec.image and main_container(spec.template, name, own=False) is None:
+    main = main_container(spec.template, name, own=bool(spec.image))
+    if not spec.image and not (main or {}).get("image"):
         yield Fault(("image",), "image is missing", next="write image: NAME:TAG")
+    for path, each in containers_of(spec.template, ("template",)):
+        if each is not main and not each.get("image"):
+            yield Fault((*path, "image"), f"the image of container '{each.get('name', '')}' is missing")
     if spec.image:
         try:
             parse(spec.image)
@@ -148,13 +152,16 @@ def _image_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
 def _short_form_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
     """The short form and the template may speak of one container, but not say the same thing twice."""
     main = main_container(spec.template, name, own=bool(spec.image)) or {}
+    amounts = amounts_of(main)
     said = (
-        ("image", spec.image, "image"),
-        ("command", spec.command, "command"),
-        ("arguments", spec.arguments, "args"),
+        ("image", spec.image, "image" in main),
+        ("command", spec.command, "command" in main),
+        ("arguments", spec.arguments, "args" in main),
+        ("cpu", spec.cpu, "cpu" in amounts),
+        ("memory", spec.memory, "memory" in amounts),
     )
     for ours, value, theirs in said:
-        if value and theirs in main:
+        if value and theirs:
             yield Fault(
                 (ours,),
                 f"{ours} stands here and in the template's container '{main.get('name', '')}'",

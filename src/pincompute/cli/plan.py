@@ -17,10 +17,17 @@ from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN, USAGE
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.planning.preview import Surroundings, foresee
+from pincompute.planning.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
 
 _SIGNS = {Verb.MAKE: "+", Verb.CHANGE: "~", Verb.REPLACE: "!", Verb.REMOVE: "-"}
+
+
+class _Plain(yaml.SafeDumper):
+    """Everything written out where it stands: an alias is for machines."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 @click.command()
@@ -57,7 +64,7 @@ def _offline(nouns: list[Noun]) -> list[Preview]:
     problems: list[Problem] = []
     for noun in nouns:
         project = surroundings.projects.get(noun.metadata.namespace)
-        foreseen = foresee(Snapshot(noun, (), (), surroundings.cluster, now, project, surroundings.runtimes), {})
+        foreseen = foresee(Snapshot(first(noun), (), (), surroundings.cluster, now, project, surroundings.runtimes), {})
         told += foreseen.told
         problems += foreseen.problems
     refuse_all(problems)
@@ -116,7 +123,7 @@ def _text(file: Path) -> str:
 def _rendered(previews: list[Preview], output: str | None) -> str:
     if output == "yaml":
         natives = [native for each in previews for native in each.natives]
-        return yaml.safe_dump_all(natives, sort_keys=False, explicit_start=True)
+        return yaml.dump_all(natives, Dumper=_Plain, sort_keys=False, explicit_start=True)
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(previews), indent=2).decode() + "\n"
     return "\n".join(_told(each) for each in previews)

@@ -19,7 +19,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import CONFIG_MAPS, PODS
 from pincompute.objects.content import Object, identity
-from pincompute.planning.preview import LAPTOP, Surroundings, foresee
+from pincompute.planning.preview import LAPTOP, Surroundings, first, foresee
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 
 
@@ -48,13 +48,12 @@ async def previews(client: Client, nouns: Sequence[Noun], now: datetime) -> list
 
 def _snapshot(noun: Noun, seen: _Seen, surroundings: Surroundings, now: datetime) -> Snapshot:
     """As it will be when the document has been written: one generation on, if it says anything new."""
-    owner: Any = noun
+    owner: Any = first(noun)
     if seen.owner is not None:
         before = msgspec.convert(seen.owner, type(noun))
         changed = msgspec.to_builtins(before.spec) != msgspec.to_builtins(noun.spec)
-        metadata = before.metadata
-        generation = metadata.generation + changed
-        owner = msgspec.structs.replace(before, spec=noun.spec, metadata=_at(metadata, generation))
+        metadata = msgspec.structs.replace(before.metadata, generation=before.metadata.generation + changed)
+        owner = msgspec.structs.replace(before, spec=noun.spec, metadata=metadata)
     return Snapshot(
         owner,
         tuple(msgspec.convert(native, Native) for native in seen.natives),
@@ -64,10 +63,6 @@ def _snapshot(noun: Noun, seen: _Seen, surroundings: Surroundings, now: datetime
         surroundings.projects.get(noun.metadata.namespace),
         surroundings.runtimes,
     )
-
-
-def _at(metadata: Any, generation: int) -> Any:
-    return msgspec.structs.replace(metadata, generation=generation)
 
 
 async def _look(client: Client, noun: Noun) -> _Seen:

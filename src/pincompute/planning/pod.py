@@ -94,6 +94,7 @@ def _pod(owner: Workload, cluster: Cluster, shape: Shape, given: Object) -> Obje
         **shape.defaults,
         **given,
         "containers": _containers(owner, shape, given),
+        **_said(initContainers=[_beside(owner, shape, each) for each in given.get("initContainers", ())]),
         "serviceAccountName": owner.metadata.name,
         "priorityClassName": f"{PRIORITY}{spec.tier}",
         **shape.pod,
@@ -144,11 +145,12 @@ def _main(owner: Workload, shape: Shape, given: Object) -> Object:
 
 
 def _beside(owner: Workload, shape: Shape, given: Object) -> Object:
-    """A container that is not the main one: it is told where it is, and otherwise left alone."""
+    """A container that is not the main one: it is told where it is, and has what every container must have."""
     return {
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
+        "resources": _amounts(given.get("resources", {}), LEAST_CPU, LEAST_MEMORY),
         "env": [*_variables(owner, shape), *given.get("env", ())],
     }
 
@@ -165,16 +167,22 @@ def _variables(owner: Workload, shape: Shape) -> list[Object]:
 
 
 def _resources(owner: Workload, given: Object) -> Object:
-    """What is kept, and that memory is not exceeded: a copy that outgrows it must not end its neighbours."""
     spec = owner.spec
+    amounts = _amounts(given, spec.cpu or LEAST_CPU, spec.memory or LEAST_MEMORY)
+    if spec.gpus:
+        for each in ("requests", "limits"):
+            amounts[each] = {**amounts[each], GPU: spec.gpus}
+    return amounts
+
+
+def _amounts(given: Object, cpu: int | str, memory: int | str) -> Object:
+    """What is kept, and that memory is not exceeded: a copy that outgrows it must not end its neighbours."""
     requests, limits = given.get("requests", {}), given.get("limits", {})
-    cpu = spec.cpu or requests.get("cpu") or limits.get("cpu") or LEAST_CPU
-    memory = spec.memory or limits.get("memory") or requests.get("memory") or LEAST_MEMORY
-    gpus = {GPU: spec.gpus} if spec.gpus else {}
+    kept = requests.get("memory") or limits.get("memory") or memory
     return {
         **given,
-        "requests": {"memory": memory, **requests, **_said(memory=spec.memory), "cpu": cpu, **gpus},
-        "limits": {**limits, "memory": memory, **gpus},
+        "requests": {"cpu": limits.get("cpu") or cpu, **requests, "memory": kept},
+        "limits": {"memory": kept, **limits},
     }
 
 

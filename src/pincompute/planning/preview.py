@@ -47,6 +47,11 @@ class Foreseen(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
+def first(noun: Noun) -> Noun:
+    """As it will be when it is made, where it is not there yet."""
+    return msgspec.structs.replace(noun, metadata=msgspec.structs.replace(noun.metadata, generation=1))
+
+
 def foresee(snapshot: Snapshot, live: Mapping[str, Object]) -> Foreseen:
     """What would come of it, or why nothing would; `live` holds the natives whole, by identity."""
     plan = PLANNERS[snapshot.owner.kind](snapshot)
