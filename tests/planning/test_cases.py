@@ -15,6 +15,7 @@ from pincompute.api.project import Project
 from pincompute.planning.diff import diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
+from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 from pincompute.planning.steps import Apply, Create, Delete, Evict, Step
 
@@ -31,6 +32,8 @@ def load(case: Path) -> Snapshot:
         pods=tuple(msgspec.convert(before.get("pods", []), list[Pod])),
         cluster=msgspec.convert(cluster, Cluster),
         now=NOW,
+        project=msgspec.convert(before["project"], Project) if "project" in before else None,
+        runtimes=Runtimes.of([msgspec.convert(each, KINDS[each["kind"]]) for each in before.get("runtimes", [])]),
     )
 
 
@@ -77,27 +80,27 @@ def test_case(case: Path, bless: bool) -> None:
 def test_planning_twice_changes_nothing(case: Path) -> None:
     snapshot = load(case)
     first = plan(snapshot)
-    second_look = after(snapshot, first)
-    second = plan(second_look)
-    assert second.wanted == first.wanted
-    assert diff(snapshot.owner.metadata.uid, second_look.natives, second).steps == ()
-    third_look = after(second_look, second)
-    assert plan(third_look) == second
-    assert third_look.natives == second_look.natives
+    # Some kinds are made in two passes: first what the rest lies in.
+    made = after(snapshot, first)
+    second = plan(made)
+    rest = after(made, second)
+    third = plan(rest)
+    assert third.wanted == second.wanted
+    assert diff(snapshot.owner.metadata.uid, rest.natives, third).steps == ()
+    assert plan(after(rest, third)) == third
 
 
 def after(snapshot: Snapshot, planned: Plan) -> Snapshot:
     """What would be seen next: what was wanted is there, and says of itself what it said before."""
     seen = {(each.kind, each.metadata.name): each for each in snapshot.natives}
-    made = [msgspec.convert({**each, "metadata": {**each["metadata"], "uid": "x"}}, Native) for each in planned.wanted]
-    natives = [
-        msgspec.structs.replace(each, status=seen[each.kind, each.metadata.name].status)
-        if (each.kind, each.metadata.name) in seen
-        else each
-        for each in made
-    ]
+    made = {}
+    for each in planned.wanted:
+        native = msgspec.convert({**each, "metadata": {**each["metadata"], "uid": "x"}}, Native)
+        key = native.kind, native.metadata.name
+        made[key] = msgspec.structs.replace(native, status=seen[key].status) if key in seen else native
+    natives = {**made, **{each: seen[each] for each in planned.kept}}
     owner = msgspec.structs.replace(snapshot.owner, status=planned.status)
-    return snapshot._replace(natives=(*natives, *(seen[each] for each in planned.kept)), owner=owner)
+    return snapshot._replace(natives=tuple(natives.values()), owner=owner)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -26,16 +26,18 @@ _NONE = {"pods": "0"}
 
 
 def plan(snapshot: Snapshot) -> Plan:
-    """A namespace that is being removed is waited for: nothing can be made in it, and nothing needs to be ended."""
+    """First the namespace, then what lies in it: nobody gets rights in a namespace that is somebody else's."""
     owner: Project = snapshot.owner
+    seen = tuple((each.kind, each.metadata.name) for each in snapshot.natives)
     namespace = next((each for each in snapshot.natives if each.kind == "Namespace"), None)
-    if namespace and _ending(namespace):
+    if namespace is None or namespace.metadata.controller != owner.metadata.uid:
+        return Plan((_namespace(owner),), _status(snapshot, None, "its namespace is not made yet"), kept=seen)
+    if _ending(namespace):
         problem = _told(owner, namespace)
-        seen = tuple((each.kind, each.metadata.name) for each in snapshot.natives)
         return Plan((), _status(snapshot, problem), why=problem, kept=seen)
     quotas = _quotas(owner)
     wanted = (_namespace(owner), *quotas, *_rights(owner), *_doors(owner))
-    waiting = _unmade(wanted, snapshot.natives) or uncounted(quotas, snapshot.natives)
+    waiting = _unmade(wanted, seen) or uncounted(quotas, snapshot.natives)
     problem = None if waiting else first_cause(owner.metadata.name, quotas, snapshot.natives)
     return Plan(wanted, _status(snapshot, problem, waiting), why=problem)
 
@@ -170,8 +172,8 @@ def _told(owner: Project, namespace: Native) -> Problem:
     )
 
 
-def _unmade(wanted: Iterable[Object], seen: Iterable[Native]) -> str:
-    there = {(each.kind, each.metadata.name) for each in seen}
+def _unmade(wanted: Iterable[Object], seen: Iterable[tuple[str, str]]) -> str:
+    there = set(seen)
     missing = [identity(each) for each in wanted if (each["kind"], each["metadata"]["name"]) not in there]
     return f"{missing[0]} is not made yet" if missing else ""
 

@@ -43,7 +43,7 @@ def uncounted(quotas: Iterable[Object], seen: Iterable[Native]) -> str:
     for each in quotas:
         name, hard = each["metadata"]["name"], each["spec"]["hard"]
         if _amounts(hard) != _amounts(counted[name].status.hard if name in counted else {}):
-            return f"the quota {name} is not counted yet"
+            return f"the quota '{name}' is not counted yet"
     return ""
 
 
@@ -54,8 +54,8 @@ def first_cause(project: str, quotas: Iterable[Object], seen: Iterable[Native]) 
     full = [each for each in bounds if each.used == each.hard and each.hard]
     if over:
         note = "nothing is ended for it, and nothing more starts"
-        return _problem(project, over, f"more is used than the quota {over[0].quota} allows", note)
-    return _problem(project, full, f"the quota {full[0].quota} is used up", "nothing more starts") if full else None
+        return _problem(project, over, f"the quota '{over[0].quota}' is less than what is used", note)
+    return _problem(project, full, f"the quota '{full[0].quota}' is used up", "nothing more starts") if full else None
 
 
 def _problem(project: str, bounds: list[Bound], what: str, note: str) -> Problem:
@@ -65,10 +65,10 @@ def _problem(project: str, bounds: list[Bound], what: str, note: str) -> Problem
     reason = QUOTA_EXCEEDED if first.used > first.hard else QUOTA_USED_UP
     return Problem(
         reason,
-        f"{what}: {numbers}",
+        f"{what} ({numbers})",
         Where(object=f"project {project}"),
         note,
-        f"end what is not needed, or raise the quota: kubectl edit project {project}",
+        f"end what is not needed, or raise the quota in the file of {project}",
     )
 
 
