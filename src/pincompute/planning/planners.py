@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pincompute.api.project import Project
+from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
-from pincompute.planning import project, service
+from pincompute.api.sidecar import PinterestSidecar
+from pincompute.planning import project, runtime_roll, service, sidecar
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
 
 PLANNERS: dict[str, Callable[[Snapshot], Plan]] = {
     PinterestService.__name__: service.plan,
     Project.__name__: project.plan,
+    PinterestSidecar.__name__: sidecar.plan,
+    Runtime.__name__: runtime_roll.plan,
 }

@@ -18,7 +18,7 @@ from pincompute.planning.waves import reached
 
 
 class Health(NamedTuple):
-    """How those that a roll has reached are doing; counted in `planning/roll.py`."""
+    """How those that a roll has reached are doing; counted in `planning/runtime_roll.py`."""
 
     cursor: Cursor | None = None
     """How far the roll had come when they were counted: older figures say nothing of a newer wave."""
