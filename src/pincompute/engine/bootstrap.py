@@ -36,7 +36,7 @@ _RESOURCES = {
 async def furnish(client: Client, platform: Platform) -> None:
     """Namespaces come first, for some of the rest lie in them."""
     await _apply(client, _read("base"))
-    await _apply(client, [*_read("access"), *_read("tiers"), *crds(), _facts(platform)])
+    await _apply(client, [*_read("access"), *_read("roles"), *_read("tiers"), *crds(), _facts(platform)])
 
 
 async def _apply(client: Client, objects: Iterable[Object]) -> None:
