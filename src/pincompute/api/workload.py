@@ -176,6 +176,8 @@ class Workload(Noun, frozen=True, kw_only=True, rename=None):
     """One that runs: its status has a goal."""
 
     GOAL: ClassVar[str] = READY
+    COPY: ClassVar[tuple[str, str]] = ("copy", "copies")
+    """What one of its pods is called, and several."""
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "has(self.spec.image) && self.spec.image != '' || has(self.spec.template)",

@@ -318,6 +318,188 @@ PORT_SILENT = _reason(
 UNSCHEDULABLE = _reason(
     "Unschedulable", INFRASTRUCTURE, 422, "No node can take the work.", "The message says what is short."
 )
+IMAGE_FORBIDDEN = _reason(
+    "ImageForbidden",
+    USER,
+    403,
+    "The registry does not let us fetch the image.",
+    "Bring it in with `pin image load`, or name imagePullSecrets in the template.",
+)
+REGISTRY_UNREACHABLE = _reason(
+    "RegistryUnreachable",
+    INFRASTRUCTURE,
+    503,
+    "The registry of an image does not answer the nodes, or answers with an error.",
+    "The node tries again by itself; the message holds its words.",
+)
+IMAGE_SLOW = _reason(
+    "ImageSlow",
+    INFRASTRUCTURE,
+    504,
+    "An image is being fetched for longer than five minutes.",
+    "Smaller images come faster; `kubectl describe pod NAME` says how far it is.",
+)
+CONFIGURATION_MISSING = _reason(
+    "ConfigurationMissing",
+    USER,
+    422,
+    "A ConfigMap or Secret that the file names is not there, or lacks a key.",
+    "Correct the name, or create it.",
+)
+COMMAND_NOT_FOUND = _reason(
+    "CommandNotFound",
+    USER,
+    422,
+    "The command of a container is not in its image, or cannot be run.",
+    "Correct `command`, or the image.",
+)
+PROGRAM_FAILED = _reason(
+    "ProgramFailed",
+    USER,
+    422,
+    "The program ended with an error.",
+    "Its last lines, `pin logs NAME`, say why.",
+)
+KILLED = _reason(
+    "Killed",
+    USER,
+    422,
+    "The program was ended from outside, by a signal.",
+    "Its last lines, `pin logs NAME`, say how far it came.",
+)
+PROBE_FAILED = _reason(
+    "ProbeFailed",
+    USER,
+    422,
+    "A probe of the template does not succeed, so that the container is not asked or is ended.",
+    "Correct the probe, or give it more time.",
+)
+HEALTH_CHECK_FAILED = _reason(
+    "HealthCheckFailed",
+    USER,
+    422,
+    "The program runs, but the path of its health check does not answer with a status below 400.",
+    "Correct the path, or what answers there.",
+)
+GATE_CLOSED = _reason(
+    "GateClosed",
+    INFRASTRUCTURE,
+    503,
+    "The program answers, but a readiness gate, such as that of traffic, keeps it from being asked.",
+    "The message names the gate; whoever opens it may be down.",
+)
+RUNTIME_PART_FAILING = _reason(
+    "RuntimePartFailing",
+    INFRASTRUCTURE,
+    500,
+    "A part of the runtime fails in a pod; the workload's own program is not to blame.",
+    "Tell the infrastructure team; `hold` in the file keeps an older runtime.",
+)
+PRIORITY_MISSING = _reason(
+    "PriorityMissing",
+    INFRASTRUCTURE,
+    500,
+    "The cluster has no priority class for a tier.",
+    "The engine makes one for each tier; compare `kubectl get priorityclasses`.",
+)
+POD_SECURITY = _reason(
+    "PodSecurity",
+    USER,
+    422,
+    "A pod asks for more than the project's security level allows.",
+    "Take what the message names out of the template.",
+)
+ADMISSION_DENIED = _reason(
+    "AdmissionDenied",
+    USER,
+    403,
+    "A webhook or policy of the cluster forbids the pods.",
+    "Change what the message names, or ask for an exception.",
+)
+ADMISSION_UNREACHABLE = _reason(
+    "AdmissionUnreachable",
+    INFRASTRUCTURE,
+    503,
+    "A webhook that is asked about every pod does not answer.",
+    "The message names it; until it answers, no pod can be made.",
+)
+COPY_REFUSED = _reason(
+    "CopyRefused",
+    USER,
+    422,
+    "Kubernetes refuses to make the pods.",
+    "The message holds its own words.",
+)
+NOT_MADE = _reason(
+    "NotMade",
+    INFRASTRUCTURE,
+    504,
+    "No pod was made for a minute, and only Kubernetes' events say why.",
+    "`kubectl describe` of the native that the message names shows them.",
+)
+NO_NODE_MATCHES = _reason(
+    "NoNodeMatches",
+    INFRASTRUCTURE,
+    422,
+    "Every node is kept away by taints, labels, affinity or other workloads.",
+    "Correct what the template asks of nodes, or ask for nodes that have it.",
+)
+CLAIM_NOT_BOUND = _reason(
+    "ClaimNotBound",
+    INFRASTRUCTURE,
+    422,
+    "A volume claim has no volume, or none that a node could reach.",
+    "`kubectl describe pvc NAME` says what it waits for.",
+)
+NOT_PREPARED = _reason(
+    "NotPrepared",
+    INFRASTRUCTURE,
+    504,
+    "A pod has a node, and its volumes, certificate or network are not there after a minute.",
+    "`kubectl describe pod NAME` names what it waits for.",
+)
+PREPARES_LONG = _reason(
+    "PreparesLong",
+    USER,
+    504,
+    "What runs before the program has not ended after five minutes.",
+    "Its own words: `kubectl logs POD -c CONTAINER`.",
+)
+EVICTED = _reason(
+    "Evicted",
+    INFRASTRUCTURE,
+    503,
+    "A node ended a pod: it was short of something, or is being shut down or emptied.",
+    "A new one is made by itself; ask for what the program really uses.",
+)
+PREEMPTED = _reason(
+    "Preempted",
+    INFRASTRUCTURE,
+    503,
+    "A pod was ended to make room for work of a higher tier.",
+    "A new one is made when there is room; a higher tier is not ended so.",
+)
+NODE_LOST = _reason(
+    "NodeLost",
+    INFRASTRUCTURE,
+    503,
+    "The node of a pod is not heard of any more.",
+    "After five minutes a new pod is made elsewhere; `kubectl get nodes` shows the node.",
+)
+NODE_REFUSED = _reason(
+    "NodeRefused",
+    INFRASTRUCTURE,
+    503,
+    "A node refused a pod that it was given.",
+    "A new one is made by itself; the message holds the node's words.",
+)
+ROLLOUT_LATE = _reason(
+    "RolloutLate",
+    USER,
+    504,
+    "A rollout has not moved for longer than its deadline, and nothing deeper is known.",
+    "`kubectl describe deployment NAME` shows where it stands.",
+)
 NOT_IN_TIME = _reason(
     "NotInTime",
     INFRASTRUCTURE,
@@ -327,6 +509,13 @@ NOT_IN_TIME = _reason(
 )
 PAUSED = _reason(
     "Paused", USER, 200, "Somebody keeps a rollout still, on purpose.", "Take `rollout.paused` out of the file."
+)
+ROLLOUT_BLOCKED = _reason(
+    "RolloutBlocked",
+    USER,
+    409,
+    "A copy of a former revision cannot answer, and the newest revision waits for it.",
+    "The copy is replaced as soon as that is safe; the message says what ails it.",
 )
 CANNOT_CHANGE = _reason(
     "CannotChange",
@@ -410,4 +599,34 @@ ROLL_UNHEALTHY = _reason(
     409,
     "Workloads fail since a runtime reached them, and the roll stands still.",
     "`kubectl describe` the workloads that the message names; `roll.stopped` takes the runtime back.",
+)
+
+# Work that ends
+SUCCEEDED = _reason("Succeeded", US, 200, "All of the work is done.", "Nothing.")
+SUSPENDED = _reason(
+    "Suspended", USER, 200, "Somebody keeps a workload still, on purpose.", "Take `suspended` out of the file."
+)
+TASK_FAILED = _reason(
+    "TaskFailed",
+    USER,
+    422,
+    "A task ended badly as often as it was tried.",
+    "Its exit code and last line say why; then add an attempt to the file: `attempts: [{tasks: failed}]`.",
+)
+OUT_OF_MEMORY = _reason(
+    "OutOfMemory",
+    USER,
+    422,
+    "A program wanted more memory than it was given.",
+    "Give it more: `memory`; a job set's failed tasks by `attempts: [{reason: OutOfMemory, memory: 1Gi}]`.",
+)
+DEADLINE_EXCEEDED = _reason(
+    "DeadlineExceeded", USER, 504, "Work was not done within its time.", "Give it more time, or more at once."
+)
+TOO_MANY_FAILED = _reason(
+    "TooManyFailed",
+    USER,
+    422,
+    "More tasks failed than `maxFailed` bears, and the others were ended.",
+    "Mend what the failed ones say, then add an attempt to the file: `attempts: [{tasks: failed}]`.",
 )

@@ -43,6 +43,8 @@ class Container(Wire, frozen=True):
     image: str = ""
     image_id: str = msgspec.field(name="imageID", default="")
     ready: bool = False
+    started: bool | None = None
+    """False as long as a startup probe has not succeeded."""
     restart_count: int = 0
     state: State = State()
     last_state: State = State()
@@ -58,6 +60,9 @@ class PodCondition(Wire, frozen=True):
 class PodStatus(Wire, frozen=True):
     phase: str = "Pending"
     reason: str = ""
+    message: str = ""
+    start_time: datetime | None = None
+    """When a node took it."""
     conditions: list[PodCondition] = []
     container_statuses: list[Container] = []
     init_container_statuses: list[Container] = []
@@ -113,6 +118,14 @@ class NativeStatus(Wire, frozen=True):
     hard: dict[str, str] = {}
     """Of a quota: what it counts against."""
     used: dict[str, str] = {}
+    completed_indexes: str = ""
+    """Of an indexed Job: which are done, such as 0-16,18."""
+    failed_indexes: str = ""
+    """The same of those that will not be tried again."""
+    capacity: dict[str, int | str] = {}
+    """Of a claim: what it holds."""
+    observed_generation: int = 0
+    """Of what is made again and again: the generation that Kubernetes has taken up."""
 
 
 class Native(Wire, frozen=True):
@@ -125,6 +138,11 @@ class Native(Wire, frozen=True):
     @property
     def wanted(self) -> str:
         return self.metadata.annotations.get(WANTED, "")
+
+    @property
+    def taken_up(self) -> bool:
+        """Kubernetes works on what was last written, and not on what was before."""
+        return 0 < self.metadata.generation <= self.status.observed_generation
 
     def says(self, condition: str, status: str = "True") -> PodCondition | None:
         return next((each for each in self.status.conditions if each.type == condition and each.status == status), None)

@@ -1,0 +1,89 @@
+"""A program that runs and is not asked: silent on its port, answering badly, or held back from outside."""
+
+from __future__ import annotations
+
+from pincompute.api.service import PinterestService
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import GATE_CLOSED, HEALTH_CHECK_FAILED, PORT_SILENT, PROBE_FAILED
+from pincompute.objects.content import Object
+from pincompute.planning.snapshot import Container, Running
+from pincompute.planning.why.cause import Cause, Copy, Rank, Seen, Wait, given, is_main
+from pincompute.planning.why.words import beginning, lasting
+
+PATIENCE = 15.0
+"""Seconds that a running program may take to answer before its silence is told."""
+
+
+def look(copy: Copy) -> Seen:
+    for each in _asked(copy):
+        if each.state.running is None or each.ready:
+            continue
+        which = (
+            "startupProbe"
+            if each.started is False and given(copy.owner, each.name).get("startupProbe")
+            else "readinessProbe"
+        )
+        probe = _probe(copy.owner, each.name, which)
+        yield from _silent(copy, each, each.state.running, which, probe)
+    yield from _gate(copy)
+
+
+def _asked(copy: Copy) -> tuple[Container, ...]:
+    """What only prepares is never ready; what runs on when all is prepared is a part beside the program."""
+    return copy.containers if copy.pod.says("Initialized") else tuple(copy.pod.status.container_statuses)
+
+
+def _probe(owner: Workload, name: str, which: str) -> Object:
+    """As the template says it, or the short form of a service."""
+    said = given(owner, name).get(which)
+    if said or which != "readinessProbe" or not is_main(owner, name) or not isinstance(owner, PinterestService):
+        return said or {}
+    check = owner.spec.load_balancer.health_check
+    asks: Object = (
+        {"httpGet": {"path": check.path, "port": owner.spec.port}}
+        if check.path
+        else {"tcpSocket": {"port": owner.spec.port}}
+    )
+    return {**asks, "periodSeconds": check.seconds}
+
+
+def _silent(copy: Copy, container: Container, running: Running, which: str, probe: Object) -> Seen:
+    patience = max(PATIENCE, float(probe.get("initialDelaySeconds", 0) + 3 * probe.get("periodSeconds", 0)))
+    age = copy.age(running.started_at)
+    if age < patience:
+        yield Wait(patience - age)
+        return
+    yield copy.cause(container, _told(copy, which, probe, lasting(age)), Rank.SLOW)
+
+
+def _told(copy: Copy, which: str, probe: Object, age: str) -> Problem:
+    name, note = copy.owner.metadata.name, f"it has run for {age}"
+    if which == "readinessProbe" and (http := probe.get("httpGet")):
+        what = (
+            f"the program runs, but does not answer well to GET {http.get('path', '/')} on its port {http.get('port')}"
+        )
+        mend = f"correct the path or the port, or see what it says: pin logs {name}"
+        return Problem(HEALTH_CHECK_FAILED, what, note=note, next=mend)
+    if which == "readinessProbe" and (tcp := probe.get("tcpSocket")):
+        what = f"the program runs, but nothing listens on its port {tcp.get('port')}"
+        return Problem(PORT_SILENT, what, note=note, next=f"correct the port, or see what it says: pin logs {name}")
+    what = f"the program runs, but its {which} does not succeed"
+    return Problem(
+        PROBE_FAILED, what, note=note, next=f"correct {which} in the file, or see what it says: pin logs {name}"
+    )
+
+
+def _gate(copy: Copy) -> Seen:
+    """Somebody outside the pod has a say in whether it is asked, such as traffic."""
+    for each in copy.pod.status.conditions:
+        if each.type == "Ready" and each.reason == "ReadinessGatesNotReady":
+            began = [one.state.running.started_at for one in copy.containers if one.state.running]
+            age = copy.age(max(began, default=None))
+            if age < PATIENCE:
+                yield Wait(PATIENCE - age)
+                continue
+            what = "the program answers, but something outside it has not let it be asked"
+            describe = f"kubectl describe pod {copy.pod.metadata.name} -n {copy.owner.metadata.namespace}"
+            next_ = f"tell the infrastructure team, or: {describe}"
+            yield Cause(Problem(GATE_CLOSED, what, copy.where, beginning(each.message), next_), Rank.SLOW)
