@@ -19,6 +19,7 @@ COMMANDS = {
     "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
     "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its address."),
     "plan": ("pincompute.cli.plan:plan", "Show what files would become and change."),
+    "runtime": ("pincompute.cli.runtime:runtime", "Show what a new runtime will do to every workload."),
     "get": ("pincompute.cli.get:get", "List workloads."),
     "logs": ("pincompute.cli.logs:logs", "Show what a workload prints."),
     "delete": ("pincompute.cli.delete:delete", "End a workload and remove what it became."),

@@ -9,13 +9,13 @@ import click
 import msgspec
 import yaml
 
-from pincompute.api.admission import admit
-from pincompute.api.documents import Document, read
+from pincompute.api.documents import Document
 from pincompute.api.noun import Noun
 from pincompute.api.preview import FieldChange, NativeChange, Preview, Verb
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
-from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN, USAGE
+from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN
+from pincompute.cli.files import documents, nouns
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.planning.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
@@ -40,29 +40,29 @@ def plan(target: Target, files: tuple[Path, ...], output: str | None, *, offline
 
     Nothing is done. A folder stands for the files in it; a set is taken whole or not at all.
     """
-    documents = _documents(files)
-    nouns = _nouns(documents, target.project)
-    previews = _offline(nouns) if offline else _compared(target, documents, nouns)
+    given = documents(files)
+    admitted = nouns(given, target.project)
+    previews = _offline(admitted) if offline else _compared(target, given, admitted)
     click.echo(_rendered(previews, output), nl=False)
 
 
-def _compared(target: Target, documents: list[Document], nouns: list[Noun]) -> list[Preview]:
+def _compared(target: Target, given: list[Document], admitted: list[Noun]) -> list[Preview]:
     """With what runs; where no platform does, with nothing."""
     try:
-        return asyncio.run(_online(target, documents))
+        return asyncio.run(_online(target, given))
     except Refused as refused:
         if target.direct or refused.problems[0].reason not in {PLATFORM_UNKNOWN, DESK_UNREACHABLE}:
             raise
         click.echo(f"no platform '{target.name}' runs here to compare with", err=True)
-        return _offline(nouns)
+        return _offline(admitted)
 
 
-def _offline(nouns: list[Noun]) -> list[Preview]:
-    surroundings = Surroundings.of(nouns)
+def _offline(admitted: list[Noun]) -> list[Preview]:
+    surroundings = Surroundings.of(admitted)
     now = SystemClock().now()
     told: list[Preview] = []
     problems: list[Problem] = []
-    for noun in nouns:
+    for noun in admitted:
         project = surroundings.projects.get(noun.metadata.namespace)
         foreseen = foresee(Snapshot(first(noun), (), (), surroundings.cluster, now, project, surroundings.runtimes), {})
         told += foreseen.told
@@ -71,53 +71,11 @@ def _offline(nouns: list[Noun]) -> list[Preview]:
     return told
 
 
-async def _online(target: Target, documents: list[Document]) -> list[Preview]:
+async def _online(target: Target, given: list[Document]) -> list[Preview]:
     # JSON is YAML that nobody reads in two ways.
-    text = "\n---\n".join(msgspec.json.encode(each.content).decode() for each in documents)
+    text = "\n---\n".join(msgspec.json.encode(each.content).decode() for each in given)
     async with connect(target) as platform:
         return await platform.plan(text, target.project)
-
-
-def _documents(files: tuple[Path, ...]) -> list[Document]:
-    """Taken whole or not at all: what is wrong with any file is told with the rest."""
-    documents: list[Document] = []
-    problems: list[Problem] = []
-    for file in _opened(files):
-        try:
-            documents += read(_text(file), str(file))
-        except Refused as refused:
-            problems += refused.problems
-    refuse_all(problems)
-    return documents
-
-
-def _nouns(documents: list[Document], project: str) -> list[Noun]:
-    nouns: list[Noun] = []
-    problems: list[Problem] = []
-    for document in documents:
-        try:
-            nouns.append(admit(document, project))
-        except Refused as refused:
-            problems += refused.problems
-    refuse_all(problems)
-    return nouns
-
-
-def _opened(files: tuple[Path, ...]) -> list[Path]:
-    """A folder stands for the YAML files that are in it."""
-    found: list[Path] = []
-    for file in files:
-        found += sorted(file.rglob("*.yaml")) if file.is_dir() else [file]
-    if not found:
-        raise Refused(Problem(USAGE, f"there is no YAML file in {', '.join(str(each) for each in files)}"))
-    return found
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(Problem(USAGE, f"'{file}' cannot be read: {error}")) from error
 
 
 def _rendered(previews: list[Preview], output: str | None) -> str:

@@ -75,6 +75,8 @@ class RollPlan(NamedTuple):
     lines: tuple[Line, ...]
     waves: tuple[WavePlan, ...]
     problems: tuple[Problem, ...] = ()
+    roll: Roll = Roll()
+    """Its own order, or what is usual where it has none yet."""
 
     @property
     def seconds(self) -> int:
@@ -96,6 +98,7 @@ def plan_roll(number: int, runtimes: Runtimes, snapshots: Iterable[Snapshot]) ->
         lines=tuple(sorted(lines, key=lambda each: (each.owner, each.tier, each.project, each.name, each.kind))),
         waves=_waves(roll, lines),
         problems=part_problems(runtimes.known[number], runtimes),
+        roll=roll,
     )
 
 

@@ -1,0 +1,152 @@
+"""`pin runtime`: what a runtime will do to every workload, before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+import yaml
+
+from pincompute.api.noun import Noun
+from pincompute.api.workload import Workload
+from pincompute.base.clock import SystemClock
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import RUNTIME_UNKNOWN
+from pincompute.base.settings import setting
+from pincompute.cli.files import documents, nouns
+from pincompute.cli.table import table
+from pincompute.objects.quantity import binary, cores
+from pincompute.planning.preview import Surroundings
+from pincompute.planning.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, plan_roll, shape
+from pincompute.planning.runtime import Runtimes
+from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.templates import Use
+
+_SHOWN = 10
+"""Held workloads that are named; `-o yaml` names all."""
+
+
+@click.group()
+def runtime() -> None:
+    """Plan the roll of a runtime."""
+
+
+@runtime.command("plan")
+@click.argument("number", type=click.IntRange(1, 999_999))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--output", "-o", type=click.Choice(["yaml", "json"]), help="Every workload, for programs.")
+@click.option("--project", "-p", help="The project of what names none; yours by default.")
+def plan_command(number: int, files: tuple[Path, ...], output: str | None, project: str | None) -> None:
+    """Show what runtime NUMBER will do to every workload in FILES.
+
+    Nothing is done and no cluster is asked: the files hold the runtimes, their parts and the workloads, and the newest
+    runtime before NUMBER is what everybody has. A folder stands for the files in it. Ends with 1 where a workload
+    would be refused.
+    """
+    given = nouns(documents(files), setting("project", project))
+    planned = _planned(number, given)
+    click.echo(_rendered(planned, output), nl=False)
+    if planned.problems or planned.of(Fate.REFUSED):
+        raise SystemExit(1)
+
+
+def _planned(number: int, given: Sequence[Noun]) -> RollPlan:
+    around = Surroundings.of(given)
+    known = around.runtimes.known
+    if number not in known:
+        note = f"the runtimes in these files are {', '.join(map(str, known))}" if known else "these files hold none"
+        raise Refused(Problem(RUNTIME_UNKNOWN, f"there is no runtime {number}", note=note))
+    runtimes = around.runtimes._replace(current=_before(number, around.runtimes), next=0, cursor=None)
+    now = SystemClock().now()
+    workloads = (each for each in given if isinstance(each, Workload))
+    snapshots = (
+        Snapshot(each, (), (), around.cluster, now, around.projects.get(each.metadata.namespace), runtimes)
+        for each in workloads
+    )
+    return plan_roll(number, runtimes, snapshots)
+
+
+def _before(number: int, runtimes: Runtimes) -> int:
+    """Files do not say what was rolled out: the newest one before is taken to be."""
+    return max((each for each in runtimes.known if each < number), default=0)
+
+
+def _rendered(planned: RollPlan, output: str | None) -> str:
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(shape(planned)), indent=2).decode() + "\n"
+    if output == "yaml":
+        return yaml.safe_dump(shape(planned), sort_keys=False)
+    told = (_head(planned), _refused(planned), _table(planned), _held(planned), _waves(planned), _words(planned))
+    return "\n\n".join(each for each in told if each) + "\n"
+
+
+def _head(planned: RollPlan) -> str:
+    after = f" after {planned.before}" if planned.before else ""
+    return f"Runtime {planned.number}{after}: {', '.join(planned.parts) or 'the same parts'}"
+
+
+def _refused(planned: RollPlan) -> str:
+    """First of all: what must be mended before it is rolled."""
+    problems = [*planned.problems, *(problem for each in planned.of(Fate.REFUSED) for problem in each.problems)]
+    return "\n".join(each.text() for each in problems)
+
+
+def _table(planned: RollPlan) -> str:
+    """A row for every owner and tier."""
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for each in planned.lines:
+        groups.setdefault((each.owner, each.tier), []).append(each)
+    fates = [fate for fate in Fate if planned.of(fate)]
+    head = ["owner", "tier", "workloads", *map(str, fates), "pods", "cpu", "memory"]
+    rows = [[*group, *_row(lines, fates)] for group, lines in groups.items()]
+    if len(rows) > 1:
+        rows.append(["all", "", *_row(planned.lines, fates)])
+    return table([head, *rows], left=2)
+
+
+def _row(lines: Sequence[Line], fates: Sequence[Fate]) -> list[str]:
+    counts = [sum(each.fate == fate for each in lines) for fate in fates]
+    change = Use()
+    for each in lines:
+        change = change.plus(each.change)
+    pods = sum(each.pods for each in lines)
+    numbers = [str(each or "-") for each in (len(lines), *counts, pods)]
+    return [*numbers, _signed(cores(change.cpu)), _signed(binary(change.memory))]
+
+
+def _signed(amount: str) -> str:
+    return "-" if amount in {"0", ""} else amount if amount.startswith("-") else f"+{amount}"
+
+
+def _held(planned: RollPlan) -> str:
+    held = sorted(planned.of(Fate.HELD), key=lambda each: (each.until, each.project, each.name))
+    lines = [f"held until {each.until}: {each.project}/{each.name}" for each in held[:_SHOWN]]
+    more = [f"and {len(held) - _SHOWN} more: -o yaml"] if len(held) > _SHOWN else []
+    return "\n".join([*lines, *more])
+
+
+def _waves(planned: RollPlan) -> str:
+    rows = [
+        [str(place), each.wave.words(), str(each.workloads or "-"), str(each.pods or "-"), _time(each.seconds)]
+        for place, each in enumerate(planned.waves, 1)
+    ]
+    return table([["wave", "reaches", "changes", "pods", "takes"], *rows], left=2)
+
+
+def _words(planned: RollPlan) -> str:
+    roll = planned.roll
+    return (
+        f"about {_time(planned.seconds)}: a wave takes as long as its longest workload, and is then watched for"
+        f" {_time(roll.pause_seconds)};\n"
+        f"a workload gets it {roll.unavailable} of its pods at a time, {REPLACING} s each time where pods are replaced,"
+        f" {IN_PLACE} s where a container is"
+    )
+
+
+def _time(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    words = ((hours, "h"), (minutes, "min"), (rest, "s"))
+    return " ".join(f"{each} {unit}" for each, unit in words if each) or "0 s"
