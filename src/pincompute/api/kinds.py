@@ -7,9 +7,12 @@ from pincompute.api.project import Project
 from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
 from pincompute.api.sidecar import PinterestSidecar
+from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.workload import Workload
 
-KINDS: dict[str, type[Noun]] = {each.__name__: each for each in (PinterestService, Project, PinterestSidecar, Runtime)}
+KINDS: dict[str, type[Noun]] = {
+    each.__name__: each for each in (PinterestService, Project, PinterestSidecar, Runtime, PinterestStatefulSet)
+}
 
 WORKLOADS: dict[str, type[Workload]] = {name: kind for name, kind in KINDS.items() if issubclass(kind, Workload)}
 """Those that run."""

@@ -44,6 +44,17 @@ IMAGES: Final = f"{GROUP}/images"
 """On a revision: each image that ran, with the digest that its name then stood for."""
 CONFIGURATION: Final = f"{GROUP}/configuration"
 """On a revision: the ConfigMap that it was configured by."""
+SIZE: Final = f"{GROUP}/size"
+"""On a claim: how much was last asked for."""
+CLAIMS: Final = f"{GROUP}/claims"
+"""On a pod: the claims that it was made with, such as data log."""
+
+TASKS: Final = f"{GROUP}/tasks"
+"""On a Job: the tasks that it runs, such as 17,88,203."""
+WORK: Final = f"{GROUP}/work"
+"""On a Job: the digest of what its revision runs."""
+PACE: Final = f"{GROUP}/pace"
+"""On a Job: the digest of what may change while it runs."""
 
 # Annotations that the loop works by.
 WANTED: Final = f"{GROUP}/wanted"

@@ -15,6 +15,33 @@ def revision(owner: Workload, number: int = 0) -> str:
     return f"{owner.metadata.name}-{number or owner.metadata.generation}"
 
 
+def ordinal(owner: Workload, pod: str) -> int | None:
+    """1 of `db-1`; nothing where it is not one of the numbered copies."""
+    before, _, number = pod.rpartition("-")
+    return int(number) if before == owner.metadata.name and number.isdigit() else None
+
+
+def claim_of(owner: Workload, name: str) -> str:
+    """`data` of `data-db-1`; nothing where it is no claim of its copies."""
+    rest, _, number = name.rpartition("-")
+    whose = f"-{owner.metadata.name}"
+    return rest.removesuffix(whose) if number.isdigit() and rest.endswith(whose) else ""
+
+
+def job(owner: Workload, number: int, attempt: int) -> str:
+    """Always with both numbers, so that no other workload's name can be the beginning of it."""
+    return f"{owner.metadata.name}-{number}-{attempt}"
+
+
+def task_job(owner: Workload, number: int, attempt: int, task: int) -> str:
+    return f"{job(owner, number, attempt)}-t{task}"
+
+
+def task_claim(owner: Workload, claim: str, task: int) -> str:
+    """The same from attempt to attempt."""
+    return f"{owner.metadata.name}-{claim}-t{task}"
+
+
 NO_TIER = "no-tier"
 """The quota of pods that are of no tier."""
 OBJECTS = "objects"

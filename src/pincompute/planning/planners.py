@@ -8,12 +8,14 @@ from pincompute.api.project import Project
 from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
 from pincompute.api.sidecar import PinterestSidecar
-from pincompute.planning import project, runtime_roll, service, sidecar
+from pincompute.api.stateful_set import PinterestStatefulSet
+from pincompute.planning import project, runtime_roll, service, sidecar, stateful_set
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
 
 PLANNERS: dict[str, Callable[[Snapshot], Plan]] = {
     PinterestService.__name__: service.plan,
+    PinterestStatefulSet.__name__: stateful_set.plan,
     Project.__name__: project.plan,
     PinterestSidecar.__name__: sidecar.plan,
     Runtime.__name__: runtime_roll.plan,

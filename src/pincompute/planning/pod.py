@@ -39,6 +39,7 @@ class Shape(NamedTuple):
     mounts: Sequence[Object] = ()
     """Where the main container sees them."""
     labels: Object = {}
+    annotations: Object = {}
 
 
 class Made(NamedTuple):
@@ -80,7 +81,11 @@ def _plain(owner: Workload, cluster: Cluster, shape: Shape) -> Object:
     metadata = given.get("metadata", {})
     return {
         **given,
-        "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels(owner), **shape.labels}},
+        "metadata": {
+            **metadata,
+            "labels": {**metadata.get("labels", {}), **labels(owner), **shape.labels},
+            **_said(annotations={**metadata.get("annotations", {}), **shape.annotations}),
+        },
         "spec": _pod(owner, cluster, shape, given.get("spec", {})),
     }
 
