@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from pincompute.api.kinds import KINDS
+from pincompute.api.names import TEMPLATE
 from pincompute.api.project import Project
 from pincompute.planning.diff import diff
 from pincompute.planning.plan import Plan
@@ -21,12 +23,14 @@ from pincompute.planning.steps import Apply, Create, Delete, Evict, Step
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+NEWEST = "newest"
+"""What a case's pod says instead of a digest, to be of the template that is wanted."""
 
 
 def load(case: Path) -> Snapshot:
     before = yaml.safe_load((case / "before.yaml").read_text())
     cluster = {"name": "main", "domain": "localhost", "port": 8080, **before.get("cluster", {})}
-    return Snapshot(
+    snapshot = Snapshot(
         owner=msgspec.convert(before["workload"], KINDS[before["workload"]["kind"]]),
         natives=tuple(msgspec.convert(before.get("natives", []), list[Native])),
         pods=tuple(msgspec.convert(before.get("pods", []), list[Pod])),
@@ -35,6 +39,24 @@ def load(case: Path) -> Snapshot:
         project=msgspec.convert(before["project"], Project) if "project" in before else None,
         runtimes=Runtimes.of([msgspec.convert(each, KINDS[each["kind"]]) for each in before.get("runtimes", [])]),
     )
+    return snapshot._replace(pods=tuple(of_the_newest(each, snapshot) for each in snapshot.pods))
+
+
+def of_the_newest(pod: Pod, snapshot: Snapshot) -> Pod:
+    if pod.template != NEWEST:
+        return pod
+    digest = next(found for native in plan(snapshot).wanted for found in templates(native))
+    labels = {**pod.metadata.labels, TEMPLATE: digest}
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels))
+
+
+def templates(value: Any) -> Iterator[str]:
+    """The digest of each pod template in a native."""
+    if isinstance(value, dict):
+        if TEMPLATE in value:
+            yield value[TEMPLATE]
+        for each in value.values():
+            yield from templates(each)
 
 
 def plan(snapshot: Snapshot) -> Plan:

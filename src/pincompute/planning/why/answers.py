@@ -54,11 +54,11 @@ def _silent(copy: Copy, container: Container, running: Running, which: str, prob
     if age < patience:
         yield Wait(patience - age)
         return
-    yield copy.cause(container, _told(copy, which, probe, lasting(age)), Rank.SLOW)
+    yield copy.cause(container, _told(copy, which, probe, lasting(patience)), Rank.SLOW)
 
 
-def _told(copy: Copy, which: str, probe: Object, age: str) -> Problem:
-    name, note = copy.owner.metadata.name, f"it has run for {age}"
+def _told(copy: Copy, which: str, probe: Object, patience: str) -> Problem:
+    name, note = copy.owner.metadata.name, f"it was given {patience}"
     if which == "readinessProbe" and (http := probe.get("httpGet")):
         what = (
             f"the program runs, but does not answer well to GET {http.get('path', '/')} on its port {http.get('port')}"

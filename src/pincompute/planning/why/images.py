@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import (
     IMAGE_FORBIDDEN,
@@ -23,6 +25,8 @@ _SILENT = (
     "context deadline exceeded", ": EOF", "toomanyrequests", "Too Many Requests", "Internal Server Error",
     "Bad Gateway", "Service Unavailable", "Gateway Time",
 )  # fmt: skip
+_AGAIN = re.compile(r"^Back-off pulling image \"[^\"]*\": (?:ErrImagePull: )?")
+"""Between two attempts the last one's words are told in this wrapping."""
 _EITHER = "repository does not exist or may require authorization"
 """Some registries do not say which, lest one could guess what they hold."""
 _ABSENT = ("not found", "manifest unknown", "name unknown", "does not exist")
@@ -38,7 +42,7 @@ def look(copy: Copy) -> Seen:
 
 def _told(copy: Copy, container: Container, waiting: Waiting) -> Cause:
     image, words = container.image, waiting.message
-    what, said = f"the image {image} cannot be fetched", ending(words)
+    what, said = f"the image {image} cannot be fetched", ending(_AGAIN.sub("", words))
     if waiting.reason == "RegistryUnavailable" or _has(words, _SILENT):
         problem = Problem(
             REGISTRY_UNREACHABLE, what, note=f"its registry does not answer well: {said}", next="pin status"

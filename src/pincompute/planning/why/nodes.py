@@ -48,7 +48,7 @@ def stuck(snapshot: Snapshot) -> Seen:
         late = (snapshot.now - datetime.fromisoformat(when)).total_seconds()
         if late > GOING:
             copy = Copy(owner, pod, snapshot.now)
-            what = f"a former {owner.COPY[0]} is not gone {lasting(late)} after its time"
+            what = f"a former {owner.COPY[0]} is not gone, {lasting(GOING)} and more after its time"
             yield Cause(Problem(NODE_LOST, what, copy.where, "its node has not said so", _find(copy)), Rank.LAST)
 
 

@@ -70,7 +70,7 @@ def _told(copy: Copy, message: str) -> Problem:
     if not found or len(known) < len(against):
         return Problem(UNSCHEDULABLE, f"no node can take a {one}", copy.where, beginning(message), "kubectl get nodes")
     known.sort(key=lambda each: (-each.count, each.words))
-    note = f"of {_nodes(int(found['all']))}, {listed(f'{each.count} {each.words}' for each in known)}"
+    note = _counted(int(found["all"]), known)
     reason, next_ = _mend(copy.owner, known)
     return Problem(reason, f"no node can take a {one}", copy.where, note, next_)
 
@@ -105,8 +105,8 @@ def _mend(owner: Workload, against: list[Against]) -> tuple[Reason, str]:
     """What is short can be asked for in smaller numbers; the rest is between the file and the nodes."""
     short = sorted({each.short for each in against} - {""})
     if short:
-        asks = listed(f"{each}: {_asked(owner, each)}" if _asked(owner, each) else each for each in short)
-        return UNSCHEDULABLE, f"ask for less than {asks} in the file, or for more nodes: kubectl get nodes"
+        asks = listed(f"{each} than {_asked(owner, each)}" if _asked(owner, each) else each for each in short)
+        return UNSCHEDULABLE, f"ask for less {asks} in the file, or for more nodes: kubectl get nodes"
     if owner.spec.whole_node:
         return NO_NODE_MATCHES, "take wholeNode out of the file, or ask for more nodes"
     return NO_NODE_MATCHES, "correct nodeSelector, affinity or tolerations in spec.template, or: kubectl describe nodes"
@@ -129,8 +129,14 @@ def _claim(copy: Copy, said: str) -> Problem:
     return Problem(CLAIM_NOT_BOUND, what, copy.where, beginning(said), f"{next_} -n {project}")
 
 
-def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
+def _counted(nodes: int, against: list[Against]) -> str:
+    """A node may have several things against it."""
+    if nodes == 1:
+        return f"the only node {listed(each.words for each in against)}"
+    everywhere = [each.words for each in against if each.count == nodes]
+    if everywhere:
+        return f"all {nodes} nodes {listed(everywhere)}"
+    return f"of {nodes} nodes, {listed(f'{each.count} {each.words}' for each in against)}"
 
 
 def _have(count: int) -> str:

@@ -139,7 +139,7 @@ def _none_made(snapshot: Snapshot) -> Seen:
         if age < PATIENCE:
             yield Wait(PATIENCE - age)
             continue
-        what = f"no {owner.COPY[0]} was made in {lasting(age)}"
+        what = f"no {owner.COPY[0]} was made in {lasting(PATIENCE)}"
         note = f"a quota or a rule may stand against it; of a {native.kind} only Kubernetes' events say why"
         yield Cause(Problem(NOT_MADE, what, _where(native), note, _describe(snapshot, native)), Rank.SLOW)
 

@@ -39,7 +39,7 @@ def _unprepared(copy: Copy) -> Seen:
         NOT_PREPARED,
         f"a {copy.owner.COPY[0]} has a node, and waits for its volumes, its certificate or its network",
         copy.where,
-        f"for {lasting(age)}{parts}; only Kubernetes' events say for which",
+        f"for more than {lasting(VOLUMES)}{parts}; only Kubernetes' events say for which",
         f"kubectl describe pod {copy.pod.metadata.name} -n {copy.owner.metadata.namespace}",
     )
     yield Cause(problem, Rank.SLOW)
@@ -62,7 +62,7 @@ def _prepares_long(copy: Copy, container: Container) -> Seen:
     what = f"{container.name}, which runs before the program, has not ended"
     next_ = f"kubectl logs {copy.pod.metadata.name} -c {container.name} -n {copy.owner.metadata.namespace}"
     yield copy.cause(
-        container, Problem(PREPARES_LONG, what, note=f"it has run for {lasting(age)}", next=next_), Rank.SLOW
+        container, Problem(PREPARES_LONG, what, note=f"it has run for more than {lasting(LONG)}", next=next_), Rank.SLOW
     )
 
 
@@ -76,7 +76,7 @@ def _image(copy: Copy, container: Container) -> Seen:
         return
     what = f"the image {container.image} is still being fetched"
     next_ = f"kubectl describe pod {copy.pod.metadata.name} -n {copy.owner.metadata.namespace}"
-    yield copy.cause(container, Problem(IMAGE_SLOW, what, note=f"for {lasting(age)}", next=next_), Rank.SLOW)
+    yield copy.cause(container, Problem(IMAGE_SLOW, what, note=f"for more than {lasting(LONG)}", next=next_), Rank.SLOW)
 
 
 def _begins(container: Container) -> bool:

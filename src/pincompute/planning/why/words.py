@@ -49,7 +49,7 @@ def listed(items: Iterable[str]) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """How long, for people."""
+    """How long, for people. Never an age: a message that changes with the clock would be written again and again."""
     return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
