@@ -129,7 +129,7 @@ def _held(planned: RollPlan) -> str:
 
 def _waves(planned: RollPlan) -> str:
     rows = [
-        [str(place), each.wave.words(), str(each.workloads or "-"), str(each.pods or "-"), _time(each.seconds)]
+        [str(place), each.wave.words(planned.roll), str(each.workloads or "-"), str(each.pods or "-"), _time(each.seconds)]
         for place, each in enumerate(planned.waves, 1)
     ]
     return table([["wave", "reaches", "changes", "pods", "takes"], *rows], left=2)

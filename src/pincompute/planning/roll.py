@@ -239,7 +239,7 @@ def shape(plan: RollPlan) -> Object:
         "seconds": plan.seconds,
         "problems": [each.json() for each in plan.problems],
         "waves": [
-            {"wave": each.wave.words(), "workloads": each.workloads, "pods": each.pods, "seconds": each.seconds}
+            {"wave": each.wave.words(plan.roll), "workloads": each.workloads, "pods": each.pods, "seconds": each.seconds}
             for each in plan.waves
         ],
         "workloads": [_shape(each) for each in plan.lines],

@@ -135,7 +135,7 @@ def _unhealthy(roll: Roll, cursor: Cursor, health: Health) -> Step:
 
 def _wave(roll: Roll, cursor: Cursor) -> str:
     number, of = counted(roll, cursor)
-    return f"wave {number} of {of} ({wave_of(cursor).words()})"
+    return f"wave {number} of {of} ({wave_of(cursor).words(roll)})"
 
 
 def _everybody(number: int) -> str:

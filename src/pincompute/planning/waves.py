@@ -19,9 +19,11 @@ class Wave(NamedTuple):
     tier: str
     percent: int
 
-    def words(self) -> str:
+    def words(self, roll: Roll) -> str:
         whom = [each for each in (self.tier, f"zone {self.zone}" if self.zone else "") if each]
-        return f"{self.percent}% of {' in '.join(whom)}" if whom else f"{self.percent}%"
+        others = "the others" if roll.zones or roll.tiers else ""
+        of = " in ".join(whom) or others
+        return f"{self.percent}% of {of}" if of else f"{self.percent}%"
 
 
 def waves(roll: Roll) -> tuple[Wave, ...]:
