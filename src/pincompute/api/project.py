@@ -34,7 +34,7 @@ class Role(StrEnum):
 
 
 class Review(StrEnum):
-    """What may run in a project."""
+    """What may run in a project. Work that nobody has reviewed must be asked for: it is never what was forgotten."""
 
     LANDED = "landed"
     OPEN = "open"
