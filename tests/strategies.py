@@ -86,6 +86,12 @@ DECIDED = {
 USUAL = {"image", "quota", "on-demand", "people"}
 """What almost every document says, though it need not."""
 
+LIKELY = {
+    "template", "spec", "containers", "env", "volumes", "volumeMounts", "configuration", "environment", "ports", "serves",
+    "containerStatuses", "state", "lastState", "waiting", "terminated", "conditions",
+}  # fmt: skip
+"""What is said in every second one: where most can go wrong."""
+
 
 @st.composite
 def documents(draw: st.DrawFn, kind: str, forced: Path = ()) -> Object:
@@ -262,6 +268,7 @@ def _some(draw: st.DrawFn, required: dict[str, Drawn], drawn: dict[str, Drawn]) 
     """Few of many: a document that says everything at once contradicts itself."""
     optional = sorted(drawn.keys() - required.keys())
     chosen = draw(st.sets(st.sampled_from(optional), max_size=6)) if optional else set()
+    chosen |= {name for name in optional if name in LIKELY and draw(st.booleans())}
     return {name: draw(drawn[name]) for name in drawn if name in required or name in chosen}
 
 

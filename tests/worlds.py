@@ -66,17 +66,17 @@ def clusters() -> Drawn:
 
 @st.composite
 def runtimes(draw: st.DrawFn) -> Runtimes:
-    """Some parts, and a runtime or two that name them or others."""
+    """As a folder holds them: some parts, and a runtime or two that name them, or others that are not there."""
     parts = draw(st.lists(nouns("PinterestSidecar"), max_size=2))
-    made = draw(st.lists(nouns("Runtime"), max_size=2))
+    made = draw(st.lists(nouns("Runtime"), min_size=1, max_size=2))
     known = [each.metadata.name for each in parts]
-    if known:
-        made = [_with_parts(each, known) for each in made]
-    return Runtimes.of([*parts, *made])
+    return Runtimes.of([*parts, *(_in_a_folder(each, known) for each in made)])
 
 
-def _with_parts(runtime: Any, parts: list[str]) -> Any:
-    return msgspec.structs.replace(runtime, spec=msgspec.structs.replace(runtime.spec, parts=parts))
+def _in_a_folder(runtime: Any, parts: list[str]) -> Any:
+    spec = msgspec.structs.replace(runtime.spec, parts=parts or runtime.spec.parts)
+    metadata = msgspec.structs.replace(runtime.metadata, uid="")
+    return msgspec.structs.replace(runtime, spec=spec, metadata=metadata)
 
 
 def pods_like(natives: Seen, wanted: Iterable[Object]) -> Drawn:

@@ -116,13 +116,7 @@ def every(field: str, value: Any) -> Iterator[Any]:
             yield from every(field, each)
 
 
-KEYS = {
-    "env": ("name",),
-    "volumes": ("name",),
-    "volumeMounts": ("mountPath",),
-    "containers": ("name",),
-    "initContainers": ("name",),
-}
+KEYS = {"env": "name", "volumes": "name", "volumeMounts": "mountPath"}
 """Lists whose entries Kubernetes tells apart by these: twice the same, and the server fails."""
 
 
@@ -130,9 +124,12 @@ def nothing_stands_twice_in_a_pod(snapshot: Snapshot, planned: Plan) -> None:
     del snapshot
     for native in planned.wanted:
         for template in templates(native):
-            for field, keys in KEYS.items():
-                for entries in every(field, template["spec"]):
-                    found = [tuple(each.get(key) for key in keys) for each in entries]
+            pod = template["spec"]
+            called = [each["name"] for each in (*pod["containers"], *pod.get("initContainers", ()))]
+            assert len(called) == len(set(called)), f"{identity(native)}: {called}"
+            for field, key in KEYS.items():
+                for entries in every(field, pod):
+                    found = [each[key] for each in entries]
                     assert len(found) == len(set(found)), f"{identity(native)}: {field} {found}"
 
 

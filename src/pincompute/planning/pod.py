@@ -15,6 +15,7 @@ from pincompute.planning.injection import inject
 from pincompute.planning.natives import labels
 from pincompute.planning.runtime import runtime_of
 from pincompute.planning.snapshot import Cluster, Snapshot
+from pincompute.planning.twice import twice
 
 LEAST_CPU = "100m"
 LEAST_MEMORY = "128Mi"
@@ -59,7 +60,9 @@ def make(snapshot: Snapshot, shape: Shape) -> Made:
     """The template of a workload's pods, with the runtime that is its own at this time."""
     owner: Workload = snapshot.owner
     chosen = runtime_of(owner, snapshot.runtimes, snapshot.now)
-    injected = inject(_plain(owner, snapshot.cluster, shape), chosen.parts, owner.spec.sidecar_config)
+    plain = _plain(owner, snapshot.cluster, shape)
+    problems = (*chosen.problems, *twice(plain, f"{owner.metadata.namespace}/{owner.metadata.name}"))
+    injected = inject(plain, chosen.parts, owner.spec.sidecar_config)
     template = injected.template
     metadata = template["metadata"]
     if chosen.number:
@@ -67,7 +70,7 @@ def make(snapshot: Snapshot, shape: Shape) -> Made:
             **metadata.get("annotations", {}), RUNTIME: str(chosen.number), PARTS: " ".join(injected.parts)
         }  # fmt: skip
     metadata["labels"] = {**metadata["labels"], TEMPLATE: digest(template)}
-    return Made(template, chosen.number, injected.parts, (*chosen.problems, *injected.problems))
+    return Made(template, chosen.number, injected.parts, (*problems, *injected.problems))
 
 
 def simulated(owner: Workload, cluster: Cluster) -> bool:
