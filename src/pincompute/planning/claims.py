@@ -35,13 +35,12 @@ def of_workload(template: Object) -> Iterator[Claim]:
         yield _volume(volume, "the workload")
     for container in own_containers(pod):
         name = container["name"]
-        whose = f"container '{name}'"
         yield _container(name, "the workload")
-        yield from _ports(container, whose)
+        yield from _ports(container, f"container '{name}'")
         for variable in container.get("env", ()):
-            yield _variable(name, variable["name"], whose)
+            yield _variable(name, variable["name"], "the workload")
         for mount in container.get("volumeMounts", ()):
-            yield _mount(name, mount["mountPath"], whose)
+            yield _mount(name, mount["mountPath"], "the workload")
 
 
 def of_part(part: PinterestSidecar, containers: Iterable[Object], own: Iterable[str]) -> Iterator[Claim]:
@@ -75,7 +74,7 @@ def _volumes(pod: Object) -> list[str]:
 
 
 def _container(name: str, whose: str, *, part: bool = False) -> Claim:
-    return Claim(("container", name), f"the container name '{name}'", "name", whose, part)
+    return Claim(("container", name), f"the container name '{name}'", "container name", whose, part)
 
 
 def _ports(container: Object, whose: str, *, part: bool = False) -> Iterator[Claim]:
@@ -88,7 +87,9 @@ def _ports(container: Object, whose: str, *, part: bool = False) -> Iterator[Cla
 
 
 def _variable(container: str, name: str, whose: str, *, part: bool = False) -> Claim:
-    return Claim(("variable", container, name), f"the variable {name} in container '{container}'", "name", whose, part)
+    return Claim(
+        ("variable", container, name), f"the variable {name} in container '{container}'", "variable", whose, part
+    )
 
 
 def _mount(container: str, path: str, whose: str, *, part: bool = False) -> Claim:
@@ -97,7 +98,7 @@ def _mount(container: str, path: str, whose: str, *, part: bool = False) -> Clai
 
 
 def _volume(name: str, whose: str, *, part: bool = False) -> Claim:
-    return Claim(("volume", name), f"the volume name '{name}'", "name", whose, part)
+    return Claim(("volume", name), f"the volume name '{name}'", "volume name", whose, part)
 
 
 def _label(name: str, whose: str, *, part: bool = False) -> Claim:

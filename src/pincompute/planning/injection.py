@@ -122,10 +122,10 @@ def _container(given: Object, variables: list[Object]) -> Object:
     least = {"cpu": limits.get("cpu", LEAST_CPU), "memory": limits.get("memory", LEAST_MEMORY)}
     requests = {**least, **resources.get("requests", {})}
     return {
-        # A version of a part never changes, nor does its image: a pod starts anew without any registry.
-        "imagePullPolicy": "IfNotPresent",
-        "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
+        # A version of a part never changes, nor does its image: a pod starts anew without any registry.
+        "imagePullPolicy": given.get("imagePullPolicy", "IfNotPresent"),
+        "terminationMessagePolicy": given.get("terminationMessagePolicy", "FallbackToLogsOnError"),
         "securityContext": {**_RESTRICTED, **given.get("securityContext", {})},
         "resources": {**resources, "requests": requests, "limits": {"memory": requests["memory"], **limits}},
         "env": [*variables, *given.get("env", ())],
@@ -167,7 +167,7 @@ def _conflict(template: Object, first: Claim, second: Claim) -> Problem:
         PART_CONFLICT,
         f"{first.whose} and {second.whose}, a part of the runtime, both want {second.words}",
         _where(template),
-        next=f"choose another {second.noun} for {first.whose}",
+        next=f"choose another {second.noun} in the workload's file",
     )
 
 

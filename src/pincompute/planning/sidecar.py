@@ -15,7 +15,7 @@ def plan(snapshot: Snapshot) -> Plan:
     owner: PinterestSidecar = snapshot.owner
     known = snapshot.runtimes.known
     numbers = [number for number in known if owner.metadata.name in known[number].spec.parts]
-    words = f"it is a part of runtime {', '.join(map(str, numbers))}" if numbers else "no runtime has it yet"
+    words = f"it is a part of runtime {' and '.join(map(str, numbers))}" if numbers else "no runtime has it yet"
     said = SidecarStatus(
         observed_generation=owner.metadata.generation,
         conditions=[status.said(snapshot, READY, reasons.AVAILABLE, words, status=True)],
