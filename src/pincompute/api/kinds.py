@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pincompute.api.daemon import PinterestDaemon
+from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.noun import Noun
 from pincompute.api.project import Project
 from pincompute.api.runtime import Runtime
@@ -11,7 +13,16 @@ from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.workload import Workload
 
 KINDS: dict[str, type[Noun]] = {
-    each.__name__: each for each in (PinterestService, Project, PinterestSidecar, Runtime, PinterestStatefulSet)
+    each.__name__: each
+    for each in (
+        PinterestService,
+        PinterestJobSet,
+        Project,
+        PinterestSidecar,
+        Runtime,
+        PinterestStatefulSet,
+        PinterestDaemon,
+    )
 }
 
 WORKLOADS: dict[str, type[Workload]] = {name: kind for name, kind in KINDS.items() if issubclass(kind, Workload)}

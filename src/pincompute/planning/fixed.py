@@ -29,7 +29,18 @@ FIXED: dict[str, Fixed] = {
     "Deployment": Fixed(("selector",), Instead.MADE_ANEW),
     "DaemonSet": Fixed(("selector",), Instead.MADE_ANEW),
     "StatefulSet": Fixed(("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"), Instead.PODS_STAY),
-    "Job": Fixed(("selector", "template", "completions", "completionMode"), Instead.MADE_ANEW),
+    "Job": Fixed(
+        (
+            "selector",
+            "template",
+            "completions",
+            "completionMode",
+            "backoffLimitPerIndex",
+            "podFailurePolicy",
+            "successPolicy",
+        ),
+        Instead.MADE_ANEW,
+    ),
     "PersistentVolumeClaim": Fixed(("accessModes", "storageClassName", "volumeMode"), Instead.REFUSED),
 }
 

@@ -33,6 +33,11 @@ def job(owner: Workload, number: int, attempt: int) -> str:
     return f"{owner.metadata.name}-{number}-{attempt}"
 
 
+def tasks(owner: Workload, number: int, attempt: int) -> str:
+    """What the tasks of an attempt are told."""
+    return f"{job(owner, number, attempt)}-tasks"
+
+
 def task_job(owner: Workload, number: int, attempt: int, task: int) -> str:
     return f"{job(owner, number, attempt)}-t{task}"
 

@@ -79,10 +79,17 @@ class OwnedMetadata(Metadata, frozen=True):
         return next((str(each["uid"]) for each in self.owner_references if each.get("controller")), "")
 
 
+class Placed(Wire, frozen=True):
+    """Where a pod runs."""
+
+    node_name: str = ""
+
+
 class Pod(Wire, frozen=True):
     """The few fields of a pod that planning reads; nothing else of it is ever kept."""
 
     metadata: OwnedMetadata
+    spec: Placed = Placed()
     status: PodStatus = PodStatus()
 
     @property
@@ -124,6 +131,8 @@ class NativeStatus(Wire, frozen=True):
     """The same of those that will not be tried again."""
     capacity: dict[str, int | str] = {}
     """Of a claim: what it holds."""
+    desired_number_scheduled: int = 0
+    """Of what runs once on a node: how many nodes are to have it."""
     observed_generation: int = 0
     """Of what is made again and again: the generation that Kubernetes has taken up."""
 

@@ -1,0 +1,81 @@
+"""Why tasks failed: read from their pods while there are any, and remembered after that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pincompute.api.job_set_status import Failure
+from pincompute.base.reasons import DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED
+from pincompute.objects.numbers import parse, spell
+from pincompute.planning.snapshot import Container, Pod
+
+MOST_WAYS = 32
+"""Ways to fail that a status lists; the rest are told as one."""
+_LONGEST = 256
+
+
+class Cause(NamedTuple):
+    """How one task failed."""
+
+    reason: str = TASK_FAILED.code
+    exit_code: int = 0
+    message: str = ""
+
+
+def cause(pods: Iterable[Pod]) -> Cause:
+    """What the last pod of a task says; nothing is known where it is gone."""
+    failed = [pod for pod in pods if pod.status.phase == "Failed"]
+    last = max(failed, key=lambda pod: (_finished(pod), pod.metadata.name), default=None)
+    if last is None:
+        return Cause()
+    if last.status.reason == "DeadlineExceeded":
+        return Cause(DEADLINE_EXCEEDED.code, message="the task took longer than taskDeadlineSeconds")
+    for ended in (each.state.terminated for each in _containers(last)):
+        if ended and ended.exit_code:
+            reason = OUT_OF_MEMORY if ended.reason == "OOMKilled" else TASK_FAILED
+            return Cause(reason.code, ended.exit_code, _last_line(ended.message))
+    return Cause(message=last.status.reason[:_LONGEST])
+
+
+def remembered(failures: Iterable[Failure]) -> dict[int, Cause]:
+    """By task."""
+    return {
+        task: Cause(each.reason, each.exit_code, each.message)
+        for each in failures
+        for task in sorted(parse(each.tasks))
+    }
+
+
+def grouped(causes: dict[int, Cause]) -> list[Failure]:
+    """By reason and exit code, the most frequent first; the line is that of the first task of each."""
+    ways: dict[tuple[str, int], list[int]] = {}
+    for task in sorted(causes):
+        ways.setdefault((causes[task].reason, causes[task].exit_code), []).append(task)
+    ordered = sorted(ways.items(), key=lambda way: (-len(way[1]), way[0]))
+    listed, rest = ordered[: MOST_WAYS - 1], ordered[MOST_WAYS - 1 :]
+    found = [_failure(Cause(*way, causes[tasks[0]].message), tasks) for way, tasks in listed]
+    if rest:
+        others = Cause(message=f"in {len(rest)} other ways")
+        found.append(_failure(others, [task for _, tasks in rest for task in tasks]))
+    return found
+
+
+def _failure(way: Cause, tasks: list[int]) -> Failure:
+    return Failure(
+        reason=way.reason, exit_code=way.exit_code, message=way.message, tasks=spell(tasks), count=len(tasks)
+    )
+
+
+def _containers(pod: Pod) -> list[Container]:
+    return [*pod.status.container_statuses, *pod.status.init_container_statuses]
+
+
+def _finished(pod: Pod) -> str:
+    ends = [each.state.terminated.finished_at for each in _containers(pod) if each.state.terminated]
+    return max(ends, default="")
+
+
+def _last_line(message: str) -> str:
+    lines = [line for line in message.splitlines() if line.strip()]
+    return lines[-1].strip()[:_LONGEST] if lines else ""

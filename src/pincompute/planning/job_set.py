@@ -1,0 +1,158 @@
+"""What a PinterestJobSet becomes: an indexed Job for each attempt, or a Job for each task that keeps claims of its own.
+
+A Job can never change what it runs. So another program, list or size is a new revision, which begins from nothing and
+ends what ran before; the pace (parallelism, deadline, suspension) changes where it is; and a new runtime waits for the
+next attempt. What has ended is remembered in the status, and not begun again when its Jobs are gone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from pincompute.api.job_set import JobSetSpec
+from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
+from pincompute.api.names import FIXED, PACE
+from pincompute.base.problem import Problem
+from pincompute.objects.content import Object
+from pincompute.objects.numbers import parse, spell
+from pincompute.planning import attempts, jobs, names, natives, outcome, revision, status, tasks
+from pincompute.planning.attempts import Course
+from pincompute.planning.failures import grouped
+from pincompute.planning.plan import Plan
+from pincompute.planning.pod import Made
+from pincompute.planning.snapshot import Pod, Snapshot
+from pincompute.planning.why import Finding, first_cause
+
+
+class Running(NamedTuple):
+    """The attempt that runs: its natives, and its pods that live."""
+
+    made: Made
+    wanted: tuple[Object, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Jobs that end as they began."""
+    pods: tuple[Pod, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    stuck: Problem | None = None
+    """What was asked of a Job that can no longer be changed."""
+
+
+def plan(snapshot: Snapshot) -> Plan:
+    """The one signature; planning the same snapshot twice gives the same plan."""
+    found = attempts.course(snapshot)
+    record = found.running
+    running = _running(snapshot, found, record) if record else _rests(snapshot, found)
+    if running.problems:
+        refused = status.refused(snapshot, running.problems)
+        return refused._replace(status=msgspec.structs.replace(refused.status, revision=snapshot.owner.status.revision))
+    finding = _finding(snapshot, running)
+    why = finding.problem or running.stuck or outcome.why(snapshot, found)
+    wanted = (
+        natives.service_account(snapshot),
+        *natives.configuration(snapshot),
+        *_claims(snapshot),
+        *running.wanted,
+        revision.record(snapshot, running.made, running.pods),
+    )
+    kept = [*revision.kept(snapshot), *(("Job", name) for name in running.kept), *_ended(snapshot, found)]
+    wake = _wake(snapshot, found, finding.look_again)
+    return Plan(wanted, _status(snapshot, found, running, why), wake, why, tuple(kept))
+
+
+def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Running:
+    """Each Job as it is wanted; one that was made otherwise, say by an earlier PinCompute, ends as it began."""
+    owner = snapshot.owner
+    begun = attempts.begun(snapshot, found, record)
+    seen = attempts.jobs(snapshot, found, record.number)
+    wanted: dict[str, Object] = {}
+    kept, stuck = dict.fromkeys(seen), None
+    made = Made({}, record.runtime, tuple(owner.status.parts))
+    for task in attempts.turn(snapshot, found, record) if owner.spec.retained else [None]:
+        made = jobs.made(snapshot, found, record, task, begun=begun)
+        job = jobs.job(snapshot, found, record, made, task)
+        name, said = job["metadata"]["name"], job["metadata"]["annotations"]
+        before = seen.get(name)
+        if before is None and made.problems:
+            return Running(made, problems=made.problems)
+        if before is None or (before.metadata.annotations.get(FIXED) == said[FIXED] and not made.problems):
+            wanted[name] = job
+            kept.pop(name, None)
+        elif before.metadata.annotations.get(PACE) != said[PACE]:
+            stuck = outcome.cannot_change(snapshot, before)
+    if not begun:
+        found.attempts[-1] = msgspec.structs.replace(record, runtime=made.runtime)
+    told = tasks.config_map(snapshot, sorted(parse(record.tasks)), names.tasks(owner, found.revision, record.number))
+    return Running(made, (*told, *wanted.values()), tuple(kept), attempts.living(snapshot, sorted(seen)), (), stuck)
+
+
+def _rests(snapshot: Snapshot, found: Course) -> Running:
+    """All attempts have ended."""
+    return Running(Made({}, found.attempts[-1].runtime, tuple(snapshot.owner.status.parts)))
+
+
+def _finding(snapshot: Snapshot, running: Running) -> Finding:
+    """What keeps its pods from running; kept still on purpose, it has none, and nothing is wrong."""
+    spec: JobSetSpec = snapshot.owner.spec
+    return first_cause(snapshot, running.pods) if running.wanted and not spec.suspended else Finding()
+
+
+def _claims(snapshot: Snapshot) -> list[Object]:
+    """Of every task, whatever attempt it is in."""
+    spec: JobSetSpec = snapshot.owner.spec
+    return [
+        tasks.claim(snapshot, each, names.task_claim(snapshot.owner, each.name, task))
+        for each in spec.claims
+        if each.retained
+        for task in range(spec.count)
+    ]
+
+
+def _ended(snapshot: Snapshot, found: Course) -> list[tuple[str, str]]:
+    """What remains of attempts that have ended, for as long as it can be looked at."""
+    kept: list[tuple[str, str]] = []
+    for record in found.attempts:
+        if record.ended and _keeping(snapshot, record) > 0:
+            kept += [("Job", name) for name in sorted(attempts.jobs(snapshot, found, record.number))]
+            kept.append(("ConfigMap", names.tasks(snapshot.owner, found.revision, record.number)))
+    return kept
+
+
+def _keeping(snapshot: Snapshot, record: AttemptStatus) -> float:
+    """Seconds for which it is still kept."""
+    since = (snapshot.now - datetime.fromisoformat(record.ended)).total_seconds()
+    return float(snapshot.owner.spec.keep_seconds) - since
+
+
+def _wake(snapshot: Snapshot, found: Course, look_again: float | None) -> float | None:
+    moments = [look_again, attempts.left(snapshot, found.running) if found.running else None]
+    keeping = [
+        _keeping(snapshot, each)
+        for each in found.attempts
+        if each.ended and attempts.jobs(snapshot, found, each.number)
+    ]
+    return min([each for each in (*moments, *keeping) if each is not None and each > 0], default=None)
+
+
+def _status(snapshot: Snapshot, found: Course, running: Running, why: Problem | None) -> JobSetStatus:
+    spec: JobSetSpec = snapshot.owner.spec
+    common = status.common(snapshot, running.made, running.pods, why)
+    started = sum(pod.status.phase == "Running" for pod in running.pods)
+    said = msgspec.convert(common, JobSetStatus, from_attributes=True)
+    return msgspec.structs.replace(
+        said,
+        revision=found.revision,
+        runtime=found.attempts[-1].runtime,
+        progress=status.progress(outcome.wanted_now(snapshot, found), running.pods),
+        conditions=[outcome.condition(snapshot, found, started, why)],
+        work=found.work,
+        tasks=spec.count,
+        done=len(found.done),
+        failed=len(found.failures),
+        running=started,
+        completed=spell(found.done),
+        failures=grouped(found.failures),
+        attempts=found.attempts,
+    )
