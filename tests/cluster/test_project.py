@@ -131,7 +131,7 @@ async def test_a_pod_has_a_tier_and_the_tier_has_room(plane: ControlPlane) -> No
         name, _ = await here.make(project(quota=quota))
         await here.play_controller(name)
         assert "exceeded quota: no-tier, requested: pods=1" in await here.refusal(name, "")
-        assert "exceeded quota: no-tier" in await here.refusal(name, "pincompute-infrastructure")
+        assert "exceeded quota: infrastructure" in await here.refusal(name, "pincompute-infrastructure")
         assert "exceeded quota: preemptible, requested: pods=1" in await here.refusal(name, "pincompute-preemptible")
         assert "exceeded quota: reserved, requested: requests.cpu=1" in await here.refusal(name, "pincompute-reserved")
         await here.try_out(PODS, name, pod("pincompute-on-demand"))

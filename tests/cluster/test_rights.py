@@ -93,6 +93,7 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
     await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test")
     (tmp_path / "rights.yaml").write_text(RIGHTS)
     await person.pin("deploy", "rights.yaml")
+    await person.pin("plan", "rights.yaml")
     await person.pin("logs", "rights")
     await person.pin("get")
     await person.pin("get", "--project", "nowhere", code=1)

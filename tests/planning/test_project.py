@@ -76,7 +76,15 @@ def test_in_which_order_members_are_named_does_not_matter() -> None:
 
 def test_a_tier_that_is_not_named_may_not_be_used_and_one_without_bounds_has_no_quota() -> None:
     none = {"pods": "0"}
-    assert hard(**{"on-demand": {}}) == {"reserved": none, "preemptible": none, "no-tier": none}
+    assert hard(**{"on-demand": {}}) == dict.fromkeys(("reserved", "preemptible", "infrastructure", "no-tier"), none)
+
+
+def test_only_where_infrastructure_is_named_may_programs_have_rights_on_a_node() -> None:
+    levels = {
+        each: wanted("Namespace", quota=quota)["ads"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+        for each, quota in {"others": {"on-demand": {}}, "theirs": {"infrastructure": {}}}.items()
+    }
+    assert levels == {"others": "restricted", "theirs": "privileged"}
 
 
 def test_nothing_is_a_bound_too() -> None:

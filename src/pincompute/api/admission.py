@@ -20,7 +20,7 @@ from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN
 
 _OUTER = ("apiVersion", "kind", "metadata", "spec")
-_STAND_INS = {int: 1, str: "a", list: [], dict: {}}
+_STAND_INS = {int: 1, str: "a", list: ["a"], dict: {}}
 """For a field that must be there and is wrong, so that the rest can be judged."""
 _METADATA = ("name", "project", "namespace", "labels", "annotations")
 
@@ -63,7 +63,11 @@ def _spec(noun: type[Noun], content: dict[str, Any], name: str) -> Iterator[Faul
         with suppress(KeyError, msgspec.ValidationError):
             msgspec.convert(content[field.encode_name], field.type)
             right[field.encode_name] = content[field.encode_name]
-    rest = msgspec.convert(right, noun.spec_type())
+    try:
+        rest = msgspec.convert(right, noun.spec_type())
+    except msgspec.ValidationError:
+        # No stand-in fits: of the whole nothing can be said.
+        return
     wrong = content.keys() - right.keys()
     for fault in rest.faults(name):
         if fault.path[0] not in wrong:
@@ -126,4 +130,5 @@ def _name(name: object, field: str, pattern: str, most: int, words: str) -> Iter
             ("metadata", field),
             f"{name!r} cannot be a name" if name is not None else "the name is missing",
             f"a name has at most {most} {words}",
+            f'write "{name}"' if isinstance(name, int) and re.match(pattern, str(name)) else "",
         )

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from pincompute.api.names import SYSTEM
+from pincompute.api.names import INFRASTRUCTURE, PRIORITY, SYSTEM
 from pincompute.api.noun import NAME_PATTERN, Fault, Noun, Rule, Spec
 from pincompute.api.status import READY, Report
 from pincompute.api.wire import Strict, amount
@@ -90,6 +90,13 @@ class Quota(Strict, frozen=True):
     preemptible: Annotated[
         TierQuota | None, Meta(description="Work that may be ended for other work, such as {}; none by default.")
     ] = None
+    infrastructure: Annotated[
+        TierQuota | None,
+        Meta(
+            description="Daemons of the infrastructure team, whose programs may have any right on a node, such as {}; "
+            "none by default."
+        ),
+    ] = None
     storage: Annotated[
         int | str, amount("What all its volumes may hold together, such as 10Ti; not bounded by default.")
     ] = ""
@@ -103,6 +110,13 @@ class Quota(Strict, frozen=True):
 
     def of(self, tier: Tier) -> TierQuota | None:
         return {Tier.RESERVED: self.reserved, Tier.ON_DEMAND: self.on_demand, Tier.PREEMPTIBLE: self.preemptible}[tier]
+
+    def by_class(self) -> dict[str, TierQuota | None]:
+        """Every priority class that a pod may have, without what all of them begin with."""
+        return {
+            **{tier.value: self.of(tier) for tier in Tier},
+            INFRASTRUCTURE.removeprefix(PRIORITY): self.infrastructure,
+        }
 
 
 class ProjectSpec(Spec, frozen=True, kw_only=True):
@@ -134,7 +148,7 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         yield from super().faults(name)
         if not self.owner.strip():
             yield Fault(("owner",), "the owner is blank", next="owner: TEAM")
-        if not any(self.quota.of(tier) is not None for tier in Tier):
+        if not any(bounds is not None for bounds in self.quota.by_class().values()):
             yield Fault(
                 ("quota",),
                 "no tier is named, so that nothing could ever run",
@@ -193,7 +207,7 @@ class Project(Noun, frozen=True, kw_only=True, rename=None):
         ),
         Rule(
             "has(self.spec.quota) && (has(self.spec.quota.reserved) || has(self.spec.quota.on__dash__demand)"
-            " || has(self.spec.quota.preemptible))",
+            " || has(self.spec.quota.preemptible) || has(self.spec.quota.infrastructure))",
             "spec.quota names no tier, so that nothing could ever run: quota: {on-demand: {}}",
         ),
     )

@@ -12,6 +12,9 @@ import msgspec
 from pincompute.api.names import CLUSTER_FACTS, SYSTEM, WORKLOAD
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
+from pincompute.api.project import Project
+from pincompute.api.runtime import Runtime
+from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, refuse_all
 from pincompute.controller.resources import NATIVES, NOUNS
@@ -33,7 +36,10 @@ class _Seen(NamedTuple):
 
 async def previews(client: Client, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
     """Of a set that is taken whole or not at all: the problems of all are told together."""
-    surroundings = Surroundings.of(nouns, await _cluster(client))
+    cluster, there = await asyncio.gather(_cluster(client), _there(client))
+    written = {(noun.kind, noun.metadata.name) for noun in nouns}
+    others = [each for each in there if (each.kind, each.metadata.name) not in written]
+    surroundings = Surroundings.of([*others, *nouns], cluster)
     seen = await asyncio.gather(*(_look(client, noun) for noun in nouns))
     told: list[Preview] = []
     problems: list[Problem] = []
@@ -81,6 +87,13 @@ async def _look(client: Client, noun: Noun) -> _Seen:
         for resource, listing in zip(kinds, listings, strict=True)
     ]
     return _Seen(owner, tuple(native for natives in found[:-1] for native in natives), tuple(found[-1]))
+
+
+async def _there(client: Client) -> list[Noun]:
+    """What other work stands on: projects, runtimes and their parts."""
+    kinds = (Project, Runtime, PinterestSidecar)
+    listings = await asyncio.gather(*(client.list(NOUNS[each.__name__], type=each) for each in kinds))
+    return [each for listing in listings for each in listing.items]
 
 
 async def _cluster(client: Client) -> Cluster:

@@ -18,7 +18,7 @@ from pincompute.planning.diff import Apply, Create, Delete, Difference, Step, di
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
-from pincompute.planning.snapshot import Cluster, Snapshot
+from pincompute.planning.snapshot import Cluster, Native, Snapshot
 
 LAPTOP = Cluster(name="main", domain="localhost", port=8080)
 """What `pin up` makes: taken for granted where no cluster is asked."""
@@ -39,7 +39,7 @@ class Surroundings(NamedTuple):
     def of(cls, nouns: Sequence[Noun], cluster: Cluster = LAPTOP) -> Surroundings:
         """Projects and runtimes of a set are there for the rest of it."""
         projects = {each.metadata.name: each for each in nouns if isinstance(each, Project)}
-        return cls(cluster, projects, Runtimes())
+        return cls(cluster, projects, Runtimes.of(nouns))
 
 
 class Foreseen(NamedTuple):
@@ -54,7 +54,7 @@ def first(noun: Noun) -> Noun:
 
 def foresee(snapshot: Snapshot, live: Mapping[str, Object]) -> Foreseen:
     """What would come of it, or why nothing would; `live` holds the natives whole, by identity."""
-    plan = PLANNERS[snapshot.owner.kind](snapshot)
+    plan = _settled(snapshot)
     difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
     metadata = snapshot.owner.metadata
     place = "/".join(part for part in (metadata.namespace, metadata.name) if part)
@@ -65,6 +65,21 @@ def foresee(snapshot: Snapshot, live: Mapping[str, Object]) -> Foreseen:
     if problems:
         return Foreseen(problems=tuple(dict.fromkeys(problems)))
     return Foreseen((_preview(snapshot, plan, difference, live),))
+
+
+def _settled(snapshot: Snapshot) -> Plan:
+    """After as many passes as it takes: some natives are only wanted once others are there."""
+    plan = PLANNERS[snapshot.owner.kind](snapshot)
+    while new := _unseen(plan, snapshot.natives):
+        snapshot = snapshot._replace(natives=(*snapshot.natives, *new))
+        plan = PLANNERS[snapshot.owner.kind](snapshot)
+    return plan
+
+
+def _unseen(plan: Plan, seen: Sequence[Native]) -> list[Native]:
+    there = {(native.kind, native.metadata.name) for native in seen}
+    new = (native for native in plan.wanted if (native["kind"], native["metadata"]["name"]) not in there)
+    return [msgspec.convert(native, Native) for native in new]
 
 
 def _preview(snapshot: Snapshot, plan: Plan, difference: Difference, live: Mapping[str, Object]) -> Preview:

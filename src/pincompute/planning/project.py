@@ -8,7 +8,6 @@ from typing import Any
 from pincompute.api.names import CONTACT, INGRESS, KIND, PRIORITY, PROJECT, REVIEW, SYSTEM
 from pincompute.api.project import Project, ProjectStatus, Review, Role, TierQuota, Who
 from pincompute.api.status import READY
-from pincompute.api.workload import Tier
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object, identity
@@ -56,9 +55,10 @@ def _metadata(owner: Project, name: str) -> Object:
 
 
 def _namespace(owner: Project) -> Object:
-    """In which nobody runs as root, nor with any right on a node."""
+    """In which nobody runs as root, nor with any right on a node, unless it is the infrastructure team's."""
     metadata = _metadata(owner, owner.metadata.name)
-    metadata["labels"] |= {"pod-security.kubernetes.io/enforce": "restricted"}
+    level = "restricted" if owner.spec.quota.infrastructure is None else "privileged"
+    metadata["labels"] |= {"pod-security.kubernetes.io/enforce": level}
     metadata["annotations"] |= {REVIEW: str(owner.spec.review)}
     if owner.spec.contact:
         metadata["annotations"] |= {CONTACT: owner.spec.contact}
@@ -68,13 +68,14 @@ def _namespace(owner: Project) -> Object:
 def _quotas(owner: Project) -> tuple[Object, ...]:
     """A tier that is not named may not be used. Every pod has one: of those with another priority there may be none."""
     quota = owner.spec.quota
+    by_class = quota.by_class()
     objects = {"requests.storage": quota.storage, **{f"count/{each}": quota.objects for each in _BOUNDED}}
     hard = {
-        **{tier.value: _hard(quota.of(tier)) for tier in Tier},
+        **{name: _hard(bounds) for name, bounds in by_class.items()},
         names.NO_TIER: _NONE,
         names.OBJECTS: _named(objects),
     }
-    scopes = {**{tier.value: _scope("In", [tier]) for tier in Tier}, names.NO_TIER: _scope("NotIn", Tier)}
+    scopes = {**{name: _scope("In", [name]) for name in by_class}, names.NO_TIER: _scope("NotIn", by_class)}
     return tuple(
         _native(owner, "v1", "ResourceQuota", name, {"spec": {"hard": bounds, **scopes.get(name, {})}})
         for name, bounds in hard.items()
@@ -95,8 +96,8 @@ def _hard(said: TierQuota | None) -> Object:
     )
 
 
-def _scope(operator: str, tiers: Iterable[Tier]) -> Object:
-    classes = [f"{PRIORITY}{tier}" for tier in tiers]
+def _scope(operator: str, tiers: Iterable[str]) -> Object:
+    classes = [f"{PRIORITY}{name}" for name in tiers]
     return {
         "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": operator, "values": classes}]}
     }
