@@ -24,7 +24,7 @@ from pincompute.planning.steps import Apply, Create, Delete, Evict, Step
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 NEWEST = "newest"
-"""What a case's pod says instead of a digest, to be of the template that is wanted."""
+"""What a case's pod or native says instead of a digest, to be of the template, or as it is, that is wanted."""
 
 
 def load(case: Path) -> Snapshot:
@@ -39,6 +39,7 @@ def load(case: Path) -> Snapshot:
         project=msgspec.convert(before["project"], Project) if "project" in before else None,
         runtimes=Runtimes.of([msgspec.convert(each, KINDS[each["kind"]]) for each in before.get("runtimes", [])]),
     )
+    snapshot = snapshot._replace(natives=tuple(as_wanted(each, snapshot) for each in snapshot.natives))
     return snapshot._replace(pods=tuple(of_the_newest(each, snapshot) for each in snapshot.pods))
 
 
@@ -48,6 +49,14 @@ def of_the_newest(pod: Pod, snapshot: Snapshot) -> Pod:
     digest = next(found for native in plan(snapshot).wanted for found in templates(native))
     labels = {**pod.metadata.labels, TEMPLATE: digest}
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels))
+
+
+def as_wanted(native: Native, snapshot: Snapshot) -> Native:
+    if native.wanted != NEWEST:
+        return native
+    found = next(each for each in plan(snapshot).wanted if each["kind"] == native.kind)
+    annotations = {**native.metadata.annotations, **found["metadata"]["annotations"]}
+    return msgspec.structs.replace(native, metadata=msgspec.structs.replace(native.metadata, annotations=annotations))
 
 
 def templates(value: Any) -> Iterator[str]:

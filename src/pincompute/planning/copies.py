@@ -11,11 +11,11 @@ from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object
 from pincompute.planning import names
+from pincompute.planning.ailing import ails
 from pincompute.planning.pod import Made
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.steps import Evict
-from pincompute.planning.why import LOOKS, Finding, first_cause
-from pincompute.planning.why.cause import Cause, Copy, Rank
+from pincompute.planning.why import Finding, first_cause
 
 
 class Copies(NamedTuple):
@@ -85,21 +85,15 @@ def evictions(snapshot: Snapshot, wanted: Object, copies: Copies) -> tuple[Evict
     ):
         return ()
     silent = (each for each in copies.former if not each.ready)
-    beyond = [each for each in silent if _lacks(owner, each) or ails(snapshot, each)]
+    beyond = [each for each in silent if _lacks(owner, each) or not each.says("PodScheduled") or ails(snapshot, each)]
     whole = copies.ready == owner.spec.replicas
     lacking = [each for each in copies.former if whole and _lacks(owner, each)]
     return tuple(Evict(each.metadata.name, each.metadata.uid) for each in (*beyond, *lacking)[:1])
 
 
-def ails(snapshot: Snapshot, pod: Pod) -> Problem | None:
-    """What in a pod can never end well by itself."""
-    found = (each for look in LOOKS for each in look(Copy(snapshot.owner, pod, snapshot.now)))
-    return next((each.problem for each in found if isinstance(each, Cause) and each.rank is Rank.FINAL), None)
-
-
 def _blocked(snapshot: Snapshot, copies: Copies) -> Finding | None:
     for each in copies.former:
-        ailing = None if each.ready else ails(snapshot, each)
+        ailing = ails(snapshot, each)
         if ailing:
             what = f"{each.metadata.name}, of a former revision, holds the newest one up"
             return Finding(Problem(reasons.ROLLOUT_BLOCKED, what, ailing.where, ailing.message(), ailing.next))

@@ -42,10 +42,10 @@ def grace(shutdown: Shutdown) -> int:
     return shutdown.leave_seconds + shutdown.grace_seconds
 
 
-def ready(snapshot: Snapshot, progress: Progress, why: Problem | None) -> Condition:
+def ready(snapshot: Snapshot, progress: Progress, why: Problem | None, beside: str = "") -> Condition:
     """That every copy is as wanted and answers."""
     if progress.ready == progress.wanted:
-        message = f"{progress.ready} of {progress.wanted} copies answer"
+        message = f"{progress.ready} of {progress.wanted} copies answer{beside}"
         return status.said(snapshot, READY, reasons.AVAILABLE, message, status=True)
     if why:
         return status.said(snapshot, READY, why.reason, why.message(), status=False)

@@ -117,11 +117,15 @@ class Pod(Wire, frozen=True):
         return any(each.type == condition and each.status == "True" for each in self.status.conditions)
 
 
+class NativeCondition(PodCondition, frozen=True):
+    last_transition_time: str = ""
+
+
 class NativeStatus(Wire, frozen=True):
     """What natives of every kind may say of themselves; a kind that reads more declares more."""
 
     phase: str = ""
-    conditions: list[PodCondition] = []
+    conditions: list[NativeCondition] = []
     hard: dict[str, str] = {}
     """Of a quota: what it counts against."""
     used: dict[str, str] = {}
@@ -133,6 +137,10 @@ class NativeStatus(Wire, frozen=True):
     """Of a claim: what it holds."""
     desired_number_scheduled: int = 0
     """Of what runs once on a node: how many nodes are to have it."""
+    completion_time: str = ""
+    """Of a Job that did its work."""
+    last_schedule_time: str = ""
+    """Of a CronJob: the time that the last of its runs was due."""
     observed_generation: int = 0
     """Of what is made again and again: the generation that Kubernetes has taken up."""
 
@@ -153,7 +161,7 @@ class Native(Wire, frozen=True):
         """Kubernetes works on what was last written, and not on what was before."""
         return 0 < self.metadata.generation <= self.status.observed_generation
 
-    def says(self, condition: str, status: str = "True") -> PodCondition | None:
+    def says(self, condition: str, status: str = "True") -> NativeCondition | None:
         return next((each for each in self.status.conditions if each.type == condition and each.status == status), None)
 
 

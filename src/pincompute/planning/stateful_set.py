@@ -42,12 +42,14 @@ def plan(snapshot: Snapshot) -> Plan:
     progress = status.progress(owner.spec.replicas, found.current)
     done = progress.ready == progress.wanted
     finding = Finding() if done else copies.cause(snapshot, found)
+    held = sum(each.template != made.digest for each in found.current)
+    beside = f", {held} of them of a former revision on purpose" if held else ""
     said = msgspec.structs.replace(
         status.common(snapshot, made, pods, finding.problem),
         address=f"{owner.metadata.name}.{owner.metadata.namespace}:{owner.spec.port}",
         progress=progress,
         conditions=[
-            serving.ready(snapshot, progress, finding.problem),
+            serving.ready(snapshot, progress, finding.problem, beside),
             serving.available(snapshot, progress.wanted, sum(each.ready for each in pods)),
         ],
     )

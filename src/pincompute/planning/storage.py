@@ -31,7 +31,7 @@ def templates(owner: PinterestStatefulSet) -> list[Object]:
         {
             "apiVersion": "v1",
             "kind": CLAIM,
-            "metadata": {"name": name, "labels": labels, "annotations": {SIZE: str(claims[name].size)}},
+            "metadata": {"name": name, "labels": {**labels}, "annotations": {SIZE: str(claims[name].size)}},
             "spec": {
                 "accessModes": [claims[name].access],
                 "volumeMode": "Filesystem",
