@@ -49,7 +49,10 @@ async def test_what_is_not_there_would_be_made(client: Client) -> None:
 
 async def test_a_runtime_and_a_project_of_the_set_count_for_the_rest_of_it(client: Client) -> None:
     project = await new_project(client)
-    named = f"apiVersion: pinterest.com/v1\nkind: Project\nmetadata: {{name: {project}}}\nspec: {{owner: team-ads, quota: {{on-demand: {{}}}}}}\n"
+    named = (
+        f"apiVersion: pinterest.com/v1\nkind: Project\nmetadata: {{name: {project}}}\n"
+        "spec: {owner: team-ads, quota: {on-demand: {}}}\n"
+    )
     text = "---\n".join([RUNTIME, named, HELLO])
     previews = await planned(client, text, project)
     (deployment,) = [each for one in previews for each in one.natives if each["kind"] == "Deployment"]
