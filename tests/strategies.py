@@ -30,6 +30,7 @@ _volumes = st.sampled_from(["data", "scratch", "configuration"])
 _images = st.sampled_from(["hello:dev", "team/hello:1.0", "registry.example.com/a@sha256:" + "0" * 64])
 _AMOUNTS = ("1", "500m", "2", "64Mi", "1.5Gi", 3)
 _quantities = st.sampled_from(["0", "500m", "2", "64Mi"])
+_indexes = st.sampled_from(["", "0", "0-2", "1,3-5"])
 _counted = st.sampled_from(["pods", "requests.cpu", "requests.memory"])
 _SHARES = (1, "2", "25%", 0, "100%")
 
@@ -64,6 +65,8 @@ HINTS: dict[Path, Drawn] = {
     ("hard", "*"): _quantities,
     ("used", "*"): _quantities,
     ("capacity", "*"): _quantities,
+    ("completedIndexes",): _indexes,
+    ("failedIndexes",): _indexes,
     ("people",): st.lists(_words, min_size=1, max_size=3, unique=True),
     ("volumes", "*", "name"): _volumes,
     ("volumeMounts", "*", "name"): _volumes,
@@ -87,8 +90,8 @@ USUAL = {"image", "quota", "on-demand", "people"}
 """What almost every document says, though it need not."""
 
 LIKELY = {
-    "template", "spec", "containers", "env", "volumes", "volumeMounts", "configuration", "environment", "ports", "serves",
-    "containerStatuses", "state", "lastState", "waiting", "terminated", "conditions",
+    "template", "spec", "containers", "env", "volumes", "volumeMounts", "configuration", "environment", "ports",
+    "serves", "containerStatuses", "state", "lastState", "waiting", "terminated", "conditions",
 }  # fmt: skip
 """What is said in every second one: where most can go wrong."""
 
@@ -211,8 +214,6 @@ def _leaf(info: Any) -> Drawn:
     match info:
         case inspect.StrType():
             return _text(info.pattern, info.min_length or 0, info.max_length or 1000)
-        case inspect.BoolType():
-            return st.booleans()
         case inspect.IntType():
             low, high = info.ge or 0, 2**31 - 1 if info.le is None else info.le
             return st.integers(low, min(high, low + 5)) | st.integers(low, high)
@@ -220,11 +221,14 @@ def _leaf(info: Any) -> Drawn:
             return st.sampled_from([each.value for each in info.cls])
         case inspect.LiteralType():
             return st.sampled_from(list(info.values))
-        case inspect.DateTimeType():
-            return _moments
-        case inspect.AnyType():
-            return st.booleans() | st.integers(-5, 5) | _words
-    raise AssertionError(f"nobody knows how to draw {info}")
+    return _OTHERS[type(info)]
+
+
+_OTHERS: dict[type, Drawn] = {
+    inspect.BoolType: st.booleans(),
+    inspect.DateTimeType: _moments,
+    inspect.AnyType: st.booleans() | st.integers(-5, 5) | _words,
+}
 
 
 def _hint(path: Path) -> Drawn | None:
@@ -277,7 +281,9 @@ def _list(info: inspect.ListType, path: Path, forced: Path) -> Drawn:
     most = max(least, min(least + 2, 1000 if info.max_length is None else info.max_length))
     entries = of(info.item_type, (*path, "*"), forced[1:])
     item = plain(info.item_type)
-    by: Any = None
-    if isinstance(item, inspect.StructType) and "name" in {each.name for each in item.fields}:
-        by = lambda each: each.get("name")  # noqa: E731
-    return st.lists(entries, min_size=least, max_size=most, unique_by=by)
+    named = isinstance(item, inspect.StructType) and "name" in {each.name for each in item.fields}
+    return st.lists(entries, min_size=least, max_size=most, unique_by=_name if named else None)
+
+
+def _name(entry: Object) -> Any:
+    return entry.get("name")

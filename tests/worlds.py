@@ -85,14 +85,19 @@ def pods_like(natives: Seen, wanted: Iterable[Object]) -> Drawn:
     former = [{**each, TEMPLATE: "former"} for each in labels]
     of_nobody: list[Object] = [{}]
     owners = [_owner(each) for each in natives] or [[]]
-    return st.builds(
-        lambda said, owner, status: msgspec.convert(
-            {"metadata": {"name": "a-pod", "labels": said, "ownerReferences": owner}, "status": status}, Pod
-        ),
-        st.sampled_from([*labels, *former, *of_nobody]),
-        st.sampled_from(owners),
-        of(inspect.type_info(PodStatus)),
+    pods = st.fixed_dictionaries(
+        {
+            "metadata": st.fixed_dictionaries(
+                {
+                    "name": st.just("a-pod"),
+                    "labels": st.sampled_from([*labels, *former, *of_nobody]),
+                    "ownerReferences": st.sampled_from(owners),
+                }
+            ),
+            "status": _pod_statuses,
+        }
     )
+    return pods.map(lambda each: msgspec.convert(each, Pod))
 
 
 def _owner(native: Native) -> list[Object]:
@@ -104,6 +109,7 @@ def _named(pod: Pod, index: int) -> Pod:
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=f"pod-{index}"))
 
 
+_pod_statuses = of(inspect.type_info(PodStatus))
 _statuses = of(inspect.type_info(NativeStatus)).map(lambda each: msgspec.convert(each, NativeStatus))
 
 

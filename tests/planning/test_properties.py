@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import KIND, PROJECT, TIER, WORKLOAD
-from pincompute.objects.content import Object, identity
+from pincompute.objects.content import identity
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
