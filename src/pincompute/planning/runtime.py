@@ -127,11 +127,11 @@ def _held(owner: Workload, runtimes: Runtimes, turn: int, now: datetime) -> Chos
     if end is None:
         what = f"until is '{hold.until}', and there is no such day"
         return Chosen(turn, problems=(Problem(DOCUMENT_INVALID, what, _where(owner, "spec.hold.until")),))
-    if now >= end or hold.runtime < _broken(runtimes, turn):
+    if now > end or hold.runtime < _broken(runtimes, turn):
         return Chosen(turn)
     if hold.runtime not in runtimes.known:
         return Chosen(turn, problems=(_hold_gone(owner, hold, runtimes),))
-    left = (end - now).total_seconds()
+    left = (end - now + timedelta.resolution).total_seconds()
     return (
         Chosen(hold.runtime, held=hold.until, look_again=left) if hold.runtime < turn else Chosen(turn, look_again=left)
     )
@@ -187,10 +187,10 @@ def _where(owner: Workload, field: str = "") -> Where:
 
 
 def _end(hold: Hold) -> datetime | None:
-    """The midnight after its last day, in UTC."""
+    """The last moment of its last day, in UTC."""
     try:
-        return datetime.combine(date.fromisoformat(hold.until) + timedelta(days=1), time(), UTC)
-    except (ValueError, OverflowError):
+        return datetime.combine(date.fromisoformat(hold.until), time.max, UTC)
+    except ValueError:
         return None
 
 
