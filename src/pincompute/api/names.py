@@ -27,6 +27,10 @@ TEMPLATE: Final = f"{GROUP}/template"
 ATTEMPT: Final = f"{GROUP}/attempt"
 """Which attempt at a batch a pod belongs to: 2 of resize@1.2."""
 
+# Scheduling gates of pods.
+GANG: Final = f"{GROUP}/gang"
+"""No node is sought for it before all that train together are there."""
+
 # Annotations that track the same, where a label could not hold it or would make pods anew.
 OWNER: Final = f"{GROUP}/owner"
 COST_CENTRE: Final = f"{GROUP}/cost-centre"
@@ -61,6 +65,8 @@ WANTED: Final = f"{GROUP}/wanted"
 """On a native: the digest of what was last wanted; equal means leave alone."""
 FIXED: Final = f"{GROUP}/fixed"
 """On a native: the digest of what Kubernetes never changes in it; another means that it must be replaced."""
+RUN_NOW: Final = f"{GROUP}/run-now"
+"""On a periodic job: a number higher than before, and it runs once now. It changes nothing of how it runs."""
 SUBMISSION: Final = f"{GROUP}/submission"
 """On a workload: the desk's record of how it came here."""
 

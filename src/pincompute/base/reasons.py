@@ -630,3 +630,24 @@ TOO_MANY_FAILED = _reason(
     "More tasks failed than `maxFailed` bears, and the others were ended.",
     "Mend what the failed ones say, then add an attempt to the file: `attempts: [{tasks: failed}]`.",
 )
+RUN_FAILED = _reason(
+    "RunFailed",
+    USER,
+    422,
+    "The last run of a periodic job failed, and nobody saw how.",
+    "`pin logs NAME`; the next run comes by itself.",
+)
+RUN_OVERLAPS = _reason(
+    "RunOverlaps",
+    USER,
+    409,
+    "A run took so long that the next one was due and could not begin.",
+    "Make runs shorter or rarer, or write `overlap: allow` or `overlap: replace`.",
+)
+RUN_MISSED = _reason(
+    "RunMissed",
+    INFRASTRUCTURE,
+    503,
+    "A run was due and has not begun.",
+    "See whether Kubernetes' controller manager runs; a run may begin late if `startWithinSeconds` allows it.",
+)

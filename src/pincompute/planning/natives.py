@@ -36,14 +36,12 @@ def native(  # noqa: PLR0913  (what is said of every native, once)
     snapshot: Snapshot, api_version: str, kind: str, body: Object, *, name: str = "", annotations: Strings = EMPTY
 ) -> Object:
     """One of a workload's; `body` is what stands beside the metadata, as a ConfigMap has no `spec`."""
-    owner, project = snapshot.owner, snapshot.project
-    whose = owner.spec.owner or (project.spec.owner if project else "")
-    cost_centre = project.spec.cost_centre if project else ""
+    owner = snapshot.owner
     metadata = {
         "name": name or owner.metadata.name,
         "namespace": owner.metadata.namespace,
         "labels": labels(owner),
-        "annotations": {**tracked(whose, cost_centre), **annotations},
+        "annotations": {**tracking(snapshot), **annotations},
     }
     return owned(owner, api_version, kind, metadata, body)
 
@@ -54,6 +52,13 @@ def owned(owner: Noun, api_version: str, kind: str, metadata: Object, body: Obje
     return signed(
         {"apiVersion": api_version, "kind": kind, "metadata": {**metadata, "ownerReferences": [reference]}, **body}
     )
+
+
+def tracking(snapshot: Snapshot) -> dict[str, str]:
+    """Who answers for a workload, and who pays."""
+    owner, project = snapshot.owner, snapshot.project
+    whose = owner.spec.owner or (project.spec.owner if project else "")
+    return tracked(whose, project.spec.cost_centre if project else "")
 
 
 def tracked(owner: str, cost_centre: str) -> dict[str, str]:
