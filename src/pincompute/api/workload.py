@@ -187,3 +187,8 @@ class Workload(Noun, frozen=True, kw_only=True, rename=None):
 
     spec: WorkloadSpec
     status: Status = Status()
+
+    @property
+    def main(self) -> str:
+        """What the container of the short form is called."""
+        return self.metadata.name

@@ -123,7 +123,7 @@ def _pod(owner: Workload, cluster: Cluster, shape: Shape, given: Object) -> Obje
 def _containers(owner: Workload, shape: Shape, given: Object) -> list[Object]:
     """The main one as the short form and the template say it together; the others as the template says."""
     others = given.get("containers", [])
-    main = main_container(owner.spec.template, owner.metadata.name, own=bool(owner.spec.image))
+    main = main_container(owner.spec.template, owner.main, own=bool(owner.spec.image))
     if main is None:
         return [_main(owner, shape, {}), *(_beside(owner, shape, each) for each in others)]
     return [_main(owner, shape, each) if each is main else _beside(owner, shape, each) for each in others]
@@ -132,7 +132,7 @@ def _containers(owner: Workload, shape: Shape, given: Object) -> list[Object]:
 def _main(owner: Workload, shape: Shape, given: Object) -> Object:
     spec = owner.spec
     container: Object = {
-        "name": owner.metadata.name,
+        "name": owner.main,
         **_said(image=spec.image, command=spec.command, args=spec.arguments),
         **shape.container,
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},

@@ -36,4 +36,12 @@ class Evict(NamedTuple):
     uid: str
 
 
-Step = Create | Apply | Delete | Evict
+class Ungate(NamedTuple):
+    """A pod is handed to the scheduler: what it waited for is there."""
+
+    pod: str
+    uid: str
+    gate: str
+
+
+Step = Create | Apply | Delete | Evict | Ungate
