@@ -42,6 +42,9 @@ def commands(page: Path) -> list[Command]:
             inside = line == "```console"
         elif inside and line.startswith("$ "):
             found.append(Command(number, line[2:], ""))
+        elif inside and line.startswith("> ") and not found[-1].output:
+            # What a shell asks for before a command is whole.
+            found[-1] = found[-1]._replace(words=f"{found[-1].words}\n{line[2:]}")
         elif inside:
             found[-1] = found[-1]._replace(output=f"{found[-1].output}{line}\n")
     return found

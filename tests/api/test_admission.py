@@ -67,15 +67,15 @@ def test_every_fault_is_told_with_its_line_and_the_nearest_word() -> None:
     with pytest.raises(Refused) as refused:
         admit(read(TWELVE_FAULTS, "hello.yaml")[0], "me")
     assert [(problem.where.line, problem.where.field, problem.next) for problem in refused.value.problems] == [
-        (6, "metadata.lables", "did you mean labels?"),
         (4, "metadata.name", ""),
         (5, "metadata.project", ""),
+        (6, "metadata.lables", "did you mean labels?"),
+        (7, "spec.image", "write image: NAME:TAG"),
         (8, "spec.imag", "did you mean image?"),
-        (11, "spec.comand", "did you mean command?"),
-        (7, "spec.image", ""),
         (9, "spec.port", ""),
         (10, "spec.replicas", ""),
-        (12, "spec.environment", ""),
+        (11, "spec.comand", "did you mean command?"),
+        (13, "spec.environment.A", 'write "1"'),
     ]
 
 
@@ -93,7 +93,7 @@ def test_every_fault_is_told_with_its_line_and_the_nearest_word() -> None:
         ({"metadata": {"name": "a", "project": "x", "namespace": "y"}}, "must be the same"),
         ({"statsu": {}}, "there is no field 'statsu'"),
         ({"spec": {"image": "x", "port": 8080, "replicas": 10**9}}, "replicas is 1000000000"),
-        ({"spec": {"image": "x", "port": "eighty"}}, "port is 'eighty': expected `int`, got `str`"),
+        ({"spec": {"image": "x", "port": "eighty"}}, "port is 'eighty': expected a number, got a text"),
     ],
 )
 def test_bad_documents(change: dict[str, Any], told: str) -> None:

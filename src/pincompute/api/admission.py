@@ -33,7 +33,7 @@ def admit(document: Document, project: str) -> Noun:
     said = content["metadata"]
     name = str(said.get("name"))
     faults = [*_metadata(noun, said), *noun.name_faults(name), *_spec(noun, content["spec"], name)]
-    refuse_all(_told(document, faults))
+    refuse_all(sorted(_told(document, faults), key=lambda problem: problem.where.line))
     metadata = Metadata(
         name=said["name"],
         namespace="" if noun.CLUSTER_WIDE else said.get("project") or said.get("namespace") or project,

@@ -17,6 +17,18 @@ from pincompute.api.wire import LOOKS, Open
 _NEAR = 0.8
 """How like a known field of Kubernetes an unknown one must be to be a slip: its next version may bring others."""
 
+_WORDS = {
+    "str": "a text",
+    "int": "a number",
+    "float": "a fraction",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a set of fields",
+    "null": "nothing",
+    "int | str": "a number or a text",
+    "object | null": "a set of fields",
+}
+
 
 def misfits(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
     """Paths name the field; a fault within a field hides no other."""
@@ -40,8 +52,9 @@ def perhaps(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 def unknown(value: dict[str, Any], known: Iterable[str], path: Path) -> Iterator[Fault]:
     for name in value:
         if name not in known:
-            note = f"the fields here are {', '.join(known)}"
-            yield Fault((*path, name), f"there is no field '{name}'", note, perhaps(name, known))
+            hint = perhaps(name, known)
+            note = "" if hint else f"the fields here are {', '.join(known)}"
+            yield Fault((*path, name), f"there is no field '{name}'", note, hint)
 
 
 def _fields(struct: type, value: dict[str, Any], path: Path) -> Iterator[Fault]:
@@ -78,11 +91,17 @@ def _itself(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
             return
         quoted = "Expected `str`" in said and isinstance(value, int | float)
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        yield Fault(
-            path, f"{path[-1]} is {value!r}: {said[0].lower()}{said[1:]}", next=f'write "{text}"' if quoted else ""
-        )
+        hint = f'write "{text}"' if quoted else ""
+        yield Fault(path, f"{path[-1]} is {value!r}: {_in_words(said)}", next=hint)
         return
     yield from _pattern(type_, value, path)
+
+
+def _in_words(said: str) -> str:
+    """What msgspec says, as people say it."""
+    for theirs, ours in _WORDS.items():
+        said = said.replace(f"`{theirs}`", ours)
+    return said[0].lower() + said[1:]
 
 
 def _choices(type_: Any) -> str:

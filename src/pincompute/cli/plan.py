@@ -88,6 +88,8 @@ def _rendered(previews: list[Preview], output: str | None) -> str:
 
 
 def _told(preview: Preview) -> str:
+    if not preview.natives:
+        return f"{preview.label} is there for other work, and becomes nothing by itself\n"
     if not preview.changes:
         return f"{preview.label} is as wanted: nothing would change\n"
     lines = [f"{preview.label}{'  its copies are replaced' if preview.restarts else ''}"]

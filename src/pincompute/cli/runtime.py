@@ -58,7 +58,7 @@ def _planned(number: int, given: Sequence[Noun]) -> RollPlan:
     if number not in known:
         note = f"the runtimes in these files are {', '.join(map(str, known))}" if known else "these files hold none"
         raise Refused(Problem(RUNTIME_UNKNOWN, f"there is no runtime {number}", note=note))
-    runtimes = around.runtimes._replace(current=_before(number, around.runtimes), next=0, cursor=None)
+    runtimes = around.runtimes.finished(_before(number, around.runtimes))
     now = SystemClock().now()
     workloads = (each for each in given if isinstance(each, Workload))
     snapshots = (
@@ -129,7 +129,13 @@ def _held(planned: RollPlan) -> str:
 
 def _waves(planned: RollPlan) -> str:
     rows = [
-        [str(place), each.wave.words(planned.roll), str(each.workloads or "-"), str(each.pods or "-"), _time(each.seconds)]
+        [
+            str(place),
+            each.wave.words(planned.roll),
+            str(each.workloads or "-"),
+            str(each.pods or "-"),
+            _time(each.seconds),
+        ]
         for place, each in enumerate(planned.waves, 1)
     ]
     return table([["wave", "reaches", "changes", "pods", "takes"], *rows], left=2)
