@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from bench import engine, hand, scale
+from bench import engine, hand, roll, scale
 from bench.figures import ROOT, write
 
-SUITES = {"hand": hand.figures, "engine": engine.figures, "scale": scale.figures}
+SUITES = {"hand": hand.figures, "engine": engine.figures, "scale": scale.figures, "roll": roll.figures}
 
 
 def main(names: list[str]) -> int:

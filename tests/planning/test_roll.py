@@ -152,7 +152,7 @@ def test_the_budget_is_never_less_than_one(pods: int, share: int | str, at_a_tim
 
 
 def planned_fleet(count: int) -> RollPlan:
-    known = runtimes(*map(noun, fleet.runtimes()))._replace(current=42)
+    known = runtimes(*map(noun, fleet.runtimes())).finished(42)
     return plan_roll(43, known, snapshots(map(noun, fleet.workloads(count)), known))
 
 
@@ -173,7 +173,7 @@ def test_two_hundred_workloads() -> None:
 
 
 def test_the_order_of_workloads_does_not_matter_and_programs_can_read_it() -> None:
-    known = runtimes(*map(noun, fleet.runtimes()))._replace(current=42)
+    known = runtimes(*map(noun, fleet.runtimes())).finished(42)
     seen = snapshots(map(noun, fleet.workloads(40)), known)
     assert plan_roll(43, known, seen) == plan_roll(43, known, seen[::-1])
     told = shape(plan_roll(43, known, seen))

@@ -68,8 +68,8 @@ class Runtimes(NamedTuple):
         )
 
     def finished(self, number: int) -> Runtimes:
-        """As they will be when everybody has this one."""
-        return self._replace(current=number, next=0, cursor=None, unheld=max(self.unheld, _unheld(self.known, number)))
+        """As they are when everybody has this one."""
+        return self._replace(current=number, next=0, cursor=None, unheld=_unheld(self.known, number))
 
 
 class Chosen(NamedTuple):
