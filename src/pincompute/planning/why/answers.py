@@ -49,29 +49,31 @@ def _probe(owner: Workload, name: str, which: str) -> Object:
 
 
 def _silent(copy: Copy, container: Container, running: Running, which: str, probe: Object) -> Seen:
-    patience = max(PATIENCE, float(probe.get("initialDelaySeconds", 0) + 3 * probe.get("periodSeconds", 0)))
+    patience = max(PATIENCE, _allowed(probe, which))
     age = copy.age(running.started_at)
     if age < patience:
         yield Wait(patience - age)
         return
-    yield copy.cause(container, _told(copy, which, probe, lasting(patience)), Rank.SLOW)
+    yield copy.cause(container, _told(copy, container, which, probe, lasting(patience)), Rank.SLOW)
 
 
-def _told(copy: Copy, which: str, probe: Object, patience: str) -> Problem:
-    name, note = copy.owner.metadata.name, f"it was given {patience}"
+def _allowed(probe: Object, which: str) -> float:
+    """Seconds that whoever wrote the probe has given it; that of a start says how often it may fail."""
+    times = probe.get("failureThreshold", 3) if which == "startupProbe" else 3
+    return float(probe.get("initialDelaySeconds", 0) + times * probe.get("periodSeconds", 10)) if probe else 0.0
+
+
+def _told(copy: Copy, container: Container, which: str, probe: Object, patience: str) -> Problem:
+    runs, logs, note = f"{copy.subject(container)} runs, but", copy.logs(container), f"it was given {patience}"
     if which == "readinessProbe" and (http := probe.get("httpGet")):
-        what = (
-            f"the program runs, but does not answer well to GET {http.get('path', '/')} on its port {http.get('port')}"
-        )
-        mend = f"correct the path or the port, or see what it says: pin logs {name}"
+        what = f"{runs} does not answer well to GET {http.get('path', '/')} on its port {http.get('port')}"
+        mend = f"correct the path or the port, or see what it says: {logs}"
         return Problem(HEALTH_CHECK_FAILED, what, note=note, next=mend)
     if which == "readinessProbe" and (tcp := probe.get("tcpSocket")):
-        what = f"the program runs, but nothing listens on its port {tcp.get('port')}"
-        return Problem(PORT_SILENT, what, note=note, next=f"correct the port, or see what it says: pin logs {name}")
-    what = f"the program runs, but its {which} does not succeed"
-    return Problem(
-        PROBE_FAILED, what, note=note, next=f"correct {which} in the file, or see what it says: pin logs {name}"
-    )
+        what = f"{runs} nothing listens on its port {tcp.get('port')}"
+        return Problem(PORT_SILENT, what, note=note, next=f"correct the port, or see what it says: {logs}")
+    what = f"{runs} its {which} does not succeed"
+    return Problem(PROBE_FAILED, what, note=note, next=f"correct {which} in the file, or see what it says: {logs}")
 
 
 def _gate(copy: Copy) -> Seen:
@@ -84,6 +86,5 @@ def _gate(copy: Copy) -> Seen:
                 yield Wait(PATIENCE - age)
                 continue
             what = "the program answers, but something outside it has not let it be asked"
-            describe = f"kubectl describe pod {copy.pod.metadata.name} -n {copy.owner.metadata.namespace}"
-            next_ = f"tell the infrastructure team, or: {describe}"
+            next_ = f"tell the infrastructure team, or: {copy.describe}"
             yield Cause(Problem(GATE_CLOSED, what, copy.where, beginning(each.message), next_), Rank.SLOW)

@@ -12,7 +12,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import RUNTIME_PART_FAILING
 from pincompute.objects.content import Object
-from pincompute.planning.snapshot import Container, Pod
+from pincompute.planning.snapshot import Container, Pod, PodCondition
 
 
 class Rank(IntEnum):
@@ -63,6 +63,33 @@ class Copy(NamedTuple):
         """It runs before the program does, or beside it as a part."""
         return any(each.name == container.name for each in self.pod.status.init_container_statuses)
 
+    def subject(self, container: Container) -> str:
+        """What a sentence about it begins with."""
+        if self.part(container):
+            return f"its container {container.name}"
+        if self.prepares(container) and not self.pod.says("Initialized"):
+            return f"{container.name}, which runs before the program,"
+        return "the program" if is_main(self.owner, container.name) else f"the container {container.name}"
+
+    def logs(self, container: Container) -> str:
+        """What to type to read what it printed."""
+        if is_main(self.owner, container.name):
+            return f"pin logs {self.owner.metadata.name}"
+        return f"kubectl logs {self.pod.metadata.name} -c {container.name} -n {self.owner.metadata.namespace}"
+
+    @property
+    def describe(self) -> str:
+        """What to type to see the events."""
+        return f"kubectl describe pod {self.pod.metadata.name} -n {self.owner.metadata.namespace}"
+
+    @property
+    def disruption(self) -> PodCondition | None:
+        """That somebody ends it, and who."""
+        return next(
+            (each for each in self.pod.status.conditions if each.type == "DisruptionTarget" and each.status == "True"),
+            None,
+        )
+
     def part(self, container: Container) -> str:
         """The part of the runtime that the container belongs to, such as `logs-2`."""
         return next((each for each in self.pod.parts if container.name in {each, each.rpartition("-")[0]}), "")
@@ -89,8 +116,8 @@ Look = Callable[[Copy], Seen]
 
 def is_main(owner: Workload, name: str) -> bool:
     """The container that the short form speaks of."""
-    main = main_container(owner.spec.template, owner.metadata.name, own=bool(owner.spec.image))
-    return name == (main or {}).get("name", owner.metadata.name)
+    main = main_container(owner.spec.template, owner.main, own=bool(owner.spec.image))
+    return name == (main or {}).get("name", owner.main)
 
 
 def given(owner: Workload, name: str) -> Object:

@@ -29,12 +29,15 @@ _KILLED = {137: "signal 9", 143: "signal 15"}
 
 
 def look(copy: Copy) -> Seen:
+    if copy.disruption or copy.pod.status.reason:
+        # Its node, or the scheduler, ended the whole pod; how each container then ended tells nothing.
+        return
     for each in copy.containers:
         ended = _ended(copy, each)
         if ended is not None and ended.reason not in _UNKNOWN:
             yield _told(copy, each, ended)
         elif _backs_off(each):
-            yield copy.cause(each, Problem(CRASH_LOOP, f"the program ended {_times(each)}", next=_logs(copy)))
+            yield copy.cause(each, Problem(CRASH_LOOP, f"the program ended {_times(each)}", next=copy.logs(each)))
 
 
 def _ended(copy: Copy, container: Container) -> Terminated | None:
@@ -72,7 +75,7 @@ def _told(copy: Copy, container: Container, ended: Terminated) -> Cause:
 def _out_of_memory(copy: Copy, container: Container, _: Terminated) -> Problem:
     limit = _limit(copy, container)
     field = "memory" if is_main(copy.owner, container.name) else f"resources.limits.memory of {container.name}"
-    what = f"{_subject(copy, container)} was ended for want of memory, {_times(container)}"
+    what = f"{copy.subject(container)} was ended {_times(container)} for want of memory"
     note = f"it has {limit} and needed more" if limit else ""
     raised = (
         f"raise {field} in the file, such as to {binary(amount(limit) * 2)}" if limit else f"raise {field} in the file"
@@ -86,19 +89,21 @@ def _limit(copy: Copy, container: Container) -> str:
     limit = said.get("limits", {}).get("memory", "")
     if not is_main(copy.owner, container.name):
         return str(limit)
-    least = LEAST_MEMORY if container.name == copy.owner.metadata.name else ""
+    least = LEAST_MEMORY if container.name == copy.owner.main else ""
     return str(own.memory or limit or said.get("requests", {}).get("memory", "") or least)
 
 
 def _killed(copy: Copy, container: Container, ended: Terminated) -> Problem:
     """From outside: with a probe that ends containers, it was most likely that."""
-    what = f"{_subject(copy, container)} was ended from outside by {_KILLED[ended.exit_code]}, {_times(container)}"
+    what = f"{copy.subject(container)} was ended {_times(container)} from outside, by {_KILLED[ended.exit_code]}"
     template = given(copy.owner, container.name)
     probe = next((each for each in ("livenessProbe", "startupProbe") if template.get(each)), "")
     if not probe:
-        return Problem(KILLED, what, note=last_line(ended.message), next=_logs(copy))
+        return Problem(KILLED, what, note=last_line(ended.message), next=copy.logs(container))
     note = f"that is how a {probe} that fails ends it"
-    return Problem(PROBE_FAILED, what, note=note, next=f"give {probe} more time in the file, or: {_logs(copy)}")
+    return Problem(
+        PROBE_FAILED, what, note=note, next=f"give {probe} more time in the file, or: {copy.logs(container)}"
+    )
 
 
 def _by_itself(copy: Copy, container: Container, ended: Terminated) -> Problem:
@@ -109,25 +114,17 @@ def _by_itself(copy: Copy, container: Container, ended: Terminated) -> Problem:
         f"its last line: {line}" if line else "",
     )
     note = "; ".join(each for each in clues if each)
-    next_ = _logs(copy) if code else "let it stay in the foreground, or make it a PinterestJobSet, which may end"
+    next_ = (
+        copy.logs(container) if code else "let it stay in the foreground, or make it a PinterestJobSet, which may end"
+    )
     if _backs_off(container) or container.restart_count > 1:
-        what = f"{_subject(copy, container)} ended {_times(container)}, last with exit code {code}"
+        what = f"{copy.subject(container)} ended {_times(container)}, last with exit code {code}"
         return Problem(CRASH_LOOP, what, note=note, next=next_)
-    what = f"{_subject(copy, container)} ended with exit code {code}"
+    what = f"{copy.subject(container)} ended with exit code {code}"
     return Problem(PROGRAM_FAILED, what, note=note, next=next_)
-
-
-def _subject(copy: Copy, container: Container) -> str:
-    if copy.prepares(container):
-        return f"{container.name}, which runs before the program,"
-    return "the program" if is_main(copy.owner, container.name) else f"the container {container.name}"
 
 
 def _times(container: Container) -> str:
     """A container that runs again has ended as often as it was started anew; one that does not, once more."""
     count = container.restart_count + (container.state.running is None)
     return "once" if count == 1 else f"{count} times"
-
-
-def _logs(copy: Copy) -> str:
-    return f"pin logs {copy.owner.metadata.name}"

@@ -25,8 +25,11 @@ _SILENT = (
     "context deadline exceeded", ": EOF", "toomanyrequests", "Too Many Requests", "Internal Server Error",
     "Bad Gateway", "Service Unavailable", "Gateway Time",
 )  # fmt: skip
-_AGAIN = re.compile(r"^Back-off pulling image \"[^\"]*\": (?:ErrImagePull: )?")
-"""Between two attempts the last one's words are told in this wrapping."""
+_WRAPPING = re.compile(
+    r"Back-off pulling image \"[^\"]*\": (?:ErrImagePull: )?"
+    r"|failed to (?:pull and unpack image|resolve reference) \"[^\"]*\": "
+)
+"""Words that only say again which image; those of a pause between two attempts come and go."""
 _EITHER = "repository does not exist or may require authorization"
 """Some registries do not say which, lest one could guess what they hold."""
 _ABSENT = ("not found", "manifest unknown", "name unknown", "does not exist")
@@ -42,10 +45,13 @@ def look(copy: Copy) -> Seen:
 
 def _told(copy: Copy, container: Container, waiting: Waiting) -> Cause:
     image, words = container.image, waiting.message
-    what, said = f"the image {image} cannot be fetched", ending(_AGAIN.sub("", words))
+    what, said = f"the image {image} cannot be fetched", ending(_WRAPPING.sub("", words))
     if waiting.reason == "RegistryUnavailable" or _has(words, _SILENT):
         problem = Problem(
-            REGISTRY_UNREACHABLE, what, note=f"its registry does not answer well: {said}", next="pin status"
+            REGISTRY_UNREACHABLE,
+            what,
+            note=f"its registry does not answer well: {said}",
+            next=f"wait if the name is right, or: pin image load FILE --as {image}",
         )
         return copy.cause(container, problem, Rank.SLOW)
     problem = _by_reason(image, what, waiting.reason, said) or _by_words(image, what, words, said)

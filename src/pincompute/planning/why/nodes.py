@@ -18,9 +18,7 @@ _LOST = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
 
 def look(copy: Copy) -> Seen:
     status = copy.pod.status
-    disrupted = next(
-        (each for each in status.conditions if each.type == "DisruptionTarget" and each.status == "True"), None
-    )
+    disrupted = copy.disruption
     if status.reason == "DeadlineExceeded":
         yield _too_long(copy)
     elif (
@@ -71,7 +69,8 @@ def _preempted(copy: Copy, condition: PodCondition) -> Cause:
 
 
 def _evicted(copy: Copy, words: str) -> Cause:
-    what = f"a {copy.owner.COPY[0]} was ended by its node"
+    emptied = copy.disruption and copy.disruption.reason == "EvictionByEvictionAPI"
+    what = f"a {copy.owner.COPY[0]} was ended {'while its node was emptied' if emptied else 'by its node'}"
     memory = "raise memory in the file to what it uses, or wait for a new one"
     next_ = memory if "memory" in words else "wait for a new one, or: kubectl get nodes"
     return Cause(Problem(EVICTED, what, copy.where, beginning(words), next_), Rank.SLOW)

@@ -20,6 +20,10 @@ _COMMAND = re.compile(r"exec: \"(?P<command>[^\"]+)\"|exec (?P<other>\S+): ")
 _NO_COMMAND = ("executable file not found", "no such file or directory", "permission denied", "is a directory")
 
 
+_WRAPPING = re.compile(r".*(?:error during container init|unable to start container process): ", re.DOTALL)
+"""Words about who called whom."""
+
+
 def look(copy: Copy) -> Seen:
     for each in copy.containers:
         waiting = each.state.waiting
@@ -30,10 +34,10 @@ def look(copy: Copy) -> Seen:
 def refused(copy: Copy, container: Container, words: str) -> Cause:
     """By the node's own words."""
     rank = Rank.SLOW if any(each in words for each in _PASSING) else Rank.FINAL
+    words = _WRAPPING.sub("", words)
     problem = _root(container, words) or _missing(copy, words) or _command(container, words)
     if problem is None:
-        next_ = f"kubectl describe pod {copy.pod.metadata.name} -n {copy.owner.metadata.namespace}"
-        problem = Problem(START_FAILED, "the container cannot be started", note=ending(words), next=next_)
+        problem = Problem(START_FAILED, "the container cannot be started", note=ending(words), next=copy.describe)
     return copy.cause(container, problem, rank)
 
 

@@ -40,7 +40,7 @@ def _unprepared(copy: Copy) -> Seen:
         f"a {copy.owner.COPY[0]} has a node, and waits for its volumes, its certificate or its network",
         copy.where,
         f"for more than {lasting(VOLUMES)}{parts}; only Kubernetes' events say for which",
-        f"kubectl describe pod {copy.pod.metadata.name} -n {copy.owner.metadata.namespace}",
+        copy.describe,
     )
     yield Cause(problem, Rank.SLOW)
 
@@ -60,9 +60,10 @@ def _prepares_long(copy: Copy, container: Container) -> Seen:
         yield Wait(LONG - age)
         return
     what = f"{container.name}, which runs before the program, has not ended"
-    next_ = f"kubectl logs {copy.pod.metadata.name} -c {container.name} -n {copy.owner.metadata.namespace}"
     yield copy.cause(
-        container, Problem(PREPARES_LONG, what, note=f"it has run for more than {lasting(LONG)}", next=next_), Rank.SLOW
+        container,
+        Problem(PREPARES_LONG, what, note=f"it has run for more than {lasting(LONG)}", next=copy.logs(container)),
+        Rank.SLOW,
     )
 
 
@@ -75,8 +76,9 @@ def _image(copy: Copy, container: Container) -> Seen:
         yield Wait(LONG - age)
         return
     what = f"the image {container.image} is still being fetched"
-    next_ = f"kubectl describe pod {copy.pod.metadata.name} -n {copy.owner.metadata.namespace}"
-    yield copy.cause(container, Problem(IMAGE_SLOW, what, note=f"for more than {lasting(LONG)}", next=next_), Rank.SLOW)
+    yield copy.cause(
+        container, Problem(IMAGE_SLOW, what, note=f"for more than {lasting(LONG)}", next=copy.describe), Rank.SLOW
+    )
 
 
 def _begins(container: Container) -> bool:

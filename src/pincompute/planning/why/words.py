@@ -9,7 +9,7 @@ LENGTH = 300
 """Characters of evidence: a condition is read in a terminal."""
 
 _SECRET = re.compile(
-    r"(?P<kept>://[^/\s:@]*:)[^@\s]+(?=@)"
+    r"(?P<kept>://[^/\s:@]*:)[^/@\s]+(?=@)"
     r"|(?P<word>[\w-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|credential)[\w-]*[\"']?\s*[=:]\s*)"
     r"(?:\"[^\"]*\"|'[^']*'|[^\s,;&]+)"
     r"|(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}"
