@@ -44,9 +44,12 @@ def workloads(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
             spec["hold"] = {"runtime": draw.choice((41, 42)), "until": "2099-12-31"}
         if draw.random() < 0.2:
             spec["sidecarConfig"] = {"logs": {"level": draw.choice(("debug", "info"))}}
-        kind = draw.choice(("PinterestService", "PinterestService", "PinterestService", "PinterestStatefulSet"))
-        spec |= {"port": 15001 if draw.random() < 0.03 else 8080, "replicas": draw.randint(1, 40)}
-        yield noun(kind, name, spec)
+        kind = draw.choice(("PinterestService", "PinterestService", "PinterestStatefulSet", "PinterestJobSet"))
+        if kind == "PinterestJobSet":
+            yield noun(kind, name, {**spec, "tasks": draw.randint(1, 40)})
+        else:
+            port = 15001 if draw.random() < 0.06 else 8080
+            yield noun(kind, name, {**spec, "port": port, "replicas": draw.randint(1, 40)})
 
 
 def noun(kind: str, metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:

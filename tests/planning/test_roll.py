@@ -15,9 +15,11 @@ from fleets import DONE, NOW, noun, part, runtime, runtimes, service, snapshots
 from pincompute.api.runtime import Cursor
 from pincompute.api.status import SUCCEEDED, Progress
 from pincompute.base import reasons
+from pincompute.planning.planners import PLANNERS
 from pincompute.planning.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, budget, plan_roll, shape
 from pincompute.planning.runtime import Health, Runtimes
 from pincompute.planning.runtime_roll import advance, health_of
+from pincompute.planning.snapshot import Native
 from pincompute.planning.templates import in_place, templates, use
 from pincompute.planning.waves import bucket
 
@@ -108,6 +110,20 @@ def test_work_that_ends_by_itself_is_not_disturbed() -> None:
     ]
 
 
+def test_work_that_runs_gets_it_when_it_begins_again() -> None:
+    metadata = {"name": "resize", "uid": "uid-1", "generation": 1}
+    owner = noun({"kind": "PinterestJobSet", "metadata": metadata, "spec": {"image": "resize:1", "tasks": 5}})
+    known = runtimes(*NEXT, runtime(43, "mesh-1"))
+    (new,) = snapshots([owner], known)
+    first = PLANNERS[owner.kind](new)
+    natives = tuple(msgspec.convert(each, Native) for each in first.wanted)
+    running = new._replace(owner=msgspec.structs.replace(owner, status=first.status), natives=natives)
+    for seen in (new, running):
+        (only,) = plan_roll(43, known, [seen]).lines
+        assert (only.fate, only.pods, only.seconds) == (Fate.WHEN_FINISHED, 5, 0)
+    assert PLANNERS[owner.kind](running._replace(runtimes=known.finished(43))).wanted == first.wanted
+
+
 def test_what_has_ended_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = {"runtime": 42, "conditions": [condition("Succeeded", "True", "Available", DONE)]}
     owner = service(status=ended)
@@ -161,7 +177,9 @@ def test_two_hundred_workloads() -> None:
     assert len(planned.lines) == 200
     assert planned.parts == ("logs-2 becomes logs-3", "mesh-1 is new")
     fates = Counter(each.fate for each in planned.lines)
-    assert min(fates[Fate.IN_PLACE], fates[Fate.REPLACED], fates[Fate.HELD]) > 0
+    assert all(fates[each] for each in Fate if each != Fate.UNCHANGED)
+    for each in planned.lines:
+        assert each.kind != "PinterestJobSet" or each.fate in {Fate.WHEN_FINISHED, Fate.HELD}
     for each in planned.of(Fate.IN_PLACE):
         assert each.change == (0, 0)
     for each in planned.of(Fate.REPLACED):

@@ -115,7 +115,7 @@ def _line(snapshot: Snapshot, before: Runtimes, after: Runtimes, roll: Roll) -> 
         wave=wave_reaching(owner, roll),
     )
     has = runtime_of(owner, before, snapshot.now)
-    gets = runtime_of(_anew(owner), after, snapshot.now)
+    gets = runtime_of(_next_run(snapshot).owner, after, snapshot.now)
     if gets.problems:
         return line._replace(fate=Fate.REFUSED, problems=gets.problems)
     if gets.held:
@@ -129,7 +129,7 @@ def _rendered(line: Line, snapshot: Snapshot, before: Runtimes, after: Runtimes,
     """By the very planner that makes its natives, with the one runtime and with the other."""
     plan = PLANNERS[line.kind]
     first = plan(snapshot._replace(runtimes=before))
-    second = plan(snapshot._replace(runtimes=after, owner=_anew(snapshot.owner)))
+    second = plan(_next_run(snapshot)._replace(runtimes=after))
     if second.problems:
         return line._replace(fate=Fate.REFUSED, problems=second.problems)
     nodes = max(1, len(pods_of(snapshot)))
@@ -168,12 +168,15 @@ def _alike(has: Chosen, gets: Chosen) -> bool:
     ]
 
 
+def _next_run(snapshot: Snapshot) -> Snapshot:
+    """What ends by itself goes on with what it began with; only when it begins again does it get another runtime."""
+    if not began(snapshot.owner):
+        return snapshot
+    return snapshot._replace(owner=_anew(snapshot.owner), natives=(), pods=())
+
+
 def _anew(owner: Workload) -> Workload:
-    """As if it began again: what its next run will be made with."""
-    return _forget(owner) if began(owner) else owner
-
-
-def _forget(owner: Workload) -> Workload:
+    """As if nothing of it had run yet."""
     return type(owner)(metadata=owner.metadata, spec=owner.spec, kind=owner.kind)
 
 
@@ -239,7 +242,12 @@ def shape(plan: RollPlan) -> Object:
         "seconds": plan.seconds,
         "problems": [each.json() for each in plan.problems],
         "waves": [
-            {"wave": each.wave.words(plan.roll), "workloads": each.workloads, "pods": each.pods, "seconds": each.seconds}
+            {
+                "wave": each.wave.words(plan.roll),
+                "workloads": each.workloads,
+                "pods": each.pods,
+                "seconds": each.seconds,
+            }
             for each in plan.waves
         ],
         "workloads": [_shape(each) for each in plan.lines],
