@@ -58,7 +58,7 @@ def course(snapshot: Snapshot) -> Course:
             _begin(snapshot, found, number, attempt)
         if not found.attempts[number - 1].ended:
             _look(snapshot, found)
-        if found.running:
+        if not found.attempts[number - 1].ended:
             return found
     if len(found.done) < snapshot.owner.spec.needed:
         # An attempt that was taken out of the file leaves tasks behind.
@@ -82,7 +82,7 @@ def jobs(snapshot: Snapshot, found: Course, number: int = 0) -> dict[str, Native
         and not each.metadata.deletion_timestamp
         and each.metadata.annotations.get(WORK) == found.work
         and each.metadata.annotations.get(REVISION) == str(found.revision)
-        and number in {0, int(each.metadata.annotations.get(ATTEMPT, "0"))}
+        and number in {0, _number(each, ATTEMPT)}
     }
 
 
@@ -113,8 +113,17 @@ def turn(snapshot: Snapshot, found: Course, record: AttemptStatus) -> list[int]:
     return sorted([*runs, *others[:room]])
 
 
+def finished(job: Native) -> bool:
+    return bool(job.says("Complete") or job.says("Failed"))
+
+
 def unfinished(found: Course, record: AttemptStatus) -> list[int]:
     return sorted(parse(record.tasks) - found.done - found.failures.keys())
+
+
+def _number(job: Native, annotation: str) -> int:
+    said = job.metadata.annotations.get(annotation, "")
+    return int(said) if said.isdigit() else 0
 
 
 def _memory(snapshot: Snapshot) -> Course:
@@ -129,7 +138,7 @@ def _memory(snapshot: Snapshot) -> Course:
 def _revision(snapshot: Snapshot, digest_now: str) -> int:
     """That of a Job which was made before a crash, or else a new one."""
     begun = [
-        int(each.metadata.annotations[REVISION])
+        _number(each, REVISION)
         for each in snapshot.natives
         if each.kind == "Job"
         and each.metadata.controller == snapshot.owner.metadata.uid

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pincompute.api.job_set_status import Failure
-from pincompute.base.reasons import DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED
+from pincompute.base.reasons import DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.numbers import parse, spell
 from pincompute.planning.snapshot import Container, Pod
 
@@ -48,17 +48,23 @@ def remembered(failures: Iterable[Failure]) -> dict[int, Cause]:
 
 
 def grouped(causes: dict[int, Cause]) -> list[Failure]:
-    """By reason and exit code, the most frequent first; the line is that of the first task of each."""
+    """By reason and exit code, the most frequent first, and last what only follows from the others.
+
+    The line is that of the first task of each.
+    """
+    told = causes
+    if len(_ways(told)) > MOST_WAYS:
+        rare = [task for _, tasks in _ways(told)[MOST_WAYS - 1 :] for task in tasks]
+        told = {**causes, **dict.fromkeys(rare, Cause(message="in many other ways"))}
+    ways = _ways(told)
+    return [_failure(Cause(*way, told[tasks[0]].message), tasks) for way, tasks in ways]
+
+
+def _ways(causes: dict[int, Cause]) -> list[tuple[tuple[str, int], list[int]]]:
     ways: dict[tuple[str, int], list[int]] = {}
     for task in sorted(causes):
         ways.setdefault((causes[task].reason, causes[task].exit_code), []).append(task)
-    ordered = sorted(ways.items(), key=lambda way: (-len(way[1]), way[0]))
-    listed, rest = ordered[: MOST_WAYS - 1], ordered[MOST_WAYS - 1 :]
-    found = [_failure(Cause(*way, causes[tasks[0]].message), tasks) for way, tasks in listed]
-    if rest:
-        others = Cause(message=f"in {len(rest)} other ways")
-        found.append(_failure(others, [task for _, tasks in rest for task in tasks]))
-    return found
+    return sorted(ways.items(), key=lambda way: (way[0][0] == TOO_MANY_FAILED.code, -len(way[1]), way[0]))
 
 
 def _failure(way: Cause, tasks: list[int]) -> Failure:

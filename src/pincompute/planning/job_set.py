@@ -112,12 +112,15 @@ def _claims(snapshot: Snapshot) -> list[Object]:
 
 def _ended(snapshot: Snapshot, found: Course) -> list[tuple[str, str]]:
     """What remains of attempts that have ended, for as long as it can be looked at."""
+    seen = {(each.kind, each.metadata.name) for each in snapshot.natives}
     kept: list[tuple[str, str]] = []
     for record in found.attempts:
         if record.ended and _keeping(snapshot, record) > 0:
-            kept += [("Job", name) for name in sorted(attempts.jobs(snapshot, found, record.number))]
+            jobs_of_it = attempts.jobs(snapshot, found, record.number)
+            # Those of tasks that were not needed any more, or came too late, are ended.
+            kept += [("Job", name) for name in sorted(jobs_of_it) if attempts.finished(jobs_of_it[name])]
             kept.append(("ConfigMap", names.tasks(snapshot.owner, found.revision, record.number)))
-    return kept
+    return [each for each in kept if each in seen]
 
 
 def _keeping(snapshot: Snapshot, record: AttemptStatus) -> float:

@@ -53,15 +53,16 @@ def why(snapshot: Snapshot, found: Course) -> Problem | None:
     """The way in which most of the failed tasks failed."""
     if not found.failures or (found.running is None and enough(snapshot, found)):
         return None
-    owner, (first, *others) = snapshot.owner, grouped(found.failures)
+    owner, first = snapshot.owner, grouped(found.failures)[0]
+    others = len(found.failures) - first.count
     shown = first.tasks if len(first.tasks) <= _SHOWN else f"{first.tasks[:_SHOWN].rpartition(',')[0]}…"
     code = f" with exit code {first.exit_code}" if first.exit_code else ""
-    note = first.message if not others else f"{first.message}\n{len(others)} other reasons are in its status".strip()
+    also = f"{others} more failed otherwise, as its status says" if others else ""
     return Problem(
         REASONS[first.reason],
-        f"{first.count} of {owner.spec.count} tasks failed{code}: {shown}",
+        f"{first.count} of {owner.spec.count} tasks failed{code} ({'task' if first.count == 1 else 'tasks'} {shown})",
         Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}"),
-        note,
+        "\n".join(each for each in (first.message, also) if each),
         _next(owner.spec, first.reason),
     )
 
