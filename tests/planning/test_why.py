@@ -14,6 +14,7 @@ import yaml
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import WORKLOAD
 from pincompute.base.reasons import REASONS
+from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause, words
 
@@ -30,7 +31,7 @@ def load(file: Path) -> tuple[Snapshot, tuple[Pod, ...]]:
     owner = {
         "kind": seen.get("kind", "PinterestService"),
         "metadata": {"name": "hello", "namespace": "me", "uid": "owner-1", "generation": 1},
-        "spec": {"image": "hello:dev", "port": 8080, **seen.get("spec", {})},
+        "spec": {"image": "hello:dev", **({} if "kind" in seen else {"port": 8080}), **seen.get("spec", {})},
         "status": seen.get("status", {}),
     }
     pods = tuple(pod(each, f"hello-{number}") for number, each in enumerate(seen.get("pods", ()), 1))
@@ -41,6 +42,7 @@ def load(file: Path) -> tuple[Snapshot, tuple[Pod, ...]]:
         pods=pods + others,
         cluster=Cluster(name="main", domain="localhost", port=8080),
         now=NOW,
+        runtimes=Runtimes.of([msgspec.convert(each, KINDS[each["kind"]]) for each in seen.get("runtimes", ())]),
     )
     return snapshot, pods
 

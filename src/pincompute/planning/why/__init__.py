@@ -52,7 +52,7 @@ def _of_natives(snapshot: Snapshot) -> Iterator[tuple[int, str, Cause | Wait]]:
 
 def _of_pods(snapshot: Snapshot, pods: tuple[Pod, ...]) -> Iterator[tuple[int, str, Cause | Wait]]:
     for pod in pods:
-        copy = Copy(snapshot.owner, pod, snapshot.now)
+        copy = Copy(snapshot.owner, pod, snapshot.now, snapshot.runtimes)
         for stage, look in enumerate(LOOKS):
             yield from ((stage, pod.metadata.name, each) for each in look(copy))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pincompute.api.service import PinterestService
+from pincompute.api.serving import HealthCheck
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import GATE_CLOSED, HEALTH_CHECK_FAILED, PORT_SILENT, PROBE_FAILED
 from pincompute.objects.content import Object
+from pincompute.planning.serving import probe
 from pincompute.planning.snapshot import Container, Running
 from pincompute.planning.why.cause import Cause, Copy, Rank, Seen, Wait, given, is_main
 from pincompute.planning.why.words import beginning, lasting
@@ -24,8 +26,7 @@ def look(copy: Copy) -> Seen:
             if each.started is False and given(copy.owner, each.name).get("startupProbe")
             else "readinessProbe"
         )
-        probe = _probe(copy.owner, each.name, which)
-        yield from _silent(copy, each, each.state.running, which, probe)
+        yield from _silent(copy, each, each.state.running, which)
     yield from _gate(copy)
 
 
@@ -35,41 +36,43 @@ def _asked(copy: Copy) -> tuple[Container, ...]:
 
 
 def _probe(owner: Workload, name: str, which: str) -> Object:
-    """As the template says it, or the short form of a service."""
+    """As the template says it, or the short form of a kind that answers."""
     said = given(owner, name).get(which)
-    if said or which != "readinessProbe" or not is_main(owner, name) or not isinstance(owner, PinterestService):
+    port = getattr(owner.spec, "port", 0)
+    if said or which != "readinessProbe" or not port or not is_main(owner, name):
         return said or {}
-    check = owner.spec.load_balancer.health_check
-    asks: Object = (
-        {"httpGet": {"path": check.path, "port": owner.spec.port}}
-        if check.path
-        else {"tcpSocket": {"port": owner.spec.port}}
-    )
-    return {**asks, "periodSeconds": check.seconds}
+    return probe(port, _health_check(owner))
 
 
-def _silent(copy: Copy, container: Container, running: Running, which: str, probe: Object) -> Seen:
-    patience = max(PATIENCE, _allowed(probe, which))
+def _health_check(owner: Workload) -> HealthCheck:
+    if isinstance(owner, PinterestService):
+        return owner.spec.load_balancer.health_check
+    return getattr(owner.spec, "health_check", HealthCheck())
+
+
+def _silent(copy: Copy, container: Container, running: Running, which: str) -> Seen:
+    asks = _probe(copy.owner, container.name, which)
+    patience = max(PATIENCE, _allowed(asks, which))
     age = copy.age(running.started_at)
     if age < patience:
         yield Wait(patience - age)
         return
-    yield copy.cause(container, _told(copy, container, which, probe, lasting(patience)), Rank.SLOW)
+    yield copy.cause(container, _told(copy, container, which, asks, lasting(patience)), Rank.SLOW)
 
 
-def _allowed(probe: Object, which: str) -> float:
+def _allowed(asks: Object, which: str) -> float:
     """Seconds that whoever wrote the probe has given it; that of a start says how often it may fail."""
-    times = probe.get("failureThreshold", 3) if which == "startupProbe" else 3
-    return float(probe.get("initialDelaySeconds", 0) + times * probe.get("periodSeconds", 10)) if probe else 0.0
+    times = asks.get("failureThreshold", 3) if which == "startupProbe" else 3
+    return float(asks.get("initialDelaySeconds", 0) + times * asks.get("periodSeconds", 10)) if asks else 0.0
 
 
-def _told(copy: Copy, container: Container, which: str, probe: Object, patience: str) -> Problem:
+def _told(copy: Copy, container: Container, which: str, asks: Object, patience: str) -> Problem:
     runs, logs, note = f"{copy.subject(container)} runs, but", copy.logs(container), f"it was given {patience}"
-    if which == "readinessProbe" and (http := probe.get("httpGet")):
+    if which == "readinessProbe" and (http := asks.get("httpGet")):
         what = f"{runs} does not answer well to GET {http.get('path', '/')} on its port {http.get('port')}"
         mend = f"correct the path or the port, or see what it says: {logs}"
         return Problem(HEALTH_CHECK_FAILED, what, note=note, next=mend)
-    if which == "readinessProbe" and (tcp := probe.get("tcpSocket")):
+    if which == "readinessProbe" and (tcp := asks.get("tcpSocket")):
         what = f"{runs} nothing listens on its port {tcp.get('port')}"
         return Problem(PORT_SILENT, what, note=note, next=f"correct the port, or see what it says: {logs}")
     what = f"{runs} its {which} does not succeed"
@@ -86,5 +89,5 @@ def _gate(copy: Copy) -> Seen:
                 yield Wait(PATIENCE - age)
                 continue
             what = "the program answers, but something outside it has not let it be asked"
-            next_ = f"tell the infrastructure team, or: {copy.describe}"
+            next_ = f"{copy.opener(each.message)}, or: {copy.describe}"
             yield Cause(Problem(GATE_CLOSED, what, copy.where, beginning(each.message), next_), Rank.SLOW)

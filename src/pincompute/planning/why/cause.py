@@ -12,6 +12,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import RUNTIME_PART_FAILING
 from pincompute.objects.content import Object
+from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Container, Pod, PodCondition
 
 
@@ -48,6 +49,7 @@ class Copy(NamedTuple):
     owner: Workload
     pod: Pod
     now: datetime
+    runtimes: Runtimes = Runtimes()
 
     @property
     def containers(self) -> tuple[Container, ...]:
@@ -92,7 +94,20 @@ class Copy(NamedTuple):
 
     def part(self, container: Container) -> str:
         """The part of the runtime that the container belongs to, such as `logs-2`."""
-        return next((each for each in self.pod.parts if container.name in {each, each.rpartition("-")[0]}), "")
+        return next((each for each in self.pod.parts if container.name in _brought(each, self.runtimes)), "")
+
+    def opener(self, words: str) -> str:
+        """Whom to tell of a readiness gate: the part that brought it opens it."""
+        brought = (each for each in self.pod.parts if each in self.runtimes.parts)
+        part = next(
+            (
+                each
+                for each in brought
+                if any(f'"{gate}"' in words for gate in self.runtimes.parts[each].spec.readiness_gates)
+            ),
+            "",
+        )
+        return f"tell the infrastructure team{f' that {part} does not open it' if part else ''}"
 
     def cause(self, container: Container, problem: Problem, rank: Rank = Rank.FINAL) -> Cause:
         """Said of one container; what a part does is not for the workload's owner to mend."""
@@ -125,6 +140,13 @@ def given(owner: Workload, name: str) -> Object:
     spec = owner.spec.template.get("spec", {})
     containers = (*spec.get("initContainers", ()), *spec.get("containers", ()))
     return next((each for each in containers if each.get("name") == name), {})
+
+
+def _brought(part: str, runtimes: Runtimes) -> tuple[str, ...]:
+    """The containers of a part: in the short form one, which is called as the part without its version."""
+    known = runtimes.parts.get(part)
+    more = (*known.spec.init_containers, *known.spec.sidecars) if known else ()
+    return (part.rpartition("-")[0], *(str(each.get("name")) for each in more))
 
 
 def _blamed(problem: Problem, part: str) -> Problem:

@@ -45,7 +45,7 @@ def stuck(snapshot: Snapshot) -> Seen:
             continue
         late = (snapshot.now - datetime.fromisoformat(when)).total_seconds()
         if late > GOING:
-            copy = Copy(owner, pod, snapshot.now)
+            copy = Copy(owner, pod, snapshot.now, snapshot.runtimes)
             what = f"a former {owner.COPY[0]} is not gone, {lasting(GOING)} and more after its time"
             yield Cause(Problem(NODE_LOST, what, copy.where, "its node has not said so", _find(copy)), Rank.LAST)
 
