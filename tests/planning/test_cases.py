@@ -19,7 +19,7 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
-from pincompute.planning.steps import Apply, Create, Delete, Evict, Step
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Step, Ungate
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -82,6 +82,8 @@ def told(step: Step) -> dict[str, Any]:
             return {"delete": f"{kind}/{name}", "uid": uid, **({"pods_stay": True} if pods_stay else {})}
         case Evict(pod, uid):
             return {"evict": pod, "uid": uid}
+        case Ungate(pod, uid, left):
+            return {"ungate": pod, "uid": uid, **({"left": list(left)} if left else {})}
 
 
 def answer(snapshot: Snapshot) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.noun import Noun
@@ -10,6 +11,7 @@ from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
 from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.stateful_set import PinterestStatefulSet
+from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
 
 KINDS: dict[str, type[Noun]] = {
@@ -17,10 +19,12 @@ KINDS: dict[str, type[Noun]] = {
     for each in (
         PinterestService,
         PinterestJobSet,
+        PinterestCronJob,
         Project,
         PinterestSidecar,
         Runtime,
         PinterestStatefulSet,
+        PinterestTrainingJob,
         PinterestDaemon,
     )
 }

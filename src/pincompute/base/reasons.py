@@ -630,6 +630,48 @@ TOO_MANY_FAILED = _reason(
     "More tasks failed than `maxFailed` bears, and the others were ended.",
     "Mend what the failed ones say, then add an attempt to the file: `attempts: [{tasks: failed}]`.",
 )
+COPY_FAILED = _reason(
+    "CopyFailed",
+    USER,
+    422,
+    "A copy of a training job ended badly, and its role does not try again.",
+    "Its exit code and last line say why; then begin anew: raise `attempt` in the file.",
+)
+COPY_LOST = _reason(
+    "CopyLost",
+    INFRASTRUCTURE,
+    409,
+    "A copy of a training job was gone before it had ended, when nobody made it anew any more.",
+    "Begin anew: raise `attempt` in the file; or let the one that leads decide alone: `success: leader`.",
+)
+GANG_INCOMPLETE = _reason(
+    "GangIncomplete",
+    INFRASTRUCTURE,
+    503,
+    "Copies that start together or not at all are not all there yet.",
+    "The message says which are missing; a quota that is used up is the usual cause.",
+)
+GANG_SPLIT = _reason(
+    "GangSplit",
+    INFRASTRUCTURE,
+    503,
+    "Some copies of a training job have a node, and no node has room for the others.",
+    "Ask for less, or for more nodes; `suspended` gives back what it holds meanwhile.",
+)
+KUBEFLOW_SILENT = _reason(
+    "KubeflowSilent",
+    INFRASTRUCTURE,
+    503,
+    "Nobody takes up a training job: Kubeflow's training operator is not on this cluster, or does not run.",
+    "`kubectl get deployments -A` shows whether the training operator is there.",
+)
+FIELD_DROPPED = _reason(
+    "FieldDropped",
+    INFRASTRUCTURE,
+    409,
+    "A part of the runtime needs a field of pods that Kubeflow's kinds would drop without a word.",
+    "Make a version of the part for training jobs that does without it, and name the kinds of both in `serves`.",
+)
 RUN_FAILED = _reason(
     "RunFailed",
     USER,

@@ -6,14 +6,16 @@ import msgspec
 
 from pincompute.api.names import OPERATOR
 from pincompute.base.problem import Refused
-from pincompute.controller.resources import NATIVES
+from pincompute.controller.resources import NATIVES, PROJECT_NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, NotFound
 from pincompute.kube.resource import PODS, Resource
 from pincompute.objects.content import Object
 from pincompute.objects.owners import controller_uid
 from pincompute.planning.diff import not_ours
-from pincompute.planning.steps import Apply, Create, Delete, Evict, Step
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Step, Ungate
+
+_RESOURCES = {**NATIVES, **PROJECT_NATIVES}
 
 
 async def act(client: Client, namespace: str, step: Step) -> Object | None:
@@ -29,15 +31,18 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
         case Evict(pod, uid):
             await _evict(client, namespace, pod, uid)
             return None
+        case Ungate():
+            await _ungate(client, namespace, step)
+            return None
 
 
 async def _create(client: Client, native: Object) -> Object:
-    resource = NATIVES[native["kind"]]
+    resource = _RESOURCES[native["kind"]]
     try:
         return await client.create(resource, native, manager=OPERATOR)
     except AlreadyExists:
         metadata = native["metadata"]
-        found = await client.get(resource, metadata["name"], metadata["namespace"])
+        found = await client.get(resource, metadata["name"], metadata.get("namespace", ""))
         if controller_uid(found) != controller_uid(native):
             raise Refused(not_ours(native)) from None
         # Ours: made by a pass whose answer was lost, or robbed of the label by which we see it.
@@ -45,9 +50,9 @@ async def _create(client: Client, native: Object) -> Object:
 
 
 async def _apply(client: Client, native: Object, uid: str) -> Object:
-    resource = NATIVES[native["kind"]]
+    resource = _RESOURCES[native["kind"]]
     metadata = native["metadata"]
-    await _own_birth(client, resource, metadata["name"], metadata["namespace"])
+    await _own_birth(client, resource, metadata["name"], metadata.get("namespace", ""))
     fenced = {**native, "metadata": {**metadata, "uid": uid}}
     return await client.apply(fenced, resource, manager=OPERATOR)
 
@@ -68,7 +73,7 @@ async def _own_birth(client: Client, resource: Resource, name: str, namespace: s
 async def _delete(client: Client, namespace: str, step: Delete) -> None:
     try:
         propagation = "Orphan" if step.pods_stay else "Background"
-        await client.delete(NATIVES[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
+        await client.delete(_RESOURCES[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
     except (NotFound, Conflict):
         # Gone already, or another object by now: either way the one that was meant is no more.
         return
@@ -85,4 +90,14 @@ async def _evict(client: Client, namespace: str, pod: str, uid: str) -> None:
         await client.raw("POST", PODS.path(namespace, pod, "eviction"), body=msgspec.json.encode(eviction))
     except (NotFound, Conflict):
         # Gone already: its successor is on its way.
+        return
+
+
+async def _ungate(client: Client, namespace: str, step: Ungate) -> None:
+    gates = [{"name": each} for each in step.left]
+    body = {"metadata": {"uid": step.uid}, "spec": {"schedulingGates": gates}}
+    try:
+        await client.patch(PODS, step.pod, namespace, body, style="merge", manager=OPERATOR)
+    except (NotFound, Conflict):
+        # Gone already, and what follows it is gated anew.
         return

@@ -41,6 +41,9 @@ FIXED: dict[str, Fixed] = {
         ),
         Instead.MADE_ANEW,
     ),
+    # Kubeflow would take them, and give them to those copies only that it makes from then on.
+    "PyTorchJob": Fixed(("pytorchReplicaSpecs",), Instead.MADE_ANEW),
+    "TFJob": Fixed(("tfReplicaSpecs",), Instead.MADE_ANEW),
     "PersistentVolumeClaim": Fixed(("accessModes", "storageClassName", "volumeMode"), Instead.REFUSED),
 }
 

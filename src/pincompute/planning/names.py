@@ -11,6 +11,11 @@ def configuration(owner: Workload) -> str:
     return f"{owner.metadata.name}-{digest(owner.spec.configuration)}"
 
 
+def script(owner: Workload, content: str) -> str:
+    """By its content, as its copies may begin at different times."""
+    return f"{owner.metadata.name}-script-{digest(content)}"
+
+
 def revision(owner: Workload, number: int = 0) -> str:
     return f"{owner.metadata.name}-{number or owner.metadata.generation}"
 
@@ -40,6 +45,17 @@ def tasks(owner: Workload, number: int, attempt: int) -> str:
 
 def task_job(owner: Workload, number: int, attempt: int, task: int) -> str:
     return f"{job(owner, number, attempt)}-t{task}"
+
+
+def run(owner: Workload, number: int) -> str:
+    """Of a periodic job, by hand; those that come due by themselves end in a number of eight digits."""
+    return f"{owner.metadata.name}-now-{number}"
+
+
+def run_number(owner: Workload, job: str) -> int:
+    """3 of `nightly-now-3`; 0 where it is no run by hand."""
+    before, _, number = job.rpartition("-now-")
+    return int(number) if before == owner.metadata.name and number.isdigit() else 0
 
 
 def task_claim(owner: Workload, claim: str, task: int) -> str:

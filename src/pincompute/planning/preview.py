@@ -14,7 +14,7 @@ from pincompute.api.project import Project
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.comparison import Change, changes
 from pincompute.objects.content import Object, identity
-from pincompute.planning.diff import Apply, Create, Delete, Difference, Step, diff
+from pincompute.planning.diff import Apply, Create, Delete, Difference, diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
@@ -84,7 +84,8 @@ def _unseen(plan: Plan, seen: Sequence[Native]) -> list[Native]:
 
 def _preview(snapshot: Snapshot, plan: Plan, difference: Difference, live: Mapping[str, Object]) -> Preview:
     wanted = [identity(native) for native in plan.wanted]
-    told = [_told(step, wanted, live) for step in difference.steps]
+    # What only touches pods is done to them later, and changes no native.
+    told = [_told(step, wanted, live) for step in difference.steps if isinstance(step, Create | Apply | Delete)]
     metadata = snapshot.owner.metadata
     return Preview(
         kind=snapshot.owner.kind,
@@ -98,7 +99,7 @@ def _preview(snapshot: Snapshot, plan: Plan, difference: Difference, live: Mappi
     )
 
 
-def _told(step: Step, wanted: Sequence[str], live: Mapping[str, Object]) -> NativeChange:
+def _told(step: Create | Apply | Delete, wanted: Sequence[str], live: Mapping[str, Object]) -> NativeChange:
     match step:
         case Create(native):
             return NativeChange(verb=Verb.MAKE, native=identity(native))

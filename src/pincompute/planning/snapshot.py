@@ -79,10 +79,15 @@ class OwnedMetadata(Metadata, frozen=True):
         return next((str(each["uid"]) for each in self.owner_references if each.get("controller")), "")
 
 
+class Gate(Wire, frozen=True):
+    name: str
+
+
 class Placed(Wire, frozen=True):
-    """Where a pod runs."""
+    """Where a pod runs, or what keeps it from being given a node."""
 
     node_name: str = ""
+    scheduling_gates: list[Gate] = []
 
 
 class Pod(Wire, frozen=True):
@@ -126,6 +131,8 @@ class NativeStatus(Wire, frozen=True):
 
     phase: str = ""
     conditions: list[NativeCondition] = []
+    start_time: datetime | None = None
+    """When its work began."""
     hard: dict[str, str] = {}
     """Of a quota: what it counts against."""
     used: dict[str, str] = {}
@@ -175,6 +182,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """On which the ingress listens."""
     simulated: bool = False
     """No node runs containers: programs are only pretended to run."""
+    serves: tuple[str, ...] | None = None
+    """The kinds of neighbours that it has, such as PyTorchJob; nothing where it does not say."""
 
     @classmethod
     def of(cls, facts: dict[str, str]) -> Cluster:
@@ -184,6 +193,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
             domain=facts["domain"],
             port=int(facts["port"]),
             simulated=facts["nodes"] == "simulated",
+            serves=tuple(facts["serves"].split()) if "serves" in facts else None,
         )
 
 

@@ -41,7 +41,8 @@ class Ungate(NamedTuple):
 
     pod: str
     uid: str
-    gate: str
+    left: tuple[str, ...] = ()
+    """Gates of others, which stay."""
 
 
 Step = Create | Apply | Delete | Evict | Ungate

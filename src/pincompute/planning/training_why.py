@@ -1,0 +1,134 @@
+"""Why a training job is not done: what it waits for as a whole, and then what one of its copies suffers from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from pincompute.api.status import SUCCEEDED, Condition
+from pincompute.api.training_job import PinterestTrainingJob
+from pincompute.base import reasons
+from pincompute.base.problem import Problem, Where
+from pincompute.planning import status
+from pincompute.planning.gang import Gang, called
+from pincompute.planning.snapshot import Native, Pod, Snapshot
+from pincompute.planning.training_outcome import Outcome, finishing, said, shown
+from pincompute.planning.why import Finding, first_cause
+
+PATIENCE = 30.0
+"""Seconds that Kubeflow may take to make all copies."""
+_NO_ROOM = (reasons.UNSCHEDULABLE, reasons.NO_NODE_MATCHES)
+
+
+def condition(snapshot: Snapshot, found: Gang, outcome: Outcome, why: Problem | None) -> Condition:
+    """True or False once it has ended; until then nobody can know."""
+    owner: PinterestTrainingJob = snapshot.owner
+    if outcome.problem:
+        return status.said(snapshot, SUCCEEDED, outcome.problem.reason, outcome.problem.message(), status=False)
+    message = said(owner, found)
+    if outcome.ended:
+        return status.said(snapshot, SUCCEEDED, reasons.SUCCEEDED, message, status=True)
+    if why:
+        return status.said(snapshot, SUCCEEDED, why.reason, f"{message}; {why.message()}", status=None)
+    waits = finishing(owner, found)
+    return status.said(
+        snapshot, SUCCEEDED, reasons.PROGRESSING, f"{message}; {waits}" if waits else message, status=None
+    )
+
+
+def why(snapshot: Snapshot, job: Native | None, found: Gang, outcome: Outcome, *, stays: bool) -> Finding:
+    """What is on purpose, then what the whole waits for, then what one copy suffers from."""
+    owner: PinterestTrainingJob = snapshot.owner
+    if outcome.ended:
+        return Finding(outcome.problem)
+    if owner.spec.suspended:
+        return Finding(_cannot_change(owner) if stays else _suspended(owner))
+    if not _served(snapshot):
+        return Finding(_silent(owner, f"{snapshot.cluster.name} does not have it"))
+    if job is None:
+        return Finding()
+    finding = _copies(snapshot, found)
+    return finding if finding.problem else _incomplete(snapshot, job, found, finding.look_again)
+
+
+def _copies(snapshot: Snapshot, found: Gang) -> Finding:
+    """Each role as it is, the one that leads first: what a copy is given may differ."""
+    owner: PinterestTrainingJob = snapshot.owner
+    again: list[float] = []
+    for name, role in owner.spec.members.items():
+        whole = snapshot._replace(owner=msgspec.structs.replace(owner, spec=owner.spec.of(role)))
+        finding = first_cause(whole, tuple(each.pod for each in found.of(name).members))
+        if finding.problem:
+            return finding._replace(problem=_split(owner, found, finding.problem))
+        again += [finding.look_again] if finding.look_again is not None else []
+    return Finding(None, min(again, default=None))
+
+
+def _split(owner: PinterestTrainingJob, found: Gang, problem: Problem) -> Problem:
+    """Where some have a node and hold it, it is worse than that one has none."""
+    placed = [each for each in found.members if each.done or each.pod.says("PodScheduled")]
+    if problem.reason not in _NO_ROOM or not placed:
+        return problem
+    without = [called(each.seat) for each in found.members if each not in placed]
+    what = f"{len(placed)} of {len(found.seats)} copies have a node, and none has room for {shown(without)}"
+    next_ = f"{problem.next}; to give back what it holds: suspended: NAME: no room"
+    return Problem(reasons.GANG_SPLIT, what, _where(owner), problem.note, next_)
+
+
+def _incomplete(snapshot: Snapshot, job: Native, found: Gang, again: float | None) -> Finding:
+    """Kubeflow is still making them, or cannot."""
+    owner: PinterestTrainingJob = snapshot.owner
+    if not found.missing or job.says("Succeeded"):
+        return Finding(None, again)
+    since = _since(job, found)
+    age = (snapshot.now - since).total_seconds() if since else 0.0
+    if age < PATIENCE:
+        return Finding(None, min(PATIENCE - age, again or PATIENCE))
+    kind = job.kind.lower()
+    if not found.members and not job.status.conditions:
+        return Finding(_silent(owner, f"nobody has taken up {kind} {owner.metadata.name} in {age:.0f} seconds"))
+    there = len(found.seats) - len(found.missing)
+    held = ", and none starts before all are" if found.gated else ""
+    what = f"{there} of {len(found.seats)} copies are there{held}"
+    note = f"missing: {shown([called(each) for each in found.missing])}"
+    next_ = f"kubectl describe {kind} {owner.metadata.name} -n {owner.metadata.namespace}"
+    return Finding(Problem(reasons.GANG_INCOMPLETE, what, _where(owner), note, next_))
+
+
+def _since(job: Native, found: Gang) -> datetime | None:
+    """When the youngest was made: each that comes shows that Kubeflow is at work."""
+    moments = [_made(each.pod) for each in found.members] or [_made(job)]
+    return max((each for each in moments if each), default=None)
+
+
+def _made(what: Native | Pod) -> datetime | None:
+    said = what.metadata.creation_timestamp
+    return datetime.fromisoformat(said) if said else None
+
+
+def _served(snapshot: Snapshot) -> bool:
+    serves = snapshot.cluster.serves
+    return serves is None or {"pytorch": "PyTorchJob", "tensorflow": "TFJob"}[snapshot.owner.spec.framework] in serves
+
+
+def _silent(owner: PinterestTrainingJob, note: str) -> Problem:
+    what = "Kubeflow's training operator is needed for a training job, and is not there or does not run"
+    next_ = "ask the infrastructure team for it, or: kubectl get deployments -A"
+    return Problem(reasons.KUBEFLOW_SILENT, what, _where(owner), note, next_)
+
+
+def _suspended(owner: PinterestTrainingJob) -> Problem:
+    what = f"it is suspended by {owner.spec.suspended}"
+    return Problem(reasons.SUSPENDED, what, _where(owner), next="take suspended out of the file")
+
+
+def _cannot_change(owner: PinterestTrainingJob) -> Problem:
+    what = "it was made by another version of PinCompute, and goes on as it began"
+    note = "it cannot be suspended before it has ended"
+    next_ = f"wait, or begin anew: write attempt: {owner.spec.attempt + 1}"
+    return Problem(reasons.CANNOT_CHANGE, what, _where(owner), note, next_)
+
+
+def _where(owner: PinterestTrainingJob) -> Where:
+    return Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}")
