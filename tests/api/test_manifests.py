@@ -48,5 +48,11 @@ def test_everything_that_a_person_writes_is_bounded(kind: str) -> None:
             assert bound[schema["type"]] in schema, f"{kind}{path}"
 
 
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_no_default_of_kubernetes_passes_for_what_a_person_wrote(kind: str) -> None:
+    template = SCHEMAS[kind]["properties"]["spec"]["properties"].get("template", {})
+    assert [path for path, schema in fields(template) if "default" in schema] == []
+
+
 def test_the_manifests_that_lie_in_the_repository_are_these() -> None:
     assert list(yaml.safe_load_all((ROOT / "deploy" / "crds.yaml").read_text())) == crds()

@@ -91,7 +91,18 @@ def structural(type_: Any) -> Object:
     for struct in _shapes():
         _, more = msgspec.json.schema_components([struct], ref_template="{name}")
         shared |= more
+    for each in _shapes():
+        shared[each.__name__] = _undecided(shared[each.__name__])
     return _inline(top, shared)
+
+
+def _undecided(shape: Object) -> Object:
+    """Kubernetes fills in its own defaults: written into a template, they would pass for what a person said."""
+    properties = {
+        name: {key: value for key, value in each.items() if key != "default"}
+        for name, each in shape["properties"].items()
+    }
+    return {**shape, "properties": properties}
 
 
 def _shapes() -> list[type[Open]]:

@@ -19,6 +19,7 @@ from pincompute.api.workload import Workload, WorkloadSpec
 STORAGE = "data"
 """What the one claim of the short form is called."""
 MAX_CLAIM_NAME = 30
+_NOTHING = re.compile(r"^0+(\.0*)?[a-zA-Z]*$")
 
 
 class Claim(Strict, frozen=True):
@@ -143,6 +144,8 @@ def _claim_faults(spec: StatefulSetSpec, name: str) -> Iterator[Fault]:
         yield Fault(("claims", STORAGE), f"storage is the claim '{STORAGE}' already", next="leave one of the two out")
     pod = spec.template.get("spec")
     volumes = _each(pod, "volumes", "name")
+    if _NOTHING.match(str(spec.storage)):
+        yield Fault(("storage",), f"a claim of {spec.storage} holds nothing", next="leave storage out")
     taken = _folders(spec, name)
     for claim, said in spec.claims.items():
         if not re.match(NAME_PATTERN, claim) or len(claim) > MAX_CLAIM_NAME:
@@ -150,6 +153,8 @@ def _claim_faults(spec: StatefulSetSpec, name: str) -> Iterator[Fault]:
                 f"a name has at most {MAX_CLAIM_NAME} lower-case letters, digits and dashes, and begins with a letter"
             )
             yield Fault(("claims", claim), f"no claim can be called '{claim}'", note)
+        if _NOTHING.match(str(said.size)):
+            yield Fault(("claims", claim, "size"), f"a claim of {said.size} holds nothing", next="size: 10Gi")
         if claim in volumes:
             yield Fault(
                 ("claims", claim), f"a volume of the template is called '{claim}'", next="rename one of the two"

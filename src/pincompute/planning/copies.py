@@ -73,16 +73,11 @@ def evictions(snapshot: Snapshot, wanted: Object, copies: Copies) -> tuple[Evict
     """Where Kubernetes alone would wait for ever, one at a time.
 
     It replaces no copy before all answer, though a former one may be beyond that; and it cannot give a copy a claim
-    that it was not made with.
+    that it was not made with. A revision that fails itself is not brought to more copies.
     """
     owner: PinterestStatefulSet = snapshot.owner
-    seen = _seen(snapshot)
-    if (
-        seen is None
-        or not seen.taken_up
-        or seen.wanted != wanted["metadata"]["annotations"][WANTED]
-        or partition(owner)
-    ):
+    failing = any(ails(snapshot, each) for each in copies.current)
+    if owner.spec.rollout.paused or failing or not _taken_up(snapshot, wanted):
         return ()
     silent = (each for each in copies.former if not each.ready)
     beyond = [each for each in silent if _lacks(owner, each) or not each.says("PodScheduled") or ails(snapshot, each)]
@@ -98,6 +93,12 @@ def _blocked(snapshot: Snapshot, copies: Copies) -> Finding | None:
             what = f"{each.metadata.name}, of a former revision, holds the newest one up"
             return Finding(Problem(reasons.ROLLOUT_BLOCKED, what, ailing.where, ailing.message(), ailing.next))
     return None
+
+
+def _taken_up(snapshot: Snapshot, wanted: Object) -> bool:
+    """Kubernetes would make the successor of what is wanted now, and not of what was before."""
+    seen = _seen(snapshot)
+    return seen is not None and seen.taken_up and seen.wanted == wanted["metadata"]["annotations"][WANTED]
 
 
 def _seen(snapshot: Snapshot) -> Native | None:
