@@ -117,7 +117,7 @@ def _by_itself(copy: Copy, container: Container, ended: Terminated) -> Problem:
     next_ = (
         copy.logs(container) if code else "let it stay in the foreground, or make it a PinterestJobSet, which may end"
     )
-    if _backs_off(container) or container.restart_count > 1:
+    if _backs_off(container) or _count(container) > 1:
         what = f"{copy.subject(container)} ended {_times(container)}, last with exit code {code}"
         return Problem(CRASH_LOOP, what, note=note, next=next_)
     what = f"{copy.subject(container)} ended with exit code {code}"
@@ -125,6 +125,10 @@ def _by_itself(copy: Copy, container: Container, ended: Terminated) -> Problem:
 
 
 def _times(container: Container) -> str:
-    """A container that runs again has ended as often as it was started anew; one that does not, once more."""
-    count = container.restart_count + (container.state.running is None)
+    count = _count(container)
     return "once" if count == 1 else f"{count} times"
+
+
+def _count(container: Container) -> int:
+    """One that runs again has ended as often as it was started anew; one that does not, once more."""
+    return container.restart_count + (container.state.running is None)
