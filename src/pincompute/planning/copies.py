@@ -57,7 +57,7 @@ def held_back(snapshot: Snapshot, wanted: Object) -> tuple[Problem, ...]:
     """A StatefulSet that is made anew forgets what its former revision was."""
     owner, seen = snapshot.owner, _seen(snapshot)
     fixed = wanted["metadata"]["annotations"][FIXED]
-    if seen is None or not partition(owner) or seen.metadata.annotations.get(FIXED) == fixed:
+    if seen is None or not partition(owner) or seen.metadata.annotations.get(FIXED, fixed) == fixed:
         return ()
     return (
         Problem(
