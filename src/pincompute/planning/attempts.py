@@ -108,7 +108,7 @@ def turn(snapshot: Snapshot, found: Course, record: AttemptStatus) -> list[int]:
     seen = jobs(snapshot, found, record.number)
     waiting = unfinished(found, record)
     runs = [task for task in waiting if names.task_job(snapshot.owner, found.revision, record.number, task) in seen]
-    room = 0 if spec.suspended else max(0, (spec.parallelism or len(waiting)) - len(runs))
+    room = max(0, (spec.parallelism or len(waiting)) - len(runs))
     others = [task for task in waiting if task not in runs]
     return sorted([*runs, *others[:room]])
 

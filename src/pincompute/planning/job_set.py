@@ -45,10 +45,12 @@ def plan(snapshot: Snapshot) -> Plan:
     found = attempts.course(snapshot)
     record = found.running
     running = _running(snapshot, found, record) if record else _rests(snapshot, found)
+    if record and not attempts.begun(snapshot, found, record):
+        found.attempts[-1] = msgspec.structs.replace(record, runtime=running.made.runtime)
     if running.problems:
         refused = status.refused(snapshot, running.problems)
         return refused._replace(status=msgspec.structs.replace(refused.status, revision=snapshot.owner.status.revision))
-    finding = _finding(snapshot, running)
+    finding = _finding(snapshot, found, running)
     why = finding.problem or running.stuck or outcome.why(snapshot, found)
     wanted = (
         natives.service_account(snapshot),
@@ -67,25 +69,28 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
     owner = snapshot.owner
     begun = attempts.begun(snapshot, found, record)
     seen = attempts.jobs(snapshot, found, record.number)
-    wanted: dict[str, Object] = {}
-    kept, stuck = dict.fromkeys(seen), None
-    made = Made({}, record.runtime, tuple(owner.status.parts))
-    for task in attempts.turn(snapshot, found, record) if owner.spec.retained else [None]:
-        made = jobs.made(snapshot, found, record, task, begun=begun)
-        job = jobs.job(snapshot, found, record, made, task)
+    turn = attempts.turn(snapshot, found, record) if owner.spec.retained else [None]
+    made = [jobs.made(snapshot, found, record, task, begun=begun) for task in turn]
+    wanted = {}
+    stuck = None
+    for task, each in zip(turn, made, strict=True):
+        job = jobs.job(snapshot, found, record, each, task)
         name, said = job["metadata"]["name"], job["metadata"]["annotations"]
         before = seen.get(name)
-        if before is None and made.problems:
-            return Running(made, problems=made.problems)
-        if before is None or (before.metadata.annotations.get(FIXED) == said[FIXED] and not made.problems):
+        if before is None and each.problems:
+            return Running(each, problems=each.problems)
+        if before is None or (not each.problems and before.metadata.annotations.get(FIXED) == said[FIXED]):
             wanted[name] = job
-            kept.pop(name, None)
         elif before.metadata.annotations.get(PACE) != said[PACE]:
             stuck = outcome.cannot_change(snapshot, before)
-    if not begun:
-        found.attempts[-1] = msgspec.structs.replace(record, runtime=made.runtime)
     told = tasks.config_map(snapshot, sorted(parse(record.tasks)), names.tasks(owner, found.revision, record.number))
-    return Running(made, (*told, *wanted.values()), tuple(kept), attempts.living(snapshot, sorted(seen)), (), stuck)
+    return Running(
+        made=made[0] if made and not made[0].problems else Made({}, record.runtime, tuple(owner.status.parts)),
+        wanted=(*told, *wanted.values()),
+        kept=tuple(name for name in sorted(seen) if name not in wanted),
+        pods=attempts.living(snapshot, sorted(seen)),
+        stuck=stuck,
+    )
 
 
 def _rests(snapshot: Snapshot, found: Course) -> Running:
@@ -93,10 +98,10 @@ def _rests(snapshot: Snapshot, found: Course) -> Running:
     return Running(Made({}, found.attempts[-1].runtime, tuple(snapshot.owner.status.parts)))
 
 
-def _finding(snapshot: Snapshot, running: Running) -> Finding:
+def _finding(snapshot: Snapshot, found: Course, running: Running) -> Finding:
     """What keeps its pods from running; kept still on purpose, it has none, and nothing is wrong."""
     spec: JobSetSpec = snapshot.owner.spec
-    return first_cause(snapshot, running.pods) if running.wanted and not spec.suspended else Finding()
+    return Finding() if found.running is None or spec.suspended else first_cause(snapshot, running.pods)
 
 
 def _claims(snapshot: Snapshot) -> list[Object]:
