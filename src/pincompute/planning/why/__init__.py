@@ -51,7 +51,10 @@ def _of_natives(snapshot: Snapshot) -> Iterator[tuple[int, str, Cause | Wait]]:
 
 
 def _of_pods(snapshot: Snapshot, pods: tuple[Pod, ...]) -> Iterator[tuple[int, str, Cause | Wait]]:
+    """Of those that are not as they should be."""
     for pod in pods:
+        if pod.ready:
+            continue
         copy = Copy(snapshot.owner, pod, snapshot.now, snapshot.runtimes)
         for stage, look in enumerate(LOOKS):
             yield from ((stage, pod.metadata.name, each) for each in look(copy))
