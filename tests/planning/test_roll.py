@@ -51,6 +51,15 @@ def test_another_part_replaces_pods_and_says_what_it_costs() -> None:
     assert (only.fate, only.pods) == (Fate.REPLACED, 4)
     assert only.change == (4 * Fraction(50, 1000), 4 * 64 * 1024**2)
     assert only.seconds == 2 * REPLACING
+    assert line(service(replicas=5), "mesh-1", roll={"unavailable": 2}).seconds == 3 * REPLACING
+
+
+def test_a_part_that_goes_replaces_pods_too_and_gives_back_what_it_used() -> None:
+    known = runtimes(*PARTS, runtime(42, "logs-2", "mesh-1", done=DONE), runtime(43, "logs-2"))
+    planned = plan_roll(43, known, snapshots([service(replicas=4)], known))
+    assert [each.fate for each in planned.lines] == [Fate.REPLACED]
+    assert planned.lines[0].change.cpu == -4 * Fraction(50, 1000)
+    assert planned.parts == ("mesh-1 goes",)
 
 
 def test_what_a_part_does_not_serve_stays_as_it_is() -> None:
@@ -70,6 +79,7 @@ def test_a_hold_and_what_breaks_it() -> None:
     held = line(owner, "mesh-1")
     assert (held.fate, held.until) == (Fate.HELD, "2026-12-31")
     assert line(owner, "mesh-1", roll={"security": "CVE", "breakHolds": True}).fate == Fate.REPLACED
+    assert line(service(hold={"runtime": 43, "until": "2026-12-31"}), "mesh-1").fate == Fate.REPLACED
 
 
 def test_what_would_be_refused_says_why() -> None:

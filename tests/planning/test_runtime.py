@@ -101,6 +101,26 @@ def test_a_wave_reaches_its_share_and_newcomers_fall_in() -> None:
         assert abs(share - percent / 100) < 0.03
 
 
+def test_a_wave_reaches_exactly_the_numbers_below_its_percent() -> None:
+    fleet = [service(uid=f"uid-{number}") for number in range(300)]
+    assert any(bucket(each) == 25 for each in fleet)
+    for each in fleet:
+        assert reached(each, Roll(), Cursor(percent=25)) == (bucket(each) < 25)
+
+
+def test_a_hold_on_what_closed_the_hole_counts() -> None:
+    breaking = {"security": "CVE-2026-1234", "breakHolds": True}
+    rolls = (runtime(42, "logs-2", roll=breaking, done=DONE), runtime(43, "logs-1", done=DONE))
+    known = runtimes(*PARTS, runtime(41, "logs-1", done=DONE), *rolls)
+    held = [runtime_of(service(hold={"runtime": each, "until": "2026-12-31"}), known, NOW).number for each in (41, 42)]
+    assert held == [43, 42]
+
+
+def test_what_is_older_than_the_current_one_is_not_rolled_out() -> None:
+    found = runtimes(*PARTS, runtime(41, "logs-1", roll={}), runtime(42, "logs-2", done=DONE))
+    assert (found.current, found.next) == (42, 0)
+
+
 def test_who_has_it_keeps_it_in_every_later_wave() -> None:
     fleet = [service(uid=f"uid-{number}") for number in range(300)]
     have: set[int] = set()
