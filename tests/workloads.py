@@ -27,7 +27,7 @@ async def cluster(plane: ControlPlane) -> AsyncGenerator[Client]:
     async with Client(plane.access(), agent="tests") as client:
         for crd in crds():
             await client.apply(crd, CRDS, manager=ENGINE)
-            await _established(client, crd["metadata"]["name"])
+            await established(client, crd["metadata"]["name"])
         yield client
 
 
@@ -38,7 +38,7 @@ async def new_project(client: Client) -> str:
     return name
 
 
-async def _established(client: Client, name: str) -> None:
+async def established(client: Client, name: str) -> None:
     async with asyncio.timeout(20), aclosing(client.watch(CRDS, fields=f"metadata.name={name}")) as events:
         async for event in events:
             conditions = event.object.get("status", {}).get("conditions") or ()

@@ -8,7 +8,7 @@ from pincompute.api.names import OPERATOR
 from pincompute.base.problem import Refused
 from pincompute.controller.resources import NATIVES, PROJECT_NATIVES
 from pincompute.kube.client import Client
-from pincompute.kube.errors import AlreadyExists, Conflict, NotFound
+from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from pincompute.kube.resource import PODS, Resource
 from pincompute.objects.content import Object
 from pincompute.objects.owners import controller_uid
@@ -98,6 +98,18 @@ async def _ungate(client: Client, namespace: str, step: Ungate) -> None:
     body = {"metadata": {"uid": step.uid}, "spec": {"schedulingGates": gates}}
     try:
         await client.patch(PODS, step.pod, namespace, body, style="merge", manager=OPERATOR)
-    except (NotFound, Conflict):
+    except NotFound:
         # Gone already, and what follows it is gated anew.
         return
+    except Invalid:
+        # So it is said of another pod of that name, too.
+        if await _stands(client, namespace, step):
+            raise
+
+
+async def _stands(client: Client, namespace: str, step: Ungate) -> bool:
+    try:
+        found = await client.get(PODS, step.pod, namespace)
+    except NotFound:
+        return False
+    return bool(found["metadata"]["uid"] == step.uid)

@@ -55,8 +55,10 @@ def plan(snapshot: Snapshot) -> Plan:
     snapshot = snapshot._replace(owner=_of_this_work(snapshot.owner))
     cast = {name: _made(snapshot, name, role) for name, role in snapshot.owner.spec.members.items()}
     problems = tuple(dict.fromkeys(problem for made in cast.values() for problem in _problems(snapshot, made)))
-    if problems:
-        return status.refused(snapshot, problems)
+    if snapshot.owner.status.ended and problems:
+        return _rests(snapshot)
+    if problems or not training_why.served(snapshot):
+        return status.refused(snapshot, problems or (training_why.not_served(snapshot),))
     seen = _seen(snapshot)
     found = gang.gang(snapshot, seen)
     outcome = training_outcome.outcome(snapshot, seen, found)
@@ -75,6 +77,18 @@ def plan(snapshot: Snapshot) -> Plan:
     kept = (*revision.kept(snapshot), *((each["kind"], each["metadata"]["name"]) for each in there if stays))
     steps = () if outcome.ended or snapshot.owner.spec.suspended else gang.lifted(found)
     return Plan(wanted, said, _wake(snapshot, said, seen, finding), finding.problem, kept, steps)
+
+
+def _rests(snapshot: Snapshot) -> Plan:
+    """It has ended, and could not be made again: say, its runtime is gone."""
+    owner: PinterestTrainingJob = snapshot.owner
+    said = msgspec.structs.replace(owner.status, observed_generation=owner.metadata.generation)
+    over = snapshot.now >= _until(snapshot, said)
+    jobs = [each.name for each in KUBEFLOW.values()]
+    left = [each for each in snapshot.natives if not (over and each.kind in jobs)]
+    wake = None if over else (_until(snapshot, said) - snapshot.now).total_seconds()
+    kept = tuple((each.kind, each.metadata.name) for each in left)
+    return Plan((), said, wake, training_outcome.remembered(owner), kept)
 
 
 def _of_this_work(owner: PinterestTrainingJob) -> PinterestTrainingJob:
@@ -210,7 +224,7 @@ def _status(
     common = status.common(snapshot, next(iter(cast.values())), found.living, finding.problem)
     before = owner.status
     done = sum(each.done for each in found.members)
-    roles = [_role(name, found.of(name)) for name in owner.spec.members]
+    known = {each.name: each for each in before.roles if before.ended}
     return TrainingJobStatus(
         **msgspec.structs.asdict(common)
         | {
@@ -220,17 +234,18 @@ def _status(
         work=before.work,
         ended=before.ended or (stamp(snapshot.now) if outcome.ended else ""),
         done=max(done, before.done) if before.ended else done,
-        roles=before.roles if before.ended else roles,
+        roles=[_role(name, found.of(name), known.get(name, RoleStatus(name=name))) for name in owner.spec.members],
     )
 
 
-def _role(name: str, found: Gang) -> RoleStatus:
+def _role(name: str, found: Gang, known: RoleStatus) -> RoleStatus:
+    """What came of those that are gone by now is known from before."""
     return RoleStatus(
         name=name,
         wanted=len(found.seats),
         running=sum(each.runs for each in found.members),
-        done=sum(each.done for each in found.members),
-        failed=sum(each.failed for each in found.members),
+        done=max(known.done, sum(each.done for each in found.members)),
+        failed=max(known.failed, sum(each.failed for each in found.members)),
     )
 
 

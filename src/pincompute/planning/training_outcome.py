@@ -34,7 +34,7 @@ def outcome(snapshot: Snapshot, job: Native | None, found: Gang) -> Outcome:
     """As it was told once, or else as it is seen now."""
     owner: PinterestTrainingJob = snapshot.owner
     if owner.status.ended:
-        return Outcome(True, _remembered(owner))
+        return Outcome(True, remembered(owner))
     if job is None:
         return Outcome()
     needed = awaited(owner.spec, found)
@@ -75,7 +75,7 @@ def shown(names: list[str]) -> str:
     return listed([*names[:_SHOWN], f"{more} more"] if more > 0 else names)
 
 
-def _remembered(owner: PinterestTrainingJob) -> Problem | None:
+def remembered(owner: PinterestTrainingJob) -> Problem | None:
     """As its condition tells it: what it was seen by may be gone."""
     before = condition(owner.status.conditions, SUCCEEDED)
     if before is None or before.status == "True":

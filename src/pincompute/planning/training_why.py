@@ -42,14 +42,23 @@ def why(snapshot: Snapshot, job: Native | None, found: Gang, outcome: Outcome, *
     owner: PinterestTrainingJob = snapshot.owner
     if outcome.ended:
         return Finding(outcome.problem)
-    if owner.spec.suspended:
+    if owner.spec.suspended and not (job and job.says("Succeeded")):
         return Finding(_cannot_change(owner) if stays else _suspended(owner))
-    if not _served(snapshot):
-        return Finding(_silent(owner, f"{snapshot.cluster.name} does not have it"))
     if job is None:
         return Finding()
-    finding = _copies(snapshot, found)
+    silent = _unheard(snapshot, job, found)
+    finding = Finding(silent) if silent else _copies(snapshot, found)
     return finding if finding.problem else _incomplete(snapshot, job, found, finding.look_again)
+
+
+def served(snapshot: Snapshot) -> bool:
+    """Where the cluster does not say, it is tried."""
+    serves, framework = snapshot.cluster.serves, snapshot.owner.spec.framework
+    return serves is None or {"pytorch": "PyTorchJob", "tensorflow": "TFJob"}[framework] in serves
+
+
+def not_served(snapshot: Snapshot) -> Problem:
+    return _silent(snapshot.owner, f"the cluster {snapshot.cluster.name} does not have it")
 
 
 def _copies(snapshot: Snapshot, found: Gang) -> Finding:
@@ -85,14 +94,11 @@ def _incomplete(snapshot: Snapshot, job: Native, found: Gang, again: float | Non
     age = (snapshot.now - since).total_seconds() if since else 0.0
     if age < PATIENCE:
         return Finding(None, min(PATIENCE - age, again or PATIENCE))
-    kind = job.kind.lower()
-    if not found.members and not job.status.conditions:
-        return Finding(_silent(owner, f"nobody has taken up {kind} {owner.metadata.name} in {age:.0f} seconds"))
     there = len(found.seats) - len(found.missing)
     held = ", and none starts before all are" if found.gated else ""
     what = f"{there} of {len(found.seats)} copies are there{held}"
     note = f"missing: {shown([called(each) for each in found.missing])}"
-    next_ = f"kubectl describe {kind} {owner.metadata.name} -n {owner.metadata.namespace}"
+    next_ = f"kubectl describe {job.kind.lower()} {owner.metadata.name} -n {owner.metadata.namespace}"
     return Finding(Problem(reasons.GANG_INCOMPLETE, what, _where(owner), note, next_))
 
 
@@ -107,9 +113,14 @@ def _made(what: Native | Pod) -> datetime | None:
     return datetime.fromisoformat(said) if said else None
 
 
-def _served(snapshot: Snapshot) -> bool:
-    serves = snapshot.cluster.serves
-    return serves is None or {"pytorch": "PyTorchJob", "tensorflow": "TFJob"}[snapshot.owner.spec.framework] in serves
+def _unheard(snapshot: Snapshot, job: Native, found: Gang) -> Problem | None:
+    """Kubeflow says something of every job that it sees."""
+    made = _made(job)
+    age = (snapshot.now - made).total_seconds() if made else 0.0
+    if found.members or job.status.conditions or age < PATIENCE:
+        return None
+    note = f"nobody has taken up {job.kind.lower()} {job.metadata.name} in {age:.0f} seconds"
+    return _silent(snapshot.owner, note)
 
 
 def _silent(owner: PinterestTrainingJob, note: str) -> Problem:
