@@ -67,6 +67,7 @@ HINTS: dict[Path, Drawn] = {
     ("capacity", "*"): _quantities,
     ("completedIndexes",): _indexes,
     ("failedIndexes",): _indexes,
+    ("tasks",): st.integers(1, 5) | st.just(1000),
     ("people",): st.lists(_words, min_size=1, max_size=3, unique=True),
     ("volumes", "*", "name"): _volumes,
     ("volumeMounts", "*", "name"): _volumes,
@@ -86,7 +87,7 @@ DECIDED = {
 """Of a pod template: what the platform decides, and refuses to be told."""
 
 
-USUAL = {"image", "quota", "on-demand", "people"}
+USUAL = {"image", "quota", "on-demand", "people", "tasks"}
 """What almost every document says, though it need not."""
 
 LIKELY = {
@@ -99,8 +100,7 @@ LIKELY = {
 @st.composite
 def documents(draw: st.DrawFn, kind: str, forced: Path = ()) -> Object:
     """A document whose every field is of the right type; `forced` names one that is there for sure, below `spec`."""
-    noun = KINDS[kind]
-    name = draw(names(noun))
+    name = draw(names(KINDS[kind]))
     spec = draw(_spec(kind, forced))
     containers = spec.get("template", {}).get("spec", {}).get("containers", [])
     if containers and draw(st.booleans()):
@@ -121,6 +121,7 @@ def nouns(kind: str) -> Drawn:
     return st.builds(written, admitted, st.integers(1, 12))
 
 
+@lru_cache(maxsize=64)
 def names(noun: type[Noun]) -> Drawn:
     """Short ones, and one that is as long as it may be."""
     short = st.from_regex(noun.NAME_PATTERN, fullmatch=True).filter(lambda each: len(each) <= noun.MAX_NAME)
@@ -133,10 +134,18 @@ def longest(name: str, most: int) -> str:
 
 
 def admitted_or_none(document: Object) -> Noun | None:
-    try:
-        return admit(Document(document, "drawn.yaml", {}), "me")
-    except Refused:
-        return None
+    """What contradicts itself is admitted without the fields that do, where these need not be there."""
+    required = {
+        each.encode_name for each in msgspec.structs.fields(KINDS[document["kind"]].spec_type()) if each.required
+    }
+    for _ in range(3):
+        try:
+            return admit(Document(document, "drawn.yaml", {}), "me")
+        except Refused as refused:
+            wrong = {problem.where.field.split(".")[1] for problem in refused.problems if "." in problem.where.field}
+            spec = {name: each for name, each in document["spec"].items() if name in required or name not in wrong}
+            document = {**document, "spec": spec}
+    return None
 
 
 def written(noun: Any, generation: int = 1) -> Any:
@@ -267,12 +276,17 @@ def _on_way(field: Any, forced: Path) -> bool:
     return forced[:1] == (field.encode_name,)
 
 
-@st.composite
-def _some(draw: st.DrawFn, required: dict[str, Drawn], drawn: dict[str, Drawn]) -> Object:
+def _some(required: dict[str, Drawn], drawn: dict[str, Drawn]) -> Drawn:
     """Few of many: a document that says everything at once contradicts itself."""
     optional = sorted(drawn.keys() - required.keys())
-    chosen = draw(st.sets(st.sampled_from(optional), max_size=6)) if optional else set()
-    chosen |= {name for name in optional if name in LIKELY and draw(st.booleans())}
+    few = st.sets(st.sampled_from(optional), max_size=6) if optional else st.just(set())
+    likely = st.sets(st.sampled_from([name for name in optional if name in LIKELY])) if LIKELY & {*optional} else None
+    return _chosen(required, drawn, few if likely is None else st.builds(set.union, few, likely))
+
+
+@st.composite
+def _chosen(draw: st.DrawFn, required: dict[str, Drawn], drawn: dict[str, Drawn], names: Drawn) -> Object:
+    chosen = draw(names)
     return {name: draw(drawn[name]) for name in drawn if name in required or name in chosen}
 
 

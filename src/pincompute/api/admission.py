@@ -13,7 +13,7 @@ from pincompute.api.documents import Document
 from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.names import API_VERSION
 from pincompute.api.noun import MAX_NAME, NAME_PATTERN, Fault, Noun
-from pincompute.api.shape import bare, misfits, perhaps, unknown
+from pincompute.api.shape import bare, fields_of, misfits, perhaps, unknown
 from pincompute.api.wire import Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, refuse_all
@@ -57,7 +57,7 @@ def _spec(noun: type[Noun], content: dict[str, Any], name: str) -> Iterator[Faul
     misfitting = list(misfits(noun.spec_type(), content, ("spec",)))
     yield from misfitting
     right = {}
-    for field in msgspec.structs.fields(noun.spec_type()):
+    for field in fields_of(noun.spec_type()):
         if field.required:
             right[field.encode_name] = _STAND_INS[bare(field.type)]
         with suppress(KeyError, msgspec.ValidationError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -81,5 +82,6 @@ class Noun(Wire, frozen=True, kw_only=True, rename=None):
         return _field_type(cls, "status")
 
 
+@cache
 def _field_type(noun: type[Noun], name: str) -> Any:
     return next((field.type for field in msgspec.structs.fields(noun) if field.name == name), None)

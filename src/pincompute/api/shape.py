@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -44,6 +45,12 @@ def misfits(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
     yield from inner or _itself(type_, value, path)
 
 
+@cache
+def fields_of(struct: type) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Asked once: finding them takes longer than all that is done with them."""
+    return msgspec.structs.fields(struct)
+
+
 def perhaps(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     near = get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]}?" if near else ""
@@ -58,7 +65,7 @@ def unknown(value: dict[str, Any], known: Iterable[str], path: Path) -> Iterator
 
 
 def _fields(struct: type, value: dict[str, Any], path: Path) -> Iterator[Fault]:
-    known = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+    known = {field.encode_name: field for field in fields_of(struct)}
     if issubclass(struct, Open):
         yield from _slips(value, known, path)
     else:
