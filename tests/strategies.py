@@ -68,15 +68,18 @@ HINTS: dict[Path, Drawn] = {
     ("completedIndexes",): _indexes,
     ("failedIndexes",): _indexes,
     ("tasks",): st.integers(1, 5) | st.just(1000),
+    ("schedule",): st.sampled_from(["30 3 * * mon-fri", "*/10 * * * *", "0 0 29 2 *", "0 2 1 * 0", "@daily"]),
+    ("timeZone",): st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]),
     ("people",): st.lists(_words, min_size=1, max_size=3, unique=True),
     ("volumes", "*", "name"): _volumes,
     ("volumeMounts", "*", "name"): _volumes,
     ("mounts", "*", "name"): _volumes,
     ("waves",): st.sampled_from([[5, 25, 100], [100], [1, 100]]),
     ("labels", "*key"): _words,
-    ("selector", "*key"): _words,
+    ("selector", "*key"): st.just("mesh"),
+    ("selector", "*"): st.sampled_from(["new", "old"]),
+    ("parameters", "*key"): st.sampled_from(["level", "lines"]),
     ("labels", "*"): _words,
-    ("selector", "*"): _words,
 }
 """What the type of a field does not say: a grammar of its own, by the end of its path."""
 

@@ -181,8 +181,8 @@ def _overdue(snapshot: Snapshot, said: CronJobStatus, found: Runs) -> Finding:
     if not said.follows or native is None:
         return Finding()
     schedule, zone = _clock(owner)
-    since = max(datetime.fromisoformat(each) for each in (said.since, native.status.last_schedule_time) if each)
-    due = following(schedule, zone, since)
+    since = datetime.fromisoformat(said.since)
+    due = following(schedule, zone, max(since, native.status.last_schedule_time or since))
     late = (snapshot.now - due).total_seconds() if due else -1.0
     if due is None or late < 0:
         return Finding()

@@ -10,6 +10,7 @@ from pincompute.api.cron_job import FAILED, SUCCEEDED, CronJobStatus, PinterestC
 from pincompute.api.names import RUN_NOW
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import DEADLINE_EXCEEDED, DOCUMENT_INVALID, REASONS, RUN_FAILED
+from pincompute.objects.times import stamp
 from pincompute.planning import names
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause
@@ -127,7 +128,8 @@ def _outcome(job: Native) -> str:
 
 def _ended(job: Native) -> str:
     failed = job.says("Failed")
-    return failed.last_transition_time if failed else job.status.completion_time
+    moment = failed.last_transition_time if failed else job.status.completion_time
+    return stamp(moment) if moment else ""
 
 
 def _told(job: Native) -> Run:

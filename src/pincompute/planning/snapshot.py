@@ -123,7 +123,7 @@ class Pod(Wire, frozen=True):
 
 
 class NativeCondition(PodCondition, frozen=True):
-    last_transition_time: str = ""
+    last_transition_time: datetime | None = None
 
 
 class NativeStatus(Wire, frozen=True):
@@ -144,9 +144,9 @@ class NativeStatus(Wire, frozen=True):
     """Of a claim: what it holds."""
     desired_number_scheduled: int = 0
     """Of what runs once on a node: how many nodes are to have it."""
-    completion_time: str = ""
+    completion_time: datetime | None = None
     """Of a Job that did its work."""
-    last_schedule_time: str = ""
+    last_schedule_time: datetime | None = None
     """Of a CronJob: the time that the last of its runs was due."""
     observed_generation: int = 0
     """Of what is made again and again: the generation that Kubernetes has taken up."""
