@@ -17,6 +17,7 @@ YEARS = 5
 """How far is looked ahead."""
 _NOT_ONE = ("local", "posix", "right/")
 """Some machines have files of such names among their time zones."""
+_ALIKE = 0.75
 _MINUTE = 60
 _HOUR = 3600
 
@@ -34,10 +35,10 @@ def zone_of(name: str) -> ZoneInfo:
 
 def nearest_zone(name: str) -> str:
     """The time zone that was probably meant; empty where none is like it."""
-    known = {each.lower(): each for each in sorted(available_timezones())}
+    known = {each.lower(): each for each in sorted(available_timezones()) if not each.startswith(_NOT_ONE)}
     said = name.lower().replace(" ", "_")
     cities = {each.rpartition("/")[2]: whole for each, whole in known.items()}
-    near = get_close_matches(said, known, n=1) or get_close_matches(said, cities, n=1)
+    near = [each for names in (known, cities) for each in get_close_matches(said, names, n=1, cutoff=_ALIKE)]
     return (known | cities)[near[0]] if near else ""
 
 

@@ -95,7 +95,7 @@ def _named(words: list[str]) -> list[str]:
         raise NotASchedule("@every counts from when the job was made, and not by the clock", instead)
     if len(rest) == len(_FIELDS):
         raise NotASchedule(f"'{words[0]}' does not belong before five fields", " ".join(rest))
-    raise NotASchedule(f"there is no '{words[0]}', only {', '.join(WORDS)}", "@daily" if name == "@nightly" else "")
+    raise NotASchedule(f"there is no '{words[0]}', only {', '.join(WORDS)}")
 
 
 def _miscounted(words: list[str]) -> NotASchedule:
@@ -189,5 +189,5 @@ def _outside(field: _Field, text: str, word: str, number: int) -> _Values:
     """Past the last one the first comes round: hour 24 is hour 0, and weekday 7 is Sunday."""
     round_ = number == field.most + 1 and field.least == 0
     nearest = field.least if round_ or number < field.least else field.most
-    wrong = f"a {field.word} is {field.least} to {field.most}"
+    wrong = f"{field.word}s are {field.least} to {field.most}"
     return _Values(wrong=wrong, instead=str(nearest) if text == word else "")
