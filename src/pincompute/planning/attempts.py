@@ -79,7 +79,6 @@ def jobs(snapshot: Snapshot, found: Course, number: int = 0) -> dict[str, Native
         for each in snapshot.natives
         if each.kind == "Job"
         and each.metadata.controller == snapshot.owner.metadata.uid
-        and not each.metadata.deletion_timestamp
         and each.metadata.annotations.get(WORK) == found.work
         and each.metadata.annotations.get(REVISION) == str(found.revision)
         and number in {0, _number(each, ATTEMPT)}
@@ -142,7 +141,6 @@ def _revision(snapshot: Snapshot, digest_now: str) -> int:
         for each in snapshot.natives
         if each.kind == "Job"
         and each.metadata.controller == snapshot.owner.metadata.uid
-        and not each.metadata.deletion_timestamp
         and each.metadata.annotations.get(WORK) == digest_now
     ]
     return max(
@@ -195,13 +193,12 @@ def _look_together(snapshot: Snapshot, found: Course, record: AttemptStatus) -> 
     if job is None:
         return None
     tasks = sorted(parse(record.tasks))
-    _succeed(found, [tasks[place] for place in sorted(parse(job.status.completed_indexes)) if place < len(tasks)])
+    _succeed(found, [tasks[place] for place in sorted(parse(job.status.completed_indexes))])
     by_place: dict[str, list[Pod]] = {}
     for pod in pods(snapshot, name):
         by_place.setdefault(pod.metadata.labels.get(_JOB_INDEX, ""), []).append(pod)
     for place in sorted(parse(job.status.failed_indexes)):
-        if place < len(tasks):
-            _fail(found, tasks[place], by_place.get(str(place), []))
+        _fail(found, tasks[place], by_place.get(str(place), []))
     if job.says("Complete"):
         return Cause(SUCCEEDED.code)
     failed = job.says("Failed")

@@ -80,7 +80,7 @@ def cannot_change(snapshot: Snapshot, job: Native) -> Problem:
 def _counts(snapshot: Snapshot, found: Course) -> str:
     spec: JobSetSpec = snapshot.owner.spec
     failed = f", {len(found.failures)} failed" if found.failures else ""
-    needed = f", {spec.needed} are enough" if spec.needed < spec.count else ""
+    needed = f", {spec.needed} {'is' if spec.needed == 1 else 'are'} enough" if spec.needed < spec.count else ""
     return f"{len(found.done)} of {spec.count} done{failed}{needed}"
 
 
