@@ -14,6 +14,22 @@ from pincompute.api.workload import Workload, WorkloadSpec
 from pincompute.objects.occurrences import nearest_zone, zone_of
 from pincompute.objects.schedule import WORDS, NotASchedule, parse
 
+
+def _line() -> str:
+    """A line as a rule can check it: each number within its bounds, and not yet whether it ever comes due."""
+    minute, hour, day, month, weekday = (
+        "[0-5]?[0-9]",
+        "([01]?[0-9]|2[0-3])",
+        "([1-9]|[12][0-9]|3[01])",
+        "([1-9]|1[0-2]|[A-Za-z]{3})",
+        "([0-6]|[A-Za-z]{3})",
+    )
+    parts = [f"([*?]|0*{each}(-0*{each})?)(/[0-9]{{1,4}})?" for each in (minute, hour, day, month, weekday)]
+    fields = r"\s+".join(f"{each}(,{each})*" for each in parts)
+    return rf"^\s*({'|'.join(WORDS)}|{fields})\s*$"
+
+
+LINE = _line()
 SUCCEEDED, FAILED = "succeeded", "failed"
 
 
@@ -133,20 +149,6 @@ class CronJobStatus(Status, frozen=True):
     since: Annotated[str, Meta(description="Since when, such as 2026-01-31T12:00:00Z.", max_length=32)] = ""
 
 
-def _shape() -> str:
-    """A line as a rule can check it: each number within its bounds, and not yet whether it ever comes due."""
-    minute, hour, day, month, weekday = (
-        "[0-5]?[0-9]",
-        "([01]?[0-9]|2[0-3])",
-        "([1-9]|[12][0-9]|3[01])",
-        "([1-9]|1[0-2]|[A-Za-z]{3})",
-        "([0-6]|[A-Za-z]{3})",
-    )
-    parts = [f"([*?]|0*{each}(-0*{each})?)(/[0-9]{{1,4}})?" for each in (minute, hour, day, month, weekday)]
-    fields = r"\s+".join(f"{each}(,{each})*" for each in parts)
-    return rf"^\s*({'|'.join(WORDS)}|{fields})\s*$"
-
-
 class PinterestCronJob(Workload, frozen=True, kw_only=True, rename=None):
     """Light periodic work: a program that runs at certain times and ends."""
 
@@ -163,7 +165,7 @@ class PinterestCronJob(Workload, frozen=True, kw_only=True, rename=None):
     RULES: ClassVar[tuple[Rule, ...]] = (
         *Workload.RULES,
         Rule(
-            f"self.spec.schedule.matches(r'{_shape()}')",
+            f"self.spec.schedule.matches(r'{LINE}')",
             "spec.schedule has five fields (minute, hour, day, month, weekday), such as 30 3 * * mon-fri, or is one of "
             + ", ".join(WORDS),
         ),
