@@ -16,6 +16,9 @@ from pincompute.objects.content import Object
 HEAD = "apiVersion: pinterest.com/v1\nkind: PinterestTrainingJob\nmetadata: {name: ranking}\nspec:\n"
 
 
+LIMITED = "{spec: {containers: [{name: pytorch, resources: {limits: {cpu: 1}}}]}}"
+
+
 def faults(spec: str) -> list[tuple[str, str]]:
     """Each with its field."""
     try:
@@ -63,8 +66,7 @@ def document(spec: str) -> object:
             "restartPolicyRules cannot be used in a training job",
         ),
         (
-            "image: a:1\nroles: {worker: {cpu: 2, template: "
-            + "{spec: {containers: [{name: pytorch, resources: {requests: {cpu: 1}}}]}}}}",
+            f"image: a:1\nroles: {{worker: {{cpu: 2, template: {LIMITED}}}}}",
             "spec.roles.worker.cpu",
             "cpu stands here and in the template's container 'pytorch'",
         ),
