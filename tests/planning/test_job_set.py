@@ -185,6 +185,16 @@ def test_an_end_that_was_not_remembered_is_not_removed_however_long_ago_it_was()
     assert world.owner.status.done == 6
 
 
+def test_a_job_that_says_more_than_it_has_is_not_believed() -> None:
+    world = World(owner())
+    world.act()
+    job = world.natives["Job", "resize-1-1"]
+    said = NativeStatus(completed_indexes="4-8", failed_indexes="3,9")
+    world.natives["Job", "resize-1-1"] = msgspec.structs.replace(job, status=said)
+    world.act()
+    assert (world.owner.status.completed, world.owner.status.failed) == ("4,5", 1)
+
+
 def test_another_program_begins_anew_and_ends_what_ran() -> None:
     world = World(owner())
     world.act()

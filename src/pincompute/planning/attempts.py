@@ -193,16 +193,21 @@ def _look_together(snapshot: Snapshot, found: Course, record: AttemptStatus) -> 
     if job is None:
         return None
     tasks = sorted(parse(record.tasks))
-    _succeed(found, [tasks[place] for place in sorted(parse(job.status.completed_indexes))])
+    _succeed(found, list(_at(tasks, job.status.completed_indexes).values()))
     by_place: dict[str, list[Pod]] = {}
     for pod in pods(snapshot, name):
         by_place.setdefault(pod.metadata.labels.get(_JOB_INDEX, ""), []).append(pod)
-    for place in sorted(parse(job.status.failed_indexes)):
-        _fail(found, tasks[place], by_place.get(str(place), []))
+    for place, task in _at(tasks, job.status.failed_indexes).items():
+        _fail(found, task, by_place.get(str(place), []))
     if job.says("Complete"):
         return Cause(SUCCEEDED.code)
     failed = job.says("Failed")
     return _ENDED_BY.get(failed.reason, Cause(message=failed.message[:256])) if failed else None
+
+
+def _at(tasks: list[int], places: str) -> dict[int, int]:
+    """The task of each place; of places that the attempt does not have, nothing."""
+    return {place: tasks[place] for place in sorted(parse(places)) if place < len(tasks)}
 
 
 def _look_apart(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Cause | None:
