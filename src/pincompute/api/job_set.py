@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
+import msgspec
 from msgspec import Meta
 
 from pincompute.api.job_set_status import JobSetStatus
@@ -37,9 +38,9 @@ class TaskClaim(Strict, frozen=True):
         str, Meta(description="Where the task sees it, such as /scratch.", pattern="^/[^:]*$", max_length=256)
     ]
     size: Annotated[int | str, amount("How large it is, such as 10Gi.")]
-    storage_class: Annotated[
-        str, Meta(description="Which storage, such as fast; the cluster's own by default.", max_length=253)
-    ] = ""
+    class_: Annotated[
+        str, Meta(description="Which kind of disk, such as fast; the cluster's own by default.", max_length=253)
+    ] = msgspec.field(name="class", default="")
     retained: Annotated[
         bool,
         Meta(

@@ -80,7 +80,7 @@ def claim_spec(asked: TaskClaim) -> dict[str, Any]:
         "resources": {"requests": {"storage": asked.size}},
         "volumeMode": "Filesystem",
     }
-    return {**spec, "storageClassName": asked.storage_class} if asked.storage_class else spec
+    return {**spec, "storageClassName": asked.class_} if asked.class_ else spec
 
 
 def _files(spec: JobSetSpec, task: int, *, looked_up: bool) -> dict[str, str]:
