@@ -25,7 +25,7 @@ from pincompute.kube.resource import CONFIG_MAPS, PODS, PYTORCH_JOBS, SERVICE_AC
 from pincompute.objects.content import Object
 from pincompute.planning.gang import Gang, Member, awaited, lifted
 from pincompute.planning.preview import LAPTOP
-from pincompute.planning.snapshot import Gate, OwnedMetadata, Placed, Pod, PodStatus, Snapshot
+from pincompute.planning.snapshot import Cluster, Gate, OwnedMetadata, Placed, Pod, PodStatus, Snapshot
 from pincompute.planning.steps import Ungate
 from pincompute.planning.training_job import PACE, plan
 from workloads import new_project
@@ -192,3 +192,9 @@ def test_the_short_example_is_short() -> None:
     lines = (ROOT / "examples" / "training-job.yaml").read_text().splitlines()
     assert len(lines) <= 12
     assert yaml.safe_load("\n".join(lines))["kind"] == "PinterestTrainingJob"
+
+
+def test_a_cluster_says_which_neighbours_it_has_or_nothing() -> None:
+    facts = {"name": "main", "domain": "localhost", "port": "8080", "nodes": "real"}
+    assert Cluster.of(facts).serves is None
+    assert Cluster.of({**facts, "serves": "PyTorchJob TFJob"}).serves == ("PyTorchJob", "TFJob")

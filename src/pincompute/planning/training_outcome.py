@@ -37,11 +37,22 @@ def outcome(snapshot: Snapshot, job: Native | None, found: Gang) -> Outcome:
         return Outcome(True, remembered(owner))
     if job is None:
         return Outcome()
-    needed = awaited(owner.spec, found)
-    if needed.seats and all(each in {member.seat for member in needed.members if member.done} for each in needed.seats):
+    needed = _without_the_leader(snapshot, job, awaited(owner.spec, found))
+    done = {each.seat for each in needed.members if each.done}
+    if all(seat in done for seat in needed.seats):
         return Outcome(True)
     problem = _failed(snapshot, job) or (_after_the_leader(snapshot, job, needed) if job.says("Succeeded") else None)
     return Outcome(problem is not None, problem)
+
+
+def _without_the_leader(snapshot: Snapshot, job: Native, needed: Gang) -> Gang:
+    """What Kubeflow says of the one that leads holds, also when its pod is gone."""
+    if not job.says("Succeeded"):
+        return needed
+    led = (snapshot.owner.spec.leader, 0)
+    return Gang(
+        tuple(seat for seat in needed.seats if seat != led), tuple(each for each in needed.members if each.seat != led)
+    )
 
 
 def deadline(owner: PinterestTrainingJob, job: Native | None) -> datetime | None:
