@@ -24,7 +24,7 @@ _numbers = count(1)
 POD = """
 apiVersion: v1
 kind: Pod
-metadata: {{name: {name}, namespace: me}}
+metadata: {{name: {name}, namespace: default}}
 spec:
   tolerations: [{{key: pinterest.com/simulated, operator: Exists}}]
   nodeSelector: {{topology.kubernetes.io/zone: zone-2}}
@@ -59,10 +59,8 @@ def test_a_pod_is_scheduled_and_runs(platform: SharedPlatform, tmp_path: Path):
     name = f"pod-{next(_numbers)}"
     (tmp_path / "pod.yaml").write_text(POD.format(name=name))
     platform.pin("kubectl", "apply", "-f", str(tmp_path / "pod.yaml"))
-    platform.pin(
-        "kubectl", "-n", "me", "wait", "--for=jsonpath={.status.phase}=Running", f"pod/{name}", "--timeout=30s"
-    )
-    platform.pin("kubectl", "-n", "me", "delete", "pod", name)
+    platform.pin("kubectl", "wait", "--for=jsonpath={.status.phase}=Running", f"pod/{name}", "--timeout=30s")
+    platform.pin("kubectl", "delete", "pod", name)
 
 
 def test_what_every_platform_holds(platform: SharedPlatform):

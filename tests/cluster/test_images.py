@@ -41,9 +41,9 @@ async def test_the_example_is_built_loaded_and_answers_and_brings_nothing_new_ag
     assert (await pin(real_platform, "image", "load", str(HELLO), "--as", "greeting:dev")).endswith("0 new\n")
     assert "greeting:dev\n" in await pin(real_platform, "image", "list")
     pod = await run(client, "greeting", "greeting:dev")
-    await until(client, PODS, "me", ready, pod)
-    assert await client.raw("GET", f"/api/v1/namespaces/me/pods/{pod}:8080/proxy/") == b"hello from greeting\n"
-    await client.delete(PODS, pod, "me")
+    await until(client, PODS, "default", ready, pod)
+    assert await client.raw("GET", f"/api/v1/namespaces/default/pods/{pod}:8080/proxy/") == b"hello from greeting\n"
+    await client.delete(PODS, pod, "default")
 
 
 async def test_a_build_that_fails_shows_its_last_lines(real_platform: Platform, tmp_path: Path):
@@ -58,9 +58,9 @@ async def test_the_platforms_own_image_runs_its_programs_as_nobody(real_platform
         loaded = await own_image.bring(store, Progress())
     assert (loaded.name, loaded.layers, loaded.new) == (own_image.NAME, 2, 2)
     pod = await run(client, "own", own_image.NAME, "--version")
-    await until(client, PODS, "me", lambda pod: pod["status"].get("phase") == "Succeeded", pod)
-    assert [line async for line in client.logs("me", pod)] == [f"pin {__version__}"]
-    await client.delete(PODS, pod, "me")
+    await until(client, PODS, "default", lambda pod: pod["status"].get("phase") == "Succeeded", pod)
+    assert [line async for line in client.logs("default", pod)] == [f"pin {__version__}"]
+    await client.delete(PODS, pod, "default")
 
 
 async def run(client: Client, name: str, image: str, *arguments: str) -> str:
@@ -73,7 +73,7 @@ async def run(client: Client, name: str, image: str, *arguments: str) -> str:
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1},
     }
     spec = {"containers": [container], "restartPolicy": "Never", "automountServiceAccountToken": False}
-    await client.create(PODS, {"metadata": {"name": name, "namespace": "me"}, "spec": spec}, manager="test")
+    await client.create(PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec}, manager="test")
     return name
 
 

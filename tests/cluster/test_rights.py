@@ -13,16 +13,18 @@ import yaml
 
 from person import Person, all_gone
 from pincompute import engine
-from pincompute.api.names import API_VERSION, DESK, ENGINE, GROUP, OPERATOR, WANTED, WORKLOAD
-from pincompute.controller.resources import NATIVES, NOUNS
+from pincompute.api.names import DESK, ENGINE, GROUP, OPERATOR, PROJECT, WANTED, WORKLOAD
+from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.objects.owners import owner_reference
+from pincompute.kube.resource import NAMESPACES, Object, Resource
+from real_platform import until
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
+PROJECT_NAME = "rights"
 USERS = (OPERATOR, DESK, "pincompute-ingress")
 
 
@@ -37,7 +39,9 @@ NEEDED_BUT_NOT_AUDITED = {
     # An apply that makes something must be allowed to create, and is audited as a patch.
     Right(DESK, GROUP, "pinterestservices", "create"),
     # Only a stricter cluster than this one asks for it.
-    Right(OPERATOR, GROUP, "pinterestservices/finalizers", "update"),
+    *(Right(OPERATOR, GROUP, f"{each}/finalizers", "update") for each in ("pinterestservices", "projects")),
+    # Asked of whoever writes a RoleBinding; nobody sends it.
+    Right(OPERATOR, "rbac.authorization.k8s.io", "clusterroles", "bind"),
 }
 
 
@@ -98,35 +102,71 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
     await person.pin("get")
     await person.pin("get", "--project", "nowhere", code=1)
     async with Client(load(real_platform.home.kubeconfig), agent="tests") as client:
+        await _plan_by(client)
         await _disturb(client)
+        for kind, name in (("Runtime", "1"), ("PinterestSidecar", "rights-1"), ("Project", PROJECT_NAME)):
+            await client.delete(NOUNS[kind], name)
     await person.pin("delete", "rights")
     refused = [event for event in audited(real_platform) if event.get("responseStatus", {}).get("code") == 403]
     assert refused == []
     assert granted() - used(real_platform) == NEEDED_BUT_NOT_AUDITED
 
 
+async def _plan_by(client: Client) -> None:
+    """What workloads are planned by, each with all that it becomes."""
+    members: Object = {"owner": {"people": ["ann"]}}
+    quota: Object = {"reserved": {}}
+    project = {
+        "metadata": {"name": PROJECT_NAME},
+        "spec": {"owner": "ann", "members": members, "quota": quota},
+    }
+    part = {"metadata": {"name": "rights-1"}, "spec": {"image": "hello:test"}}
+    # Nobody has it: it is only prepared.
+    runtime = {"metadata": {"name": "1"}, "spec": {"parts": ["rights-1"]}}
+    for kind, body in (("Project", project), ("PinterestSidecar", part), ("Runtime", runtime)):
+        await client.apply(body, NOUNS[kind], manager=ENGINE)
+    for kind, name in (("Project", PROJECT_NAME), ("PinterestSidecar", "rights-1"), ("Runtime", "1")):
+        await until(client, NOUNS[kind], "", _said, name)
+
+
+def _said(seen: Object) -> bool:
+    conditions = seen.get("status", {}).get("conditions", ())
+    return any(each["reason"] != "Progressing" for each in conditions)
+
+
 async def _disturb(client: Client) -> None:
     """Everything that makes the operator use its rights: natives that differ, and natives that are not wanted."""
-    found = await client.get(NOUNS["PinterestService"], "rights", "me")
-    reference = owner_reference(API_VERSION, "PinterestService", "rights", found["metadata"]["uid"])
+    # Nobody removes a namespace by itself.
+    lying = [each for each in PROJECT_NATIVES.values() if each.namespaced]
     for resource in NATIVES.values():
-        seen = (await client.list(resource, "me", labels=f"{WORKLOAD}=rights")).items[0]
-        body = {"metadata": {"annotations": {WANTED: None}}}
-        await client.patch(resource, seen["metadata"]["name"], "me", body, style="merge", manager=ENGINE)
-        extra: dict[str, Any] = {
-            **{field: value for field, value in seen.items() if field not in {"metadata", "status"}},
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {
-                "name": "formerly",
-                "namespace": "me",
-                "labels": {WORKLOAD: "rights"},
-                "ownerReferences": [reference],
-            },
-        }
-        for field in ("clusterIP", "clusterIPs"):
-            extra.get("spec", {}).pop(field, None)
-        await client.create(resource, extra, manager=ENGINE)
+        await _disturb_native(client, resource, "me", f"{WORKLOAD}=rights")
+    for resource in PROJECT_NATIVES.values():
+        await _disturb_native(client, resource, PROJECT_NAME, f"{PROJECT}={PROJECT_NAME},{PROJECT_LABELS}")
     async with asyncio.timeout(30):
         for resource in NATIVES.values():
             await all_gone(client, resource, "me", fields="metadata.name=formerly")
+        for resource in lying:
+            await all_gone(client, resource, PROJECT_NAME, fields="metadata.name=formerly")
+        await until(client, NAMESPACES, "", lambda seen: WANTED in seen["metadata"]["annotations"], PROJECT_NAME)
+
+
+async def _disturb_native(client: Client, resource: Resource, namespace: str, labels: str) -> None:
+    seen = (await client.list(resource, namespace, labels=labels)).items[0]
+    body = {"metadata": {"annotations": {WANTED: None}}}
+    await client.patch(resource, seen["metadata"]["name"], namespace, body, style="merge", manager=ENGINE)
+    if not resource.namespaced:
+        return
+    extra: Object = {
+        **{field: value for field, value in seen.items() if field not in {"metadata", "status"}},
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": "formerly",
+            "namespace": namespace,
+            "labels": seen["metadata"]["labels"],
+            "ownerReferences": seen["metadata"]["ownerReferences"],
+        },
+    }
+    for field in ("clusterIP", "clusterIPs"):
+        extra.get("spec", {}).pop(field, None)
+    await client.create(resource, extra, manager=ENGINE)

@@ -12,7 +12,7 @@ from pincompute.base.reasons import INTERNAL
 from pincompute.controller import loop as module
 from pincompute.controller.loop import Key, Loop
 
-A, B = ("me", "a"), ("me", "b")
+A, B = Key("me", "a"), Key("me", "b")
 
 
 @pytest.fixture(autouse=True)

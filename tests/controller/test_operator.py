@@ -3,95 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
-from typing import Any, NamedTuple
+from contextlib import aclosing
 
-import msgspec
 import pytest
 
 from control_plane import ControlPlane
-from pincompute.api.admission import admit
-from pincompute.api.documents import read
-from pincompute.api.names import HAND, TEMPLATE, WORKLOAD
-from pincompute.api.service import PinterestService, ServiceSpec
-from pincompute.api.summary import Summary
+from operated import world
+from pincompute.api.names import TEMPLATE, WORKLOAD
+from pincompute.controller.loop import Key
 from pincompute.controller.resources import NOUNS
-from pincompute.controller.workloads import Workloads
-from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
-from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, PODS, SERVICES
-from pincompute.kube.watch import Event
-from pincompute.operator.process import Loops
-from pincompute.planning.snapshot import Cluster
-from workloads import HELLO, cluster, new_project
+from pincompute.kube.resource import DEPLOYMENTS, PODS, SERVICES
 
 pytestmark = pytest.mark.cluster
-
-CLUSTER = Cluster(name="test", domain="localhost", port=8080)
-NATIVES = (SERVICES, DEPLOYMENTS, INGRESSES)
-
-
-class Counting(Client):
-    """Counts what the operator writes by apply."""
-
-    applies = 0
-
-    async def apply(self, *arguments: Any, **words: Any) -> dict[str, Any]:
-        self.applies += 1
-        return await super().apply(*arguments, **words)
-
-
-class World(NamedTuple):
-    """A cluster with a running operator, and a project of this test's own."""
-
-    client: Client
-    operator: Counting
-    workloads: Workloads
-    loops: Loops
-    project: str
-
-    async def write(self, **spec: Any) -> Summary:
-        workload = admit(read(HELLO)[0], self.project)
-        spec = {**msgspec.to_builtins(workload.spec), **spec}
-        changed = PinterestService(metadata=workload.metadata, spec=msgspec.convert(spec, ServiceSpec))
-        return await self.workloads.write(changed, manager=HAND)
-
-    async def natives(self) -> list[dict[str, Any]]:
-        return [await self.client.get(each, "hello", self.project) for each in NATIVES]
-
-    async def until(self, reason: str, revision: int) -> Summary:
-        async with asyncio.timeout(10), aclosing(self.workloads.follow(self.project, "hello")) as summaries:
-            async for summary in summaries:
-                if summary.reason == reason and summary.revision >= revision and summary.address:
-                    return summary
-        raise AssertionError("the workload went away")
-
-    def watch_service(self) -> AsyncGenerator[Event[Any]]:
-        return self.client.watch(SERVICES, self.project, fields="metadata.name=hello")
-
-    async def settled(self) -> None:
-        """No pass is made any more."""
-        quiet = -1
-        while quiet != self.loops.workloads.passes:
-            quiet = self.loops.workloads.passes
-            await asyncio.sleep(0.3)
-
-
-@asynccontextmanager
-async def world(plane: ControlPlane) -> AsyncGenerator[World]:
-    async with cluster(plane) as client, Counting(plane.access(), agent="operator") as operator:
-        project = await new_project(client)
-        loops = Loops(operator, CLUSTER)
-        running = asyncio.create_task(loops.run())
-        here = World(client, operator, Workloads(client), loops, project)
-        try:
-            yield here
-        finally:
-            # A request that is cut off on its way would leave its connection to say goodbye after the loop has ended.
-            await here.settled()
-            running.cancel()
-            await asyncio.wait({running})
 
 
 async def test_a_workload_becomes_its_natives_and_says_so(plane: ControlPlane) -> None:
@@ -110,10 +34,10 @@ async def test_what_is_as_wanted_is_left_alone(plane: ControlPlane) -> None:
         await here.until("Progressing", 1)
         await here.settled()
         before = [native["metadata"]["resourceVersion"] for native in await here.natives()]
-        passes, applies = here.loops.workloads.passes, here.operator.applies
-        here.loops.workloads.touch((here.project, "hello"))
+        passes, applies = here.loops.planned.passes, here.operator.applies
+        here.loops.planned.touch(Key(here.project, "hello"))
         await here.settled()
-        assert here.loops.workloads.passes == passes + 1
+        assert here.loops.planned.passes == passes + 1
         assert here.operator.applies == applies
         assert [native["metadata"]["resourceVersion"] for native in await here.natives()] == before
 

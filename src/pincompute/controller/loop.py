@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import structlog
 
 from pincompute.base.problem import Refused
 
-Key = tuple[str, str]
-"""The project and the name of a workload."""
+
+class Key(NamedTuple):
+    """What is planned as one."""
+
+    project: str
+    """Empty for what belongs to none, such as a project itself."""
+    name: str
+    kind: str = ""
+    """Empty for workloads: a name is one workload's in its project, over all kinds."""
+
+
 Pass = Callable[[Key], Awaitable[float | None]]
-"""Makes one workload so; answers after how many seconds it should look again, if ever."""
+"""Makes one key so; answers after how many seconds it should look again, if ever."""
 
 REST = 0.05
-"""Seconds between two passes of one workload: a rollout of many pods is many events, and need not be as many passes."""
+"""Seconds between two passes of one key: a rollout of many pods is many events, and need not be as many passes."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 60.0
 
@@ -38,9 +48,9 @@ class Loop:
         self.passes = 0
 
     def touch(self, key: Key) -> None:
-        """Something about this workload has changed."""
+        """Something about it has changed."""
         if key in self._busy:
-            # Two passes of one workload would fight; the second comes when the first is done.
+            # Two passes of one key would fight; the second comes when the first is done.
             self._touched.add(key)
         elif key not in self._waiting:
             self._waiting.add(key)
@@ -75,12 +85,12 @@ class Loop:
         except Refused as refused:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             pause = min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE)
-            log.warning("pass failed", project=key[0], name=key[1], why=refused.text(), again_in=pause)
+            log.warning("pass failed", **key._asdict(), why=refused.text(), again_in=pause)
             return pause
         except Exception:
-            # A fault of ours in one workload must not stop the others.
+            # A fault of ours in one pass must not stop the others.
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            log.exception("pass broke", project=key[0], name=key[1])
+            log.exception("pass broke", **key._asdict())
             return min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE)
         self._failures.pop(key, None)
         return again

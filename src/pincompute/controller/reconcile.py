@@ -9,7 +9,6 @@ import msgspec
 from pincompute.api.names import API_VERSION, OPERATOR
 from pincompute.api.status import Report
 from pincompute.api.workload import Workload
-from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NAME_TAKEN
 from pincompute.controller.act import act
@@ -18,6 +17,7 @@ from pincompute.controller.resources import NOUNS
 from pincompute.controller.view import View
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
+from pincompute.objects.content import Object
 from pincompute.planning.diff import Difference, diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
@@ -28,26 +28,24 @@ from pincompute.planning.status import refused
 class Reconciler:
     """Plans from scratch each time: a crash at any point equals a fresh start."""
 
-    def __init__(self, client: Client, view: View, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, client: Client, view: View, cluster: Cluster) -> None:
         self._client = client
         self._view = view
         self._cluster = cluster
-        self._clock = clock
         self._written: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """The revision of our last write of each kind of native: no pass is made on an older view."""
 
     async def __call__(self, key: Key) -> float | None:
         living = [each for each in self._view.owners(key) if not each.metadata.deletion_timestamp]
         if not living:
-            # Kubernetes removes what a workload owned.
+            # Kubernetes removes what it owned.
             self._written.pop(key, None)
             return None
-        now = self._clock.now()
-        snapshot = self._view.snapshot(living[0], self._cluster, now)
+        snapshot = self._view.snapshot(living[0], self._cluster)
         for later in living[1:]:
             await self._turn_away(snapshot._replace(owner=later), living[0])
         if not self._sees_own_writes(key):
-            # The event that brings the view up to date will touch this workload again.
+            # The event that brings the view up to date will touch this key again.
             return None
         plan = PLANNERS[snapshot.owner.kind](snapshot)
         difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
@@ -71,9 +69,11 @@ class Reconciler:
     async def _act(self, key: Key, snapshot: Snapshot, difference: Difference) -> list[Problem]:
         """Every step is tried: one native that cannot be had does not keep the others away."""
         problems: list[Problem] = []
+        # What has no namespace has one of its name.
+        namespace = key.project or key.name
         for step in difference.steps:
             try:
-                after = await act(self._client, snapshot.owner.metadata.namespace, step)
+                after = await act(self._client, namespace, step)
             except Refused as refused:
                 problems += refused.problems
                 continue
@@ -100,13 +100,24 @@ class Reconciler:
                 "namespace": owner.metadata.namespace,
                 "uid": owner.metadata.uid,
             },
-            "status": msgspec.to_builtins(status),
+            "status": _spelled(status),
         }
         try:
             await self._client.apply(report, NOUNS[owner.kind], manager=OPERATOR, subresource="status")
         except NotFound:
             # Deleted in between: nobody is left to report to.
             return
+
+
+def _spelled(status: Report) -> Object:
+    """With its zeros where an object has nothing else: Kubernetes would make null of one that loses all its fields."""
+    body: Object = msgspec.to_builtins(status)
+    for field in msgspec.structs.fields(status):
+        if body.get(field.encode_name) == {}:
+            value = getattr(status, field.name)
+            zeros = {each.encode_name: getattr(value, each.name) for each in msgspec.structs.fields(value)}
+            body[field.encode_name] = zeros
+    return body
 
 
 def _blocked(status: Report, goal: str, problem: Problem) -> Report:

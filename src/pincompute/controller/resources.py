@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pincompute.api.kinds import KINDS
-from pincompute.api.names import GROUP, VERSION
+from pincompute.api.names import GROUP, KIND, VERSION
 from pincompute.api.noun import Noun
+from pincompute.api.project import Project
+from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
+from pincompute.api.sidecar import PinterestSidecar
+from pincompute.api.workload import Workload
 from pincompute.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     INGRESSES,
+    NAMESPACES,
+    NETWORK_POLICIES,
+    RESOURCE_QUOTAS,
+    ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
@@ -24,8 +32,13 @@ def resource(noun: type[Noun]) -> Resource:
 NOUNS = {name: resource(noun) for name, noun in KINDS.items()}
 """Ours."""
 
-WORKLOADS = {noun.__name__: noun for noun in (PinterestService,)}
-"""The kinds that the operator makes so; a new one joins here, with its natives."""
+WORKLOADS: dict[str, type[Workload]] = {noun.__name__: noun for noun in (PinterestService,)}
+"""The workloads that the operator makes so; a new kind joins here, with its natives."""
+
+PROJECTS = (Project,)
+RUNTIMES = (Runtime, PinterestSidecar)
+PLANNED: dict[str, type[Noun]] = {**WORKLOADS, **{noun.__name__: noun for noun in (*PROJECTS, *RUNTIMES)}}
+"""All that the operator plans: workloads, and what they are planned by."""
 
 NATIVES = {
     each.kind: each
@@ -38,4 +51,10 @@ NATIVES = {
         INGRESSES,
     )
 }
-"""What they become."""
+"""What workloads become."""
+
+PROJECT_NATIVES = {each.kind: each for each in (NAMESPACES, RESOURCE_QUOTAS, ROLE_BINDINGS, NETWORK_POLICIES)}
+"""What projects become."""
+
+PROJECT_LABELS = f"{KIND}={Project.__name__}"
+"""What those bear, where the natives of a workload bear its name."""

@@ -1,19 +1,22 @@
-"""What the operator sees of the cluster: informers, and which objects belong to which workload."""
+"""What the operator sees of the cluster: informers, which objects belong to what is planned, and what surrounds it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
-from pincompute.api.names import WORKLOAD
+from pincompute.api.names import KIND, PROJECT, WORKLOAD
+from pincompute.api.noun import Noun
+from pincompute.api.wire import Metadata
 from pincompute.api.workload import Workload
+from pincompute.base.clock import Clock
 from pincompute.controller.loop import Key
-from pincompute.controller.resources import NATIVES, NOUNS, WORKLOADS
+from pincompute.controller.resources import NATIVES, NOUNS, PLANNED, PROJECT_LABELS, PROJECT_NATIVES
+from pincompute.controller.surroundings import Surroundings
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.resource import PODS, Resource
@@ -21,25 +24,36 @@ from pincompute.kube.watch import DELETED, Event
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 
 Family = dict[tuple[str, str], Any]
-"""The objects of one workload, by kind and name."""
+"""What belongs to one key, by kind and name."""
+
+COUNTED = 1.0
+"""Seconds between two counts of all workloads, of which many change at once in a roll."""
 
 
 class View:
     """Kept by watches; it answers from memory."""
 
-    def __init__(self, client: Client, changed: Callable[[Key], None]) -> None:
+    def __init__(self, client: Client, changed: Callable[[Key], None], clock: Clock) -> None:
         self._changed = changed
-        self._owners: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
+        self._clock = clock
+        self._owners: defaultdict[Key, dict[str, Noun]] = defaultdict(dict)
         """By kind: a name is meant to be one workload's, over all kinds."""
         self._natives: defaultdict[Key, Family] = defaultdict(dict)
         self._pods: defaultdict[Key, Family] = defaultdict(dict)
+        self._around = Surroundings()
+        self._complete = False
+        self._count: asyncio.TimerHandle | None = None
         self._informers: dict[str, Informer[Any]] = {
             **{
                 kind: Informer(client, NOUNS[kind], type=noun, on_change=self._owner_changed)
-                for kind, noun in WORKLOADS.items()
+                for kind, noun in PLANNED.items()
             },
-            PODS.kind: self._follow(client, PODS, Pod, self._pods),
-            **{kind: self._follow(client, each, Native, self._natives) for kind, each in NATIVES.items()},
+            PODS.kind: self._follow(client, PODS, Pod, self._pods, WORKLOAD),
+            **{kind: self._follow(client, each, Native, self._natives, WORKLOAD) for kind, each in NATIVES.items()},
+            **{
+                kind: self._follow(client, each, Native, self._natives, PROJECT_LABELS)
+                for kind, each in PROJECT_NATIVES.items()
+            },
         }
 
     async def run(self) -> None:
@@ -50,21 +64,22 @@ class View:
     async def synced(self) -> None:
         for informer in self._informers.values():
             await informer.synced.wait()
+        self._complete = True
 
     def age(self) -> float:
         """Seconds since the API server was last heard about the kind that is quiet the longest."""
         return max(informer.age() for informer in self._informers.values())
 
-    def owners(self, key: Key) -> tuple[Workload, ...]:
+    def owners(self, key: Key) -> tuple[Any, ...]:
         """Those of this name, the eldest first."""
         found = self._owners.get(key, {}).values()
         return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.kind)))
 
-    def snapshot(self, owner: Workload, cluster: Cluster, now: datetime) -> Snapshot:
-        """Everything known of one workload."""
-        key = owner.metadata.namespace, owner.metadata.name
-        natives = self._natives.get(key, {})
-        pods = self._pods.get(key, {})
+    def snapshot(self, owner: Noun, cluster: Cluster) -> Snapshot:
+        """Everything known of one key."""
+        natives = self._natives.get(key_of(owner), {})
+        pods = self._pods.get(key_of(owner), {})
+        now = self._clock.now()
         return Snapshot(
             owner,
             # Items of a list do not say their kind; the informer that brought them knows it.
@@ -72,37 +87,73 @@ class View:
             tuple(pods[each] for each in sorted(pods)),
             cluster,
             now,
+            self._around.projects.get(owner.metadata.namespace),
+            self._around.runtimes_for(owner, self._all(), now),
         )
 
     def includes(self, kind: str, revision: int) -> bool:
         """Whether what was written at this revision of a native's kind can be seen by now."""
         return self._informers[kind].revision >= revision
 
+    def _all(self) -> Iterator[Noun]:
+        return (each for family in self._owners.values() for each in family.values())
+
     def _follow(
-        self, client: Client, resource: Resource, type_: type[Any], into: defaultdict[Key, Family]
+        self, client: Client, resource: Resource, type_: type[Any], into: defaultdict[Key, Family], labels: str
     ) -> Informer[Any]:
         def changed(event: Event[Any]) -> None:
-            metadata = event.object.metadata
-            key = metadata.namespace, metadata.labels.get(WORKLOAD, "")
-            each = resource.kind, metadata.name
-            if event.type == DELETED:
-                into[key].pop(each, None)
-                if not into[key]:
-                    del into[key]
-            else:
-                into[key][each] = event.object
+            key = _whose(event.object.metadata)
+            each = resource.kind, event.object.metadata.name
+            _keep(into, key, each, event)
             self._changed(key)
 
-        # Only what carries our label is ever decoded; the rest of the cluster is not our business.
-        return Informer(client, resource, type=type_, labels=WORKLOAD, on_change=changed)
+        # Only what carries our labels is ever decoded; the rest of the cluster is not our business.
+        return Informer(client, resource, type=type_, labels=labels, on_change=changed)
 
-    def _owner_changed(self, event: Event[Workload]) -> None:
+    def _owner_changed(self, event: Event[Noun]) -> None:
         owner = event.object
-        key = owner.metadata.namespace, owner.metadata.name
-        if event.type == DELETED:
-            self._owners[key].pop(owner.kind, None)
-            if not self._owners[key]:
-                del self._owners[key]
+        _keep(self._owners, key_of(owner), owner.kind, event)
+        self._changed(key_of(owner))
+        if isinstance(owner, Workload):
+            self._count_soon()
         else:
-            self._owners[key][owner.kind] = owner
-        self._changed(key)
+            self._surroundings_changed(event)
+
+    def _surroundings_changed(self, event: Event[Noun]) -> None:
+        """Before the view is complete nobody has planned by what was before."""
+        concerned = self._around.take(event, self._clock.now())
+        if self._complete and concerned:
+            for key in {key_of(each) for each in self._all() if concerned(each)}:
+                self._changed(key)
+
+    def _count_soon(self) -> None:
+        """A roll goes on by how those are doing that it has reached."""
+        if self._around.rolling and self._count is None:
+            self._count = asyncio.get_running_loop().call_later(COUNTED, self._count_now)
+
+    def _count_now(self) -> None:
+        self._count = None
+        if self._around.rolling:
+            self._changed(key_of(self._around.rolling))
+
+
+def key_of(owner: Noun) -> Key:
+    metadata = owner.metadata
+    return Key(metadata.namespace, metadata.name, "" if isinstance(owner, Workload) else owner.kind)
+
+
+def _whose(metadata: Metadata) -> Key:
+    """By our labels: what has the name of no workload is the project's own."""
+    labels = metadata.labels
+    if WORKLOAD in labels:
+        return Key(metadata.namespace, labels[WORKLOAD])
+    return Key("", labels.get(PROJECT, ""), labels.get(KIND, ""))
+
+
+def _keep(into: defaultdict[Key, dict[Any, Any]], key: Key, each: Any, event: Event[Any]) -> None:
+    if event.type != DELETED:
+        into[key][each] = event.object
+        return
+    into[key].pop(each, None)
+    if not into[key]:
+        del into[key]

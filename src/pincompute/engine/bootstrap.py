@@ -1,4 +1,4 @@
-"""What a platform holds before the first workload comes: our kinds, who may do what, the first project, storage."""
+"""What a platform holds before the first workload comes: our kinds, who may do what, storage."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from pincompute.base.problem import Refused
 from pincompute.engine import bootstrap, own, processes
 from pincompute.engine.build import build
 from pincompute.engine.down import foreigners, take_down
+from pincompute.engine.first_project import await_project
 from pincompute.engine.home import Home
 from pincompute.engine.lock import held
 from pincompute.engine.nodes import network, real_node, simulated_nodes
@@ -74,7 +75,7 @@ def _bring_up(platform: Platform, tender: Tender, progress: Progress) -> None:
         tender.start(stage)
     own.announce(platform)
     progress.say(f"all parts ready in {span(time.monotonic() - begun)}")
-    asyncio.run(await_nodes(platform, _since(tender.process("kubelet")), progress))
+    asyncio.run(_await(platform, _since(tender.process("kubelet")), progress))
     progress.say(f"all nodes ready in {span(time.monotonic() - begun)}")
 
 
@@ -86,6 +87,10 @@ async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
         await simulated_nodes.adjust(client, platform)
     if platform.real:
         await asyncio.to_thread(real_node.furnish, platform)
+
+
+async def _await(platform: Platform, since: str, progress: Progress) -> None:
+    await asyncio.gather(await_nodes(platform, since, progress), await_project(platform))
 
 
 def _since(kubelet: Process | None) -> str:

@@ -13,7 +13,7 @@ from aiohttp import web
 from pincompute.api.names import CLUSTER_FACTS, SYSTEM
 from pincompute.base import log as logs
 from pincompute.base.clock import SystemClock
-from pincompute.controller.loop import Loop
+from pincompute.controller.loop import Key, Loop
 from pincompute.controller.reconcile import Reconciler
 from pincompute.controller.view import View
 from pincompute.kube.client import Client
@@ -61,8 +61,8 @@ class Loops:
     """Every loop that exists."""
 
     def __init__(self, client: Client, cluster: Cluster) -> None:
-        self.view = View(client, self._touch)
-        self.workloads = Loop(Reconciler(client, self.view, cluster, SystemClock()))
+        self.view = View(client, self._touch, SystemClock())
+        self.planned = Loop(Reconciler(client, self.view, cluster))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -70,10 +70,10 @@ class Loops:
             # A pass over half a view would make again what is only not yet seen.
             await self.view.synced()
             log.info("the view is complete")
-            group.create_task(self.workloads.run())
+            group.create_task(self.planned.run())
 
-    def _touch(self, key: tuple[str, str]) -> None:
-        self.workloads.touch(key)
+    def _touch(self, key: Key) -> None:
+        self.planned.touch(key)
 
 
 async def cluster_facts(client: Client) -> Cluster:
@@ -91,7 +91,7 @@ async def cluster_facts(client: Client) -> Cluster:
 async def _serve(listen: str, loops: Loops) -> web.AppRunner:
     async def healthz(_: web.Request) -> web.Response:
         age = loops.view.age()
-        text = f"view {age:.0f} s old, {loops.workloads.passes} passes\n"
+        text = f"view {age:.0f} s old, {loops.planned.passes} passes\n"
         return web.Response(text=text, status=200 if age < STALE else 503)
 
     application = web.Application()

@@ -1,0 +1,98 @@
+"""A cluster with a running operator, and one who looks on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+
+from control_plane import ControlPlane
+from pincompute.api.admission import admit
+from pincompute.api.documents import read
+from pincompute.api.names import HAND
+from pincompute.api.service import PinterestService, ServiceSpec
+from pincompute.api.summary import Summary
+from pincompute.controller.resources import NOUNS, WORKLOADS
+from pincompute.controller.workloads import Workloads
+from pincompute.kube.client import Client
+from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
+from pincompute.kube.watch import Event
+from pincompute.operator.process import Loops
+from pincompute.planning.snapshot import Cluster
+from workloads import HELLO, cluster, new_project
+
+CLUSTER = Cluster(name="test", domain="localhost", port=8080)
+NATIVES = (SERVICES, DEPLOYMENTS, INGRESSES)
+
+
+class Counting(Client):
+    """Counts what the operator writes by apply."""
+
+    applies = 0
+
+    async def apply(self, *arguments: Any, **words: Any) -> dict[str, Any]:
+        self.applies += 1
+        return await super().apply(*arguments, **words)
+
+
+class World(NamedTuple):
+    """A cluster with a running operator, and a project of this test's own."""
+
+    client: Client
+    operator: Counting
+    workloads: Workloads
+    loops: Loops
+    project: str
+
+    async def write(self, **spec: Any) -> Summary:
+        workload = admit(read(HELLO)[0], self.project)
+        spec = {**msgspec.to_builtins(workload.spec), **spec}
+        changed = PinterestService(metadata=workload.metadata, spec=msgspec.convert(spec, ServiceSpec))
+        return await self.workloads.write(changed, manager=HAND)
+
+    async def natives(self) -> list[dict[str, Any]]:
+        return [await self.client.get(each, "hello", self.project) for each in NATIVES]
+
+    async def until(self, reason: str, revision: int) -> Summary:
+        async with asyncio.timeout(10), aclosing(self.workloads.follow(self.project, "hello")) as summaries:
+            async for summary in summaries:
+                if summary.reason == reason and summary.revision >= revision and summary.message:
+                    return summary
+        raise AssertionError("the workload went away")
+
+    def watch_service(self) -> AsyncGenerator[Event[Any]]:
+        return self.client.watch(SERVICES, self.project, fields="metadata.name=hello")
+
+    async def settled(self) -> None:
+        """No pass is made any more."""
+        quiet = -1
+        while quiet != self.loops.planned.passes:
+            quiet = self.loops.planned.passes
+            await asyncio.sleep(0.3)
+
+
+@asynccontextmanager
+async def world(plane: ControlPlane) -> AsyncGenerator[World]:
+    async with cluster(plane) as client, Counting(plane.access(), agent="operator") as operator:
+        project = await new_project(client)
+        loops = Loops(operator, CLUSTER)
+        running = asyncio.create_task(loops.run())
+        here = World(client, operator, Workloads(client), loops, project)
+        try:
+            yield here
+        finally:
+            await _forget(client, project)
+            # A request that is cut off on its way would leave its connection to say goodbye after the loop has ended.
+            await here.settled()
+            running.cancel()
+            await asyncio.wait({running})
+
+
+async def _forget(client: Client, project: str) -> None:
+    """The cluster is shared: the operator of the next test has nothing to do with this one's workloads."""
+    for kind in WORKLOADS:
+        for each in (await client.list(NOUNS[kind], project)).items:
+            await client.delete(NOUNS[kind], each["metadata"]["name"], project)
