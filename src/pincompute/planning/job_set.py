@@ -23,7 +23,7 @@ from pincompute.planning.attempts import Course
 from pincompute.planning.failures import grouped
 from pincompute.planning.plan import Plan
 from pincompute.planning.pod import Made
-from pincompute.planning.snapshot import Pod, Snapshot
+from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause
 
 
@@ -79,7 +79,7 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
         before = seen.get(name)
         if before is None and each.problems:
             return Running(each, problems=each.problems)
-        if before is None or (not each.problems and before.metadata.annotations.get(FIXED) == said[FIXED]):
+        if before is None or (not each.problems and _alike(before, said[FIXED])):
             wanted[name] = job
         elif before.metadata.annotations.get(PACE) != said[PACE]:
             stuck = outcome.cannot_change(snapshot, before)
@@ -91,6 +91,11 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
         pods=attempts.living(snapshot, sorted(seen)),
         stuck=stuck,
     )
+
+
+def _alike(before: Native, fixed: str) -> bool:
+    """Whether what can never change in it is what is wanted."""
+    return before.metadata.annotations.get(FIXED, fixed) == fixed
 
 
 def _rests(snapshot: Snapshot, found: Course) -> Running:
