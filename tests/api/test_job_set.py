@@ -54,6 +54,10 @@ def scratch(**more: Any) -> dict[str, Any]:
         ({"enough": 0}, "enough is 0: it would have succeeded before it began"),
         ({"maxFailed": 6}, "maxFailed is 6, and there are 5 tasks"),
         ({"deadlineSeconds": 60, "taskDeadlineSeconds": 61}, "a task may take 61 seconds, and all together only 60"),
+        (
+            {"taskDeadlineSeconds": 9, "template": {"spec": {"activeDeadlineSeconds": 8}}},
+            "how long a task may take stands here and in the template's",
+        ),
         ({"keepSeconds": 59}, "expected a number >= 60"),
         ({"attempts": [{"tasks": "4-5"}]}, "there is no task 5"),
         ({"attempts": [{"tasks": "3-1"}]}, "'3-1' runs backwards"),

@@ -201,6 +201,10 @@ def _bounds(spec: JobSetSpec) -> Iterator[Fault]:
         yield Fault(
             ("enough",), "enough is 0: it would have succeeded before it began", next="leave it out: all must be done"
         )
+    pod = spec.template.get("spec")
+    if spec.task_deadline_seconds and isinstance(pod, dict) and "activeDeadlineSeconds" in pod:
+        what = "how long a task may take stands here and in the template's activeDeadlineSeconds"
+        yield Fault(("taskDeadlineSeconds",), what, next="leave one of the two out")
     if 0 < spec.deadline_seconds < spec.task_deadline_seconds:
         yield Fault(
             ("taskDeadlineSeconds",),
@@ -299,3 +303,13 @@ class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):
     spec: JobSetSpec
     status: JobSetStatus = JobSetStatus()
     kind: str = "PinterestJobSet"
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """Tasks that are done, of all."""
+        return self.status.done, self.spec.count
+
+    @property
+    def goes_on(self) -> bool:
+        """A task that failed leaves the others alone."""
+        return self.status.failed > 0
