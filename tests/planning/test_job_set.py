@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pincompute.api.job_set import Attempt, PinterestJobSet
+from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import Failure, JobSetStatus
+from pincompute.api.task import Attempt
 from pincompute.objects.content import Object
 from pincompute.objects.numbers import parse, spell
 from pincompute.planning import job_set

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from pincompute.api.job_set import FAILED, Attempt, JobSetSpec, of
+from pincompute.api.job_set import JobSetSpec, of
 from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
 from pincompute.api.names import ATTEMPT, REVISION, RUNTIME, TASKS, WORK
+from pincompute.api.task import FAILED, Attempt
+from pincompute.api.wire import spoken
 from pincompute.base.reasons import DEADLINE_EXCEEDED, SUCCEEDED, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.content import digest
 from pincompute.objects.numbers import parse, spell
@@ -69,7 +71,7 @@ def course(snapshot: Snapshot) -> Course:
 
 def work(spec: JobSetSpec) -> str:
     """Another digest is another revision, whose work starts anew."""
-    return digest({name: value for name, value in msgspec.to_builtins(spec).items() if name not in PACE})
+    return digest({name: value for name, value in spoken(spec).items() if name not in PACE})
 
 
 def jobs(snapshot: Snapshot, found: Course, number: int = 0) -> dict[str, Native]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pincompute.api.job_set import ITEM, NUMBER, JobSetSpec, TaskClaim
+from pincompute.api.job_set import ITEM, NUMBER, JobSetSpec
+from pincompute.api.task import TaskClaim
 from pincompute.objects.content import Object
 from pincompute.planning import natives
 from pincompute.planning.snapshot import Snapshot
