@@ -357,7 +357,7 @@ PROGRAM_FAILED = _reason(
     "ProgramFailed",
     USER,
     422,
-    "The program ended with an error.",
+    "The program ended, and should not have ended so.",
     "Its last lines, `pin logs NAME`, say why.",
 )
 KILLED = _reason(
