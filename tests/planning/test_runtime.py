@@ -11,7 +11,7 @@ from fleets import DONE, NOW, noun, part, runtime, runtimes, service
 from pincompute.api.runtime import Cursor, Roll
 from pincompute.api.status import SUCCEEDED, Progress
 from pincompute.api.workload import Tier
-from pincompute.planning.runtime import Runtimes, runtime_of
+from pincompute.planning.runtime import Runtimes, hold_left, runtime_of
 from pincompute.planning.waves import ZONE, Wave, bucket, counted, following, reached, waves
 
 PARTS = (part("logs-1"), part("logs-2"))
@@ -70,8 +70,10 @@ def test_a_hold_counts_to_the_end_of_its_last_day(until: str, number: int) -> No
 
 
 def test_the_end_of_a_hold_is_looked_at_again() -> None:
-    chosen = runtime_of(service(hold={"runtime": 41, "until": "2026-01-31"}), runtimes(*TWO), NOW)
-    assert chosen.look_again == timedelta(hours=12).total_seconds()
+    held = service(hold={"runtime": 41, "until": "2026-01-31"})
+    assert hold_left(held, NOW) == timedelta(hours=12).total_seconds()
+    assert hold_left(held, NOW + timedelta(hours=12)) is None
+    assert hold_left(service(), NOW) is None
 
 
 def test_a_hold_keeps_nobody_from_what_is_older_still() -> None:

@@ -57,7 +57,7 @@ async def test_a_runtime_and_a_project_of_the_set_count_for_the_rest_of_it(clien
     previews = await planned(client, text, project)
     (deployment,) = [each for one in previews for each in one.natives if each["kind"] == "Deployment"]
     assert deployment["metadata"]["annotations"]["pinterest.com/owner"] == "team-ads"
-    assert deployment["spec"]["template"]["metadata"]["annotations"]["pinterest.com/runtime"] == "42"
+    assert deployment["spec"]["template"]["metadata"]["annotations"]["pinterest.com/parts"] == "logs-2"
     assert [each["name"] for each in deployment["spec"]["template"]["spec"]["initContainers"]] == ["logs"]
 
 

@@ -25,15 +25,31 @@ from pincompute.planning import (
     training_job,
 )
 from pincompute.planning.plan import Plan
+from pincompute.planning.runtime import hold_left
 from pincompute.planning.snapshot import Snapshot
 
-PLANNERS: dict[str, Callable[[Snapshot], Plan]] = {
-    PinterestService.__name__: service.plan,
-    PinterestJobSet.__name__: job_set.plan,
-    PinterestCronJob.__name__: cron_job.plan,
-    PinterestStatefulSet.__name__: stateful_set.plan,
-    PinterestTrainingJob.__name__: training_job.plan,
-    PinterestDaemon.__name__: daemon.plan,
+Planner = Callable[[Snapshot], Plan]
+
+
+def _until_holds_end(planner: Planner) -> Planner:
+    """A hold ends by itself: whatever else a kind waits for, it looks again then."""
+
+    def plan(snapshot: Snapshot) -> Plan:
+        planned = planner(snapshot)
+        left = hold_left(snapshot.owner, snapshot.now)
+        again = [each for each in (planned.wake_after, left) if each is not None]
+        return planned._replace(wake_after=min(again, default=None))
+
+    return plan
+
+
+PLANNERS: dict[str, Planner] = {
+    PinterestService.__name__: _until_holds_end(service.plan),
+    PinterestJobSet.__name__: _until_holds_end(job_set.plan),
+    PinterestCronJob.__name__: _until_holds_end(cron_job.plan),
+    PinterestStatefulSet.__name__: _until_holds_end(stateful_set.plan),
+    PinterestTrainingJob.__name__: _until_holds_end(training_job.plan),
+    PinterestDaemon.__name__: _until_holds_end(daemon.plan),
     Project.__name__: project.plan,
     PinterestSidecar.__name__: sidecar.plan,
     Runtime.__name__: runtime_roll.plan,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pincompute.api.names import KIND, PARTS, PRIORITY, RUNTIME, SIMULATED, TEMPLATE, WORKLOAD
+from pincompute.api.names import KIND, PARTS, PRIORITY, SIMULATED, TEMPLATE, WORKLOAD
 from pincompute.api.pod import main_container
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
@@ -65,10 +65,9 @@ def make(snapshot: Snapshot, shape: Shape) -> Made:
     injected = inject(plain, chosen.parts, owner.spec.sidecar_config)
     template = injected.template
     metadata = template["metadata"]
-    if chosen.number:
-        metadata["annotations"] = {
-            **metadata.get("annotations", {}), RUNTIME: str(chosen.number), PARTS: " ".join(injected.parts)
-        }  # fmt: skip
+    if injected.parts:
+        # Not the runtime's number: another one with the same parts must not make the pods anew.
+        metadata["annotations"] = {**metadata.get("annotations", {}), PARTS: " ".join(injected.parts)}
     metadata["labels"] = {**metadata["labels"], TEMPLATE: digest(template)}
     return Made(template, chosen.number, injected.parts, (*problems, *injected.problems))
 
@@ -139,7 +138,7 @@ def _main(owner: Workload, shape: Shape, given: Object) -> Object:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
     }
-    container["imagePullPolicy"] = given.get("imagePullPolicy") or _pull_policy(container.get("image", ""))
+    container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     container["resources"] = _resources(owner, given.get("resources", {}))
     container["env"] = [
         *_variables(owner, shape),

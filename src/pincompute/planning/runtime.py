@@ -83,8 +83,6 @@ class Chosen(NamedTuple):
     """The last day of the hold that made the choice."""
     kept: bool = False
     """It began with this one, and ends with it."""
-    look_again: float | None = None
-    """Seconds until the hold ends."""
 
 
 def runtime_of(owner: Workload, runtimes: Runtimes, now: datetime) -> Chosen:
@@ -131,10 +129,7 @@ def _held(owner: Workload, runtimes: Runtimes, turn: int, now: datetime) -> Chos
         return Chosen(turn)
     if hold.runtime not in runtimes.known:
         return Chosen(turn, problems=(_hold_gone(owner, hold, runtimes),))
-    left = (end - now + timedelta.resolution).total_seconds()
-    return (
-        Chosen(hold.runtime, held=hold.until, look_again=left) if hold.runtime < turn else Chosen(turn, look_again=left)
-    )
+    return Chosen(hold.runtime, held=hold.until) if hold.runtime < turn else Chosen(turn)
 
 
 def _with_parts(owner: Workload, runtimes: Runtimes, chosen: Chosen) -> Chosen:
@@ -184,6 +179,12 @@ def _runtime_gone(owner: Workload, number: int) -> Problem:
 
 def _where(owner: Workload, field: str = "") -> Where:
     return Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}", field=field)
+
+
+def hold_left(owner: Workload, now: datetime) -> float | None:
+    """Seconds until its hold ends; nothing where it has none, or none any more."""
+    end = _end(owner.spec.hold) if owner.spec.hold else None
+    return (end - now + timedelta.resolution).total_seconds() if end and now < end else None
 
 
 def _end(hold: Hold) -> datetime | None:
