@@ -13,8 +13,8 @@ from pincompute.api.documents import Document
 from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.names import API_VERSION
 from pincompute.api.noun import MAX_NAME, NAME_PATTERN, Fault, Noun
-from pincompute.api.shape import bare, fields_of, misfits, perhaps, unknown
-from pincompute.api.wire import Metadata
+from pincompute.api.shape import bare, misfits, perhaps, unknown
+from pincompute.api.wire import Metadata, fields_of
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
 from pincompute.api.noun import Fault, Path
-from pincompute.api.wire import LOOKS, Open
+from pincompute.api.wire import LOOKS, Open, fields_of
 
 _NEAR = 0.8
 """How like a known field of Kubernetes an unknown one must be to be a slip: its next version may bring others."""
@@ -43,12 +42,6 @@ def misfits(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
     elif item and isinstance(value, dict):
         inner = [fault for name, each in value.items() for fault in misfits(item, each, (*path, name))]
     yield from inner or _itself(type_, value, path)
-
-
-@cache
-def fields_of(struct: type) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Asked once: finding them takes longer than all that is done with them."""
-    return msgspec.structs.fields(struct)
 
 
 def perhaps(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:

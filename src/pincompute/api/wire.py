@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +19,29 @@ class Strict(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_def
 
 class Open(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
     """Kubernetes' own: described as far as people use it, and never decoded, so that every other field survives."""
+
+
+@cache
+def fields_of(struct: type) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Asked once: finding them takes longer than all that is done with them."""
+    return msgspec.structs.fields(struct)
+
+
+def spoken(value: Any) -> Any:
+    """JSON without what is so by default: the same whether a server has spelled defaults out or not, and also when a
+    newer version has more of them."""
+    if isinstance(value, msgspec.Struct):
+        there = ((field, getattr(value, field.name)) for field in fields_of(type(value)))
+        return {field.encode_name: spoken(each) for field, each in there if each != _default(field)}
+    if isinstance(value, dict):
+        return {name: spoken(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [spoken(each) for each in value]
+    return msgspec.to_builtins(value)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 class Metadata(Wire, frozen=True):

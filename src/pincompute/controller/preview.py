@@ -57,7 +57,7 @@ def _snapshot(noun: Noun, seen: _Seen, surroundings: Surroundings, now: datetime
     owner: Any = first(noun)
     if seen.owner is not None:
         before = msgspec.convert(seen.owner, type(noun))
-        changed = msgspec.to_builtins(before.spec) != msgspec.to_builtins(noun.spec)
+        changed = before.spec != noun.spec
         metadata = msgspec.structs.replace(before.metadata, generation=before.metadata.generation + changed)
         owner = msgspec.structs.replace(before, spec=noun.spec, metadata=metadata)
     return Snapshot(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pincompute.api.names import CONFIGURATION, IMAGES, REVISION, RUNTIME
+from pincompute.api.wire import spoken
 from pincompute.objects.content import Object
 from pincompute.planning import names
 from pincompute.planning.natives import native
@@ -28,7 +29,7 @@ def record(snapshot: Snapshot, made: Made, pods: tuple[Pod, ...]) -> Object:
         IMAGES: _images(snapshot, pods),
     }
     # Its files lie in a ConfigMap of their own, and both together could be more than one holds.
-    spec = msgspec.to_builtins(msgspec.structs.replace(owner.spec, configuration={}))
+    spec = spoken(msgspec.structs.replace(owner.spec, configuration={}))
     text = msgspec.json.format(msgspec.json.encode(spec), indent=1).decode()
     body = {"immutable": True, "data": {"spec.json": text}}
     annotations = {name: value for name, value in known.items() if value}

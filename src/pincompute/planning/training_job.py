@@ -16,6 +16,7 @@ from pincompute.api.kubeflow import dropped, spelled
 from pincompute.api.names import ATTEMPT, FIXED, GANG, WORK
 from pincompute.api.training_job import SCRIPT, SCRIPT_PATH, PinterestTrainingJob, Role, TrainingJobSpec
 from pincompute.api.training_job_status import RoleStatus, TrainingJobStatus
+from pincompute.api.wire import spoken
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object, digest
@@ -100,8 +101,7 @@ def _of_this_work(owner: PinterestTrainingJob) -> PinterestTrainingJob:
 
 
 def _work(spec: TrainingJobSpec) -> str:
-    said = msgspec.to_builtins(msgspec.structs.replace(spec, **_AT_ANY_PACE))
-    return digest(said)
+    return digest(spoken(msgspec.structs.replace(spec, **_AT_ANY_PACE)))
 
 
 _AT_ANY_PACE = {name: getattr(TrainingJobSpec(), name) for name in PACE}
