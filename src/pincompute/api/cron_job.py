@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from pincompute.api.names import RUN_NOW
 from pincompute.api.noun import Fault, Rule
 from pincompute.api.status import Status
 from pincompute.api.wire import Strict
@@ -142,7 +143,7 @@ class CronJobStatus(Status, frozen=True):
         int,
         Meta(
             description="The number that it last ran by hand for, such as 3. A higher one runs it once now: "
-            "kubectl annotate --overwrite pinterestcronjob NAME pinterest.com/run-now=4"
+            f"kubectl annotate --overwrite pinterestcronjob NAME {RUN_NOW}=4"
         ),
     ] = 0
     follows: Annotated[str, Meta(description="What it follows, such as 30 3 * * * Europe/Berlin.", max_length=512)] = ""
