@@ -73,7 +73,7 @@ class World:
     """A cluster in which the operator may end between any two of its acts; Jobs end, and people ask."""
 
     def __init__(self) -> None:
-        self.owner = owner()
+        self.owner = owner(keep={"succeeded": 1, "failed": 1})
         self.jobs: dict[str, Native] = {}
         self.begun: list[str] = []
 

@@ -101,17 +101,15 @@ def made(owner: PinterestCronJob, runs: Runs) -> int:
 
 
 def kept(owner: PinterestCronJob, runs: Runs) -> tuple[tuple[str, str], ...]:
-    """Kubernetes keeps its own as it was told to; of those by hand, as many that are remembered as should be.
+    """Kubernetes keeps its own as it was told to; of those by hand as many stay as should.
 
-    Nothing else removes them, so none is gone before it was seen, and none is made twice.
+    Nothing else removes them, and the highest number is never among those that go: what was made is always seen.
     """
-    ended = [each for each in runs.ended if 0 < _number(owner, each) <= owner.status.ran_now]
-    worth = [
-        each.metadata.name
-        for outcome, most in ((SUCCEEDED, owner.spec.keep.succeeded), (FAILED, owner.spec.keep.failed))
-        for each in [one for one in ended if _outcome(one) == outcome][-most:]
-    ]
-    over = [each.metadata.name for each in ended if each.metadata.name not in worth]
+    over: list[str] = []
+    for outcome, most in ((SUCCEEDED, owner.spec.keep.succeeded), (FAILED, owner.spec.keep.failed)):
+        by_hand = [each for each in runs.ended if _number(owner, each) and _outcome(each) == outcome]
+        numbered = sorted(by_hand, key=lambda each: _number(owner, each))
+        over += [each.metadata.name for each in numbered[:-most]]
     return tuple(("Job", each.metadata.name) for each in (*runs.going, *runs.ended) if each.metadata.name not in over)
 
 
