@@ -12,5 +12,5 @@ def ails(snapshot: Snapshot, pod: Pod) -> Problem | None:
     """What ails it; nothing where it is well, or may yet be."""
     if pod.ready:
         return None
-    found = (each for look in LOOKS for each in look(Copy(snapshot.owner, pod, snapshot.now)))
+    found = (each for look in LOOKS for each in look(Copy(snapshot.owner, pod, snapshot.now, snapshot.runtimes)))
     return next((each.problem for each in found if isinstance(each, Cause) and each.rank is Rank.FINAL), None)

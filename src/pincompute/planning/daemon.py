@@ -89,7 +89,7 @@ def _shape(snapshot: Snapshot) -> Shape:
 
 
 def _place(snapshot: Snapshot) -> Object:
-    """Before every tier, and in the quota of none: how much it takes follows from how many nodes there are."""
+    """Before every tier, in a project whose quota names infrastructure: how much it takes follows from the nodes."""
     spec = snapshot.owner.spec
     given = spec.template.get("spec", {})
     place: Object = {"priorityClassName": INFRASTRUCTURE}
@@ -149,7 +149,7 @@ def _stands_still(snapshot: Snapshot, spread: Spread) -> Finding | None:
     if paused and spread.former:
         what = f"the rollout is paused by {paused}"
         return Finding(Problem(reasons.PAUSED, what, next="take rollout.paused out"))
-    ailing = [(each, ails(snapshot, each)) for each in sorted(spread.current, key=lambda each: each.spec.node_name)]
+    ailing = [(each, ails(snapshot, each)) for each in sorted(spread.current, key=_by_node)]
     failing = [(each, problem) for each, problem in ailing if problem]
     if not failing:
         return None
@@ -158,6 +158,10 @@ def _stands_still(snapshot: Snapshot, spread: Spread) -> Finding | None:
     more = f" and {others} more" if others else ""
     stands = "; no other node is given the newest revision" if spread.former else ""
     return Finding(problem._replace(what=f"{problem.what}{on}{more}{stands}"))
+
+
+def _by_node(copy: Pod) -> tuple[str, str]:
+    return copy.spec.node_name, copy.metadata.name
 
 
 def _ready(snapshot: Snapshot, progress: Progress, why: Problem | None, turn: Turn, *, done: bool) -> Condition:

@@ -9,6 +9,7 @@ from pincompute.api.job_set_status import Failure
 from pincompute.base.reasons import DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.numbers import parse, spell
 from pincompute.planning.snapshot import Container, Pod
+from pincompute.planning.why.words import last_line
 
 MOST_WAYS = 32
 """Ways to fail that a status lists; the rest are told as one."""
@@ -34,7 +35,7 @@ def cause(pods: Iterable[Pod]) -> Cause:
     for ended in (each.state.terminated for each in _containers(last)):
         if ended and ended.exit_code:
             reason = OUT_OF_MEMORY if ended.reason == "OOMKilled" else TASK_FAILED
-            return Cause(reason.code, ended.exit_code, _last_line(ended.message))
+            return Cause(reason.code, ended.exit_code, last_line(ended.message)[:_LONGEST])
     return Cause(message=last.status.reason[:_LONGEST])
 
 
@@ -80,8 +81,3 @@ def _containers(pod: Pod) -> list[Container]:
 def _finished(pod: Pod) -> str:
     ends = [each.state.terminated.finished_at for each in _containers(pod) if each.state.terminated]
     return max(ends, default="")
-
-
-def _last_line(message: str) -> str:
-    lines = [line for line in message.splitlines() if line.strip()]
-    return lines[-1].strip()[:_LONGEST] if lines else ""

@@ -93,7 +93,7 @@ def _preview(snapshot: Snapshot, plan: Plan, difference: Difference, live: Mappi
         name=metadata.name,
         address=getattr(plan.status, "address", ""),
         changes=told,
-        unchanged=len(wanted) - sum(each.verb is not Verb.REMOVE for each in told),
+        unchanged=len(set(wanted) - {each.native for each in told}),
         restarts=any(each.path.startswith("spec.template.spec") for one in told for each in one.fields),
         natives=list(plan.wanted),
     )
