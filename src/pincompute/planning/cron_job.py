@@ -1,8 +1,8 @@
 """What a PinterestCronJob becomes: a CronJob that makes its runs when they are due, and a Job for each run by hand.
 
 A run by hand is asked for by a number that is higher than before. Its Job is called after the number and wanted until
-it has been seen. Whoever looks later finds the highest number in a Job, or, where people removed that, in the status: so
-a run is made once, wherever the operator ends.
+it has been seen. Whoever looks later finds the highest number in a Job, or, where people removed that, in the status:
+so a run is made once, wherever the operator ends.
 
 The status is written once when a run begins, for then the next five times are others, and once when it ends.
 """
