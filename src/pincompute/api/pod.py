@@ -72,7 +72,7 @@ class Container(Open, frozen=True, kw_only=True):
     ports: Annotated[list[ContainerPort], _text("The ports it listens on, such as - {containerPort: 8080}.")] = []
     resources: Annotated[Resources, _text("What it is given, such as requests: {cpu: 1}.")] = Resources()
     resize_policy: Annotated[list[Object], _text("What a resize restarts, such as - {resourceName: cpu}.")] = []
-    restart_policy: Annotated[str, _text("Always makes an init container a sidecar.")] = ""
+    restart_policy: Annotated[str, _text("Always, which makes an init container a sidecar; none by default.")] = ""
     restart_policy_rules: Annotated[list[Object], _text("Restarts by exit code, such as - {action: Restart}.")] = []
     volume_mounts: Annotated[
         list[VolumeMount], _text("Where it sees volumes, such as - {name: a, mountPath: /a}.")
@@ -111,12 +111,20 @@ class Toleration(Open, frozen=True, kw_only=True):
 class PodSpec(Open, frozen=True, kw_only=True):
     """What a pod is."""
 
-    containers: Annotated[list[Container], _text("Containers beside, or instead of, the short form's.")] = []
-    init_containers: Annotated[list[Container], _text("Containers that run before, one after the other.")] = []
-    ephemeral_containers: Annotated[list[Object], _text("Never in a template; kubectl debug adds them.")] = []
+    containers: Annotated[
+        list[Container],
+        _text("Containers beside, or instead of, the short form's, such as - {name: proxy, image: proxy:1}."),
+    ] = []
+    init_containers: Annotated[
+        list[Container],
+        _text("Containers that run before, one after the other, such as - {name: fetch, image: fetch:1}."),
+    ] = []
+    ephemeral_containers: Annotated[
+        list[Object], _text("Not in a template, such as - {name: debug}: kubectl debug adds them.")
+    ] = []
     volumes: Annotated[list[Volume], _text("Volumes, such as - {name: scratch, emptyDir: {}}.")] = []
     node_selector: Annotated[Labels, _text("Labels that a node must have, such as zone: a.")] = {}
-    node_name: Annotated[str, _text("One node by name; seldom right.")] = ""
+    node_name: Annotated[str, _text("One node by name, such as node-7; seldom right.")] = ""
     affinity: Annotated[Object, _text("Nearness to nodes and pods, such as podAntiAffinity: …")] = {}
     tolerations: Annotated[list[Toleration], _text("Taints that are borne, such as - {key: a, operator: Exists}.")] = []
     topology_spread_constraints: Annotated[list[Object], _text("How to spread, such as - {maxSkew: 1, …}.")] = []
@@ -148,7 +156,9 @@ class PodSpec(Open, frozen=True, kw_only=True):
     ] = []
     readiness_gates: Annotated[list[Object], _text("Conditions it waits for, such as - {conditionType: a}.")] = []
     runtime_class_name: Annotated[str, _text("Which container runtime runs it, such as gvisor.")] = ""
-    overhead: Annotated[Object, _text("What the runtime itself uses; set by Kubernetes.")] = {}
+    overhead: Annotated[
+        Object, _text("What the container runtime itself uses, such as cpu: 10m; set by Kubernetes.")
+    ] = {}
     enable_service_links: Annotated[bool, _text("Whether variables name all Services; false is our default.")] = False
     automount_service_account_token: Annotated[
         bool, _text("Whether it may speak to the Kubernetes API; false is our default.")
@@ -156,8 +166,8 @@ class PodSpec(Open, frozen=True, kw_only=True):
     preemption_policy: Annotated[str, _text("Follows from the tier.")] = ""
     priority: Annotated[int, _text("Follows from the tier.")] = 0
     priority_class_name: Annotated[str, _text("Follows from the tier.")] = ""
-    service_account_name: Annotated[str, _text("The workload has its own.")] = ""
-    service_account: Annotated[str, _text("The workload has its own.")] = ""
+    service_account_name: Annotated[str, _text("Not to be set: the default is an account of the workload's own.")] = ""
+    service_account: Annotated[str, _text("Not to be set: the default is an account of the workload's own.")] = ""
     restart_policy: Annotated[str, _text("Follows from the kind.")] = ""
     resource_claims: Annotated[list[Object], _text("Claims of devices, such as - {name: gpu, …}.")] = []
     resources: Annotated[Resources, _text("What all its containers are given together.")] = Resources()
