@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pincompute.api.admission import admit
+from pincompute.api.admission import admit, admit_all
 from pincompute.api.documents import read
 from pincompute.api.service import ServiceSpec
 from pincompute.base.problem import Refused
@@ -44,6 +44,16 @@ def test_the_short_form() -> None:
 def test_the_project_of_the_document_wins() -> None:
     assert admitted({**GOOD, "metadata": {"name": "a", "project": "ads"}}).metadata.namespace == "ads"
     assert admitted({**GOOD, "metadata": {"name": "a", "namespace": "ads"}}).metadata.namespace == "ads"
+
+
+def test_in_a_set_a_name_stands_once_over_all_kinds() -> None:
+    one, other = (yaml.safe_dump({**GOOD, "kind": kind}) for kind in ("PinterestService", "PinterestStatefulSet"))
+    with pytest.raises(Refused) as refused:
+        admit_all(read(f"{one}---\n{other}", "set.yaml"), "me")
+    assert refused.value.text() == (
+        "set.yaml:12 metadata.name: me/hello stands in this set already, in set.yaml:4 metadata.name  [NameTaken]\n"
+        "  next: choose another name"
+    )
 
 
 TWELVE_FAULTS = """\

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from control_plane import ControlPlane
-from pincompute.api.admission import admit
+from pincompute.api.admission import admit_all
 from pincompute.api.documents import read
 from pincompute.api.preview import Preview, Verb
 from pincompute.base.problem import Refused
@@ -37,7 +37,7 @@ async def client(plane: ControlPlane) -> AsyncGenerator[Client]:
 
 
 async def planned(client: Client, text: str, project: str) -> list[Preview]:
-    return await Workloads(client).preview([admit(each, project) for each in read(text)], NOW)
+    return await Workloads(client).preview(admit_all(read(text), project), NOW)
 
 
 async def test_what_is_not_there_would_be_made(client: Client) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from pincompute.api.shape import bare, misfits, perhaps, unknown
 from pincompute.api.wire import Metadata, fields_of
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, refuse_all
-from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN
+from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN, NAME_TAKEN
 
 _OUTER = ("apiVersion", "kind", "metadata", "spec")
 _STAND_INS = {int: 1, str: "a", list: ["a"], dict: {}}
@@ -41,6 +41,28 @@ def admit(document: Document, project: str) -> Noun:
         annotations=said.get("annotations") or {},
     )
     return noun(metadata=metadata, spec=msgspec.convert(content["spec"], noun.spec_type()), kind=noun.__name__)
+
+
+def admit_all(documents: Sequence[Document], project: str) -> list[Noun]:
+    """A set, taken whole or not at all; a workload's name stands in it once, over all kinds."""
+    admitted: list[Noun] = []
+    problems: list[Problem] = []
+    first: dict[tuple[str, str], Document] = {}
+    for document in documents:
+        try:
+            noun = admit(document, project)
+        except Refused as refused:
+            problems += refused.problems
+            continue
+        metadata = noun.metadata
+        place = metadata.namespace if isinstance(noun, Workload) else noun.kind, metadata.name
+        if place in first:
+            what = f"{'/'.join(place)} stands in this set already, in {first[place].where('metadata', 'name')}"
+            problems.append(Problem(NAME_TAKEN, what, document.where("metadata", "name"), next="choose another name"))
+        first.setdefault(place, document)
+        admitted.append(noun)
+    refuse_all(problems)
+    return admitted
 
 
 def admit_workload(document: Document, project: str) -> Workload:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pincompute.api.admission import admit, admit_workload
+from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.documents import read, read_one
 from pincompute.api.names import HAND
 from pincompute.api.preview import Preview
@@ -24,7 +24,7 @@ class ClusterPort(Workloads):
         return await self.write(admit_workload(read_one(text, file), project), manager=HAND)
 
     async def plan(self, text: str, project: str) -> list[Preview]:
-        return await self.preview([admit(each, project) for each in read(text)], SystemClock().now())
+        return await self.preview(admit_all(read(text), project), SystemClock().now())
 
     async def images(self) -> list[str]:
         """A cluster does not say what its registries hold."""

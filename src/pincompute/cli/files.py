@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pincompute.api.admission import admit
 from pincompute.api.documents import Document, read
-from pincompute.api.noun import Noun
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
 
@@ -23,19 +21,6 @@ def documents(files: Sequence[Path]) -> list[Document]:
             problems += refused.problems
     refuse_all(problems)
     return found
-
-
-def nouns(found: Sequence[Document], project: str) -> list[Noun]:
-    """What they describe; what says no project is of the given one."""
-    admitted: list[Noun] = []
-    problems: list[Problem] = []
-    for document in found:
-        try:
-            admitted.append(admit(document, project))
-        except Refused as refused:
-            problems += refused.problems
-    refuse_all(problems)
-    return admitted
 
 
 def _opened(files: Sequence[Path]) -> list[Path]:

@@ -9,13 +9,14 @@ import click
 import msgspec
 import yaml
 
+from pincompute.api.admission import admit_all
 from pincompute.api.documents import Document
 from pincompute.api.noun import Noun
 from pincompute.api.preview import FieldChange, NativeChange, Preview, Verb
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN
-from pincompute.cli.files import documents, nouns
+from pincompute.cli.files import documents
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.planning.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
@@ -41,7 +42,7 @@ def plan(target: Target, files: tuple[Path, ...], output: str | None, *, offline
     Nothing is done. A folder stands for the files in it; a set is taken whole or not at all.
     """
     given = documents(files)
-    admitted = nouns(given, target.project)
+    admitted = admit_all(given, target.project)
     previews = _offline(admitted) if offline else _compared(target, given, admitted)
     click.echo(_rendered(previews, output), nl=False)
 

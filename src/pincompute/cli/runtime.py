@@ -9,13 +9,14 @@ import click
 import msgspec
 import yaml
 
+from pincompute.api.admission import admit_all
 from pincompute.api.noun import Noun
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import RUNTIME_UNKNOWN
 from pincompute.base.settings import setting
-from pincompute.cli.files import documents, nouns
+from pincompute.cli.files import documents
 from pincompute.cli.table import table
 from pincompute.objects.quantity import binary, cores
 from pincompute.planning.preview import Surroundings
@@ -30,7 +31,7 @@ _SHOWN = 10
 
 @click.group()
 def runtime() -> None:
-    """Plan the roll of a runtime."""
+    """Show what a new runtime will do to every workload."""
 
 
 @runtime.command("plan")
@@ -45,7 +46,7 @@ def plan_command(number: int, files: tuple[Path, ...], output: str | None, proje
     runtime before NUMBER is what everybody has. A folder stands for the files in it. Ends with 1 where a workload
     would be refused.
     """
-    given = nouns(documents(files), setting("project", project))
+    given = admit_all(documents(files), setting("project", project))
     planned = _planned(number, given)
     click.echo(_rendered(planned, output), nl=False)
     if planned.problems or planned.of(Fate.REFUSED):

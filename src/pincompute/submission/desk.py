@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from pincompute.api.admission import admit, admit_workload
+from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.documents import read, read_one
 from pincompute.api.names import DESK, SUBMISSION
 from pincompute.api.preview import Preview
@@ -47,7 +47,7 @@ class Desk:
 
     async def plan(self, text: str, project: str) -> list[Preview]:
         """What documents would become and change; nothing is written, not even the record."""
-        return await self.workloads.preview([admit(each, project) for each in read(text)], self._clock.now())
+        return await self.workloads.preview(admit_all(read(text), project), self._clock.now())
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)
