@@ -39,6 +39,14 @@ _moments = st.sampled_from(["2026-01-31T11:00:00Z", "2026-01-31T11:59:55Z", "202
 HINTS: dict[Path, Drawn] = {
     ("image",): _images,
     ("name",): _words,
+    ("hold", "runtime"): st.integers(1, 6),
+    ("claims", "*key"): _words,
+    ("claims", "*", "path"): st.sampled_from(["/a", "/b/c"]),
+    ("items",): st.lists(_words, min_size=1, max_size=3),
+    ("attempts", "*", "tasks"): st.sampled_from(["failed", "1", "1-2"]),
+    ("allowed", "*"): st.sampled_from(["info", "debug", 3]),
+    ("minimum",): st.integers(0, 5),
+    ("maximum",): st.integers(1, 10),
     ("until",): st.sampled_from(["2026-12-31", "2027-01-01"]),
     ("configurationPath",): st.sampled_from(["/etc/hello", "/srv/a"]),
     ("environment", "*key"): _variables,
@@ -95,7 +103,7 @@ USUAL = {"image", "quota", "on-demand", "people", "tasks"}
 
 LIKELY = {
     "template", "spec", "containers", "env", "volumes", "volumeMounts", "configuration", "environment", "ports",
-    "serves", "containerStatuses", "state", "lastState", "waiting", "terminated", "conditions",
+    "serves", "type", "containerStatuses", "state", "lastState", "waiting", "terminated", "conditions",
 }  # fmt: skip
 """What is said in every second one: where most can go wrong."""
 
@@ -263,7 +271,9 @@ def _text(pattern: str | None, least: int, most: int) -> Drawn:
 
 def _struct(info: inspect.StructType, path: Path, forced: Path) -> Drawn:
     drawn = {
-        each.encode_name: of(each.type, (*path, each.encode_name), forced[1:] if _on_way(each, forced) else ())
+        each.encode_name: of(each.type, (*path, each.encode_name), forced[1:])
+        if _on_way(each, forced)
+        else _field(info.cls, each.encode_name, path)
         for each in info.fields
         if not (issubclass(info.cls, Open) and each.encode_name in DECIDED)
     }
@@ -273,6 +283,13 @@ def _struct(info: inspect.StructType, path: Path, forced: Path) -> Drawn:
     if issubclass(info.cls, Open):
         drawn["xTomorrow"] = st.integers() | _words
     return _some({name: drawn[name] for name in drawn if name in there}, drawn)
+
+
+@lru_cache(maxsize=4096)
+def _field(struct: type, name: str, path: Path) -> Drawn:
+    """Made once: all documents share what they do not force."""
+    found: Any = inspect.type_info(struct)
+    return of(inner(found, name), (*path, name))
 
 
 def _on_way(field: Any, forced: Path) -> bool:

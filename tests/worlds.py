@@ -148,9 +148,9 @@ def after(snapshot: Snapshot, planned: Plan) -> Snapshot:
 
 
 def _seen(native: Object, before: Native | None) -> Native:
-    """The server gives what is new a uid, and keeps the status of what is not."""
+    """The server gives what is new a uid and a generation, and keeps the status of what is not."""
     found = msgspec.convert(native, Native)
-    metadata = found.metadata
-    uid = f"uid-of-{found.kind}-{metadata.name}"
-    status = before.status if before else found.status
-    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(metadata, uid=uid), status=status)
+    uid = f"uid-of-{found.kind}-{found.metadata.name}"
+    generation = before.metadata.generation + 1 if before else 1
+    metadata = msgspec.structs.replace(found.metadata, uid=uid, generation=generation)
+    return msgspec.structs.replace(found, metadata=metadata, status=before.status if before else found.status)
