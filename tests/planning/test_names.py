@@ -15,6 +15,7 @@ from pincompute.planning.snapshot import Snapshot
 from worlds import plan, snapshots
 
 _NUMBER = re.compile(r"(?<=-)[0-9]+(?=-|$)")
+DIGEST = "0123456789ab"
 _DIGEST = re.compile(r"(?<=-)(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12}(?=-|$)")
 
 
@@ -32,12 +33,17 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
     made = [(each["kind"], each["metadata"]["name"]) for each in planned.wanted]
     for kind, called in (*made, *planned.kept):
         if called.startswith(name):
-            said = _DIGEST.sub("0123456789ab", called.removeprefix(name))
+            said = _DIGEST.sub(DIGEST, called.removeprefix(name))
             yield Ending(kind, _NUMBER.sub("1", said))
 
 
 def clash(first: Ending, second: Ending) -> str:
-    """What one would add to a workload's name so that a native of another is called as one of its own."""
+    """What one would add to a workload's name so that a native of another is called as one of its own.
+
+    Names that end in the digest of what is in them are only the same where that is the same.
+    """
+    if first.said.endswith(DIGEST):
+        return ""
     longer, shorter = (first, second) if len(first.said) > len(second.said) else (second, first)
     between = longer.said.removesuffix(shorter.said) if longer.said.endswith(shorter.said) else ""
     return between if first.native == second.native and re.fullmatch("(-?[a-z0-9]+)+", between) else ""

@@ -147,10 +147,10 @@ def _metadata(noun: type[Noun], metadata: dict[str, object]) -> Iterator[Fault]:
 
 
 def _name(name: object, field: str, pattern: str, most: int, words: str) -> Iterator[Fault]:
-    if not isinstance(name, str) or not re.match(pattern, name) or len(name) > most:
+    if not isinstance(name, str) or not re.fullmatch(pattern, name) or len(name) > most:
         yield Fault(
             ("metadata", field),
             f"{name!r} cannot be a name" if name is not None else "the name is missing",
             f"a name has at most {most} {words}",
-            f'write "{name}"' if isinstance(name, int) and re.match(pattern, str(name)) else "",
+            f'write "{name}"' if isinstance(name, int) and re.fullmatch(pattern, str(name)) else "",
         )

@@ -89,7 +89,7 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
                 next="surge: 25%",
             )
         host = self.load_balancer.host
-        if host and (not re.match(_DNS, host) or ".." in host):
+        if host and (not re.fullmatch(_DNS, host) or ".." in host):
             yield Fault(("loadBalancer", "host"), f"'{host}' cannot be a host's name", "such as shop.example.com")
 
 

@@ -112,11 +112,15 @@ def _choices(type_: Any) -> str:
 
 
 def _pattern(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
-    """What a number or a text must look like, where the type allows both."""
-    for extra in (getattr(each, "extra_json_schema", None) for each in getattr(type_, "__metadata__", ())):
-        pattern = (extra or {}).get("pattern")
-        if pattern and not re.match(pattern, str(value)):
-            yield Fault(path, f"{path[-1]} is {value!r}: expected {LOOKS[pattern]}")
+    """What a number or a text must look like, where the type allows both, and to the very end of a text."""
+    for each in getattr(type_, "__metadata__", ()):
+        looks = (getattr(each, "extra_json_schema", None) or {}).get("pattern")
+        if looks and not re.fullmatch(looks, str(value)):
+            yield Fault(path, f"{path[-1]} is {value!r}: expected {LOOKS[looks]}")
+        # A line break at the end is none to `$`.
+        pattern = getattr(each, "pattern", None)
+        if pattern and isinstance(value, str) and not re.fullmatch(pattern, value):
+            yield Fault(path, f"{path[-1]} is {value!r}: there is a line break at its end")
 
 
 def _struct(type_: Any) -> type | None:

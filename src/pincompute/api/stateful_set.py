@@ -148,7 +148,7 @@ def _claim_faults(spec: StatefulSetSpec, name: str) -> Iterator[Fault]:
         yield Fault(("storage",), f"a claim of {spec.storage} holds nothing", next="leave storage out")
     taken = _folders(spec, name)
     for claim, said in spec.claims.items():
-        if not re.match(NAME_PATTERN, claim) or len(claim) > MAX_CLAIM_NAME:
+        if not re.fullmatch(NAME_PATTERN, claim) or len(claim) > MAX_CLAIM_NAME:
             note = (
                 f"a name has at most {MAX_CLAIM_NAME} lower-case letters, digits and dashes, and begins with a letter"
             )
