@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from bench import engine, hand, roll, scale
+from bench import engine, hand, plans, roll, scale
 from bench.figures import ROOT, write
 
-SUITES = {"hand": hand.figures, "engine": engine.figures, "scale": scale.figures, "roll": roll.figures}
+SUITES = {
+    "hand": hand.figures,
+    "engine": engine.figures,
+    "scale": scale.figures,
+    "plans": plans.figures,
+    "roll": roll.figures,
+}
 
 
 def main(names: list[str]) -> int:
