@@ -15,7 +15,7 @@ from pincompute.api.documents import read
 from pincompute.api.names import HAND
 from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.summary import Summary
-from pincompute.controller.resources import NOUNS, WORKLOADS
+from pincompute.controller.resources import NOUNS, PLANNED
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
@@ -77,6 +77,7 @@ class World(NamedTuple):
 @asynccontextmanager
 async def world(plane: ControlPlane) -> AsyncGenerator[World]:
     async with cluster(plane) as client, Counting(plane.access(), agent="operator") as operator:
+        await _forget(client)
         project = await new_project(client)
         loops = Loops(operator, CLUSTER)
         running = asyncio.create_task(loops.run())
@@ -84,15 +85,16 @@ async def world(plane: ControlPlane) -> AsyncGenerator[World]:
         try:
             yield here
         finally:
-            await _forget(client, project)
+            await _forget(client)
             # A request that is cut off on its way would leave its connection to say goodbye after the loop has ended.
             await here.settled()
             running.cancel()
             await asyncio.wait({running})
 
 
-async def _forget(client: Client, project: str) -> None:
-    """The cluster is shared: the operator of the next test has nothing to do with this one's workloads."""
-    for kind in WORKLOADS:
-        for each in (await client.list(NOUNS[kind], project)).items:
-            await client.delete(NOUNS[kind], each["metadata"]["name"], project)
+async def _forget(client: Client) -> None:
+    """The cluster is shared: the operator of one test has nothing to do with what another has left."""
+    for kind in PLANNED:
+        for each in (await client.list(NOUNS[kind])).items:
+            metadata = each["metadata"]
+            await client.delete(NOUNS[kind], metadata["name"], metadata.get("namespace", ""))

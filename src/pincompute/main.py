@@ -17,7 +17,7 @@ COMMANDS = {
     "down": ("pincompute.engine.commands:down", "End a platform; --purge forgets it."),
     "kubectl": ("pincompute.engine.commands:kubectl", "Kubernetes' own command line, on a platform."),
     "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
-    "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its address."),
+    "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its goal."),
     "plan": ("pincompute.cli.plan:plan", "Show what files would become and change."),
     "runtime": ("pincompute.cli.runtime:runtime", "Show what a new runtime will do to every workload."),
     "get": ("pincompute.cli.get:get", "List workloads."),

@@ -12,7 +12,8 @@ import yaml
 
 from control_plane import ControlPlane
 from operated import World, world
-from pincompute.api.names import COST_CENTRE, ENGINE, HAND, OWNER, PROJECT, RUNTIME
+from pincompute.api.names import COST_CENTRE, ENGINE, HAND, OWNER, PROJECT
+from pincompute.api.names import PARTS as INJECTED
 from pincompute.controller.resources import NOUNS
 from pincompute.engine.bootstrap import MANIFESTS
 from pincompute.kube.resource import CLUSTER_ROLES, DEPLOYMENTS, NAMESPACES, NETWORK_POLICIES, RESOURCE_QUOTAS, Resource
@@ -135,7 +136,7 @@ async def test_a_runtime_rolls_by_itself_and_goes_on_when_those_it_reached_are_w
         async with runtime(here, "1", ["beside-1"], waves=[100]):
             await until(here, RUNTIMES, "1", lambda seen: seen.get("status", {}).get("done"))
             deployment = await here.client.get(DEPLOYMENTS, "hello", here.project)
-            assert deployment["spec"]["template"]["metadata"]["annotations"][RUNTIME] == "1"
+            assert deployment["spec"]["template"]["metadata"]["annotations"][INJECTED] == "beside-1"
             assert parts_of(deployment) == ["beside", "hello"]
             part = await until(here, PARTS, "beside-1", lambda seen: seen.get("status", {}).get("runtimes"))
             assert part["status"]["runtimes"] == [1]

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.status import Progress, condition
+from pincompute.api.status import SUCCEEDED, Condition, Progress, condition
 from pincompute.api.wire import Wire
 from pincompute.api.workload import Workload
-from pincompute.base.reasons import PROGRESSING
+from pincompute.base.reasons import CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROGRAM_FAILED, PROGRESSING, REASONS, Who
+
+_TRIED_AGAIN = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROGRAM_FAILED)}
+"""How one program of many may end, before it is known what becomes of the work."""
 
 
 class Summary(Wire, frozen=True, omit_defaults=False):
     kind: str
     project: str
     name: str
+    generation: int
+    """How often it was changed: whether this is of what was submitted."""
     revision: int
+    """The number that people know it by."""
+    goal: str
+    """Ready, or Succeeded."""
+    ready: int
     wanted: int
+    """So many copies that answer, or tasks that are done, are enough."""
     image: str
     done: bool = False
-    """Its goal is reached: it is ready, or has succeeded."""
+    """Its goal is reached."""
+    failed: bool = False
+    """As it is, its goal will never be reached."""
     reason: str = PROGRESSING.code
     message: str = ""
     next: str = ""
@@ -35,28 +47,52 @@ class Summary(Wire, frozen=True, omit_defaults=False):
 
 def summarize(workload: Workload) -> Summary:
     """What is known; while the operator has not yet looked at the newest revision, that is only that it exists."""
-    metadata, status = workload.metadata, workload.status
-    summary = Summary(
-        kind=workload.kind,
-        project=metadata.namespace,
-        name=metadata.name,
-        revision=metadata.generation,
-        wanted=getattr(workload.spec, "replicas", 0),
-        image=workload.spec.image,
-        address=status.address,
-    )
-    if status.observed_generation < metadata.generation:
-        return summary
+    status = workload.status
     goal = condition(status.conditions, workload.GOAL)
-    if goal is None:
-        return summary
+    if status.observed_generation < workload.metadata.generation or goal is None:
+        return _submitted(workload)
+    ready, wanted = workload.counted
     return msgspec.structs.replace(
-        summary,
+        _submitted(workload),
+        revision=status.revision,
+        ready=ready,
+        wanted=wanted,
         done=goal.status == "True",
+        failed=_failed(workload, goal),
         reason=goal.reason,
         message=goal.message,
-        wanted=status.progress.wanted if status.progress else summary.wanted,
         next=status.next,
         progress=status.progress or Progress(),
         simulated=status.simulated,
     )
+
+
+def _submitted(workload: Workload) -> Summary:
+    metadata = workload.metadata
+    new = msgspec.structs.replace(workload, status=type(workload.status)())
+    ready, wanted = new.counted
+    return Summary(
+        kind=workload.kind,
+        project=metadata.namespace,
+        name=metadata.name,
+        generation=metadata.generation,
+        revision=metadata.generation,
+        goal=workload.GOAL,
+        ready=ready,
+        wanted=wanted,
+        image=workload.spec.image,
+        address=workload.status.address,
+    )
+
+
+def _failed(workload: Workload, goal: Condition) -> bool:
+    """Something is wrong that only its user can mend; or work that ends has ended without its goal."""
+    if goal.status == "True":
+        return False
+    if workload.GOAL == SUCCEEDED:
+        if goal.status == "False":
+            return True
+        if goal.reason in _TRIED_AGAIN or workload.goes_on:
+            return False
+    reason = REASONS.get(goal.reason)
+    return reason is not None and reason.who is Who.USER

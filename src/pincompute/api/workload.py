@@ -192,3 +192,14 @@ class Workload(Noun, frozen=True, kw_only=True, rename=None):
     def main(self) -> str:
         """What the container of the short form is called."""
         return self.metadata.name
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """How far it has come, and how far it is to come: by default its copies that answer, of all."""
+        progress = self.status.progress
+        return (progress.ready, progress.wanted) if progress else (0, getattr(self.spec, "replicas", 0))
+
+    @property
+    def goes_on(self) -> bool:
+        """What is wrong is wrong with a part of it, and the rest goes on all the same."""
+        return False

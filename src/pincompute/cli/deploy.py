@@ -1,4 +1,4 @@
-"""`pin deploy`: from a typed line, or a file, to an address that answers."""
+"""`pin deploy`: from a typed line, or a file, to an address that answers, or to the end of the work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     timeout: float,
     no_wait: bool,
 ) -> None:
-    """Run a workload and follow it to its address.
+    """Run a workload and follow it to its goal.
 
     NAME_OR_FILE is a file such as hello.yaml, or a name for which one is written.
     """
@@ -64,9 +64,10 @@ async def _deploy(target: Target, text: str, file: Path, patience: float | None,
             return
         running = await follow(platform, submitted, clock, began, patience)
     if running.simulated:
-        click.echo(f"{running.label} is simulated: no program runs, and nothing answers at {running.address}", err=True)
+        nothing = f", and nothing answers at {running.address}" if running.address else ""
+        click.echo(f"{running.label} is simulated: no program runs{nothing}", err=True)
     else:
-        click.echo(f"{running.address}        next: pin logs {running.name}")
+        click.echo(f"{running.address or running.message}        next: pin logs {running.name}")
 
 
 def _short_form(name: str, image: str | None, port: int | None, replicas: int, *, simulated: bool) -> str:

@@ -11,17 +11,18 @@ import click
 from pincompute.api.summary import Summary
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import IMAGE_PULL_FAILED, INTERNAL, NOT_IN_TIME, REASONS, WORKLOAD_UNKNOWN, Who
+from pincompute.base.reasons import IMAGE_PULL_FAILED, INTERNAL, NOT_IN_TIME, REASONS, WORKLOAD_UNKNOWN
 from pincompute.cli.port import Port
 from pincompute.objects.image import nearest
 
-MILESTONES = ("scheduled", "started", "ready")
+MILESTONES = ("scheduled", "started")
 LAST_LINES = 20
 
 
 async def follow(port: Port, submitted: Summary, clock: Clock, began: float, patience: float) -> Summary:
-    """Print how far it is; return when it answers, refuse when it never will."""
+    """Print how far it is; return when its goal is reached, refuse when it never will be."""
     click.echo(submitted.label, nl=False, err=True)
+    milestones = (*MILESTONES, submitted.goal.lower())
     told = 0
     latest = submitted
     try:
@@ -30,43 +31,37 @@ async def follow(port: Port, submitted: Summary, clock: Clock, began: float, pat
                 async for latest in summaries:
                     seconds = clock.monotonic() - began
                     reached = _reached(latest)
-                    for milestone in MILESTONES[told:reached]:
+                    for milestone in milestones[told:reached]:
                         click.echo(f"  {milestone} {seconds:.1f} s", nl=False, err=True)
                     told = max(told, reached)
                     if latest.done:
                         return latest
-                    if _hopeless(latest):
+                    if latest.failed:
                         break
                 else:
                     raise Refused(Problem(WORKLOAD_UNKNOWN, f"{submitted.label} was deleted while it was followed"))
     except TimeoutError:
-        raise Refused(await _failure(port, latest, f"not ready after {patience:.0f} s: ")) from None
+        raise Refused(await _failure(port, latest, f"not {submitted.goal.lower()} after {patience:.0f} s: ")) from None
     finally:
         click.echo(err=True)
     raise Refused(await _failure(port, latest, ""))
 
 
 async def _since(port: Port, submitted: Summary) -> AsyncGenerator[Summary]:
-    """Only what is known of the revision that was submitted, or of a later one."""
+    """Only what is known of it as it was submitted, or as it was changed later."""
     async with aclosing(port.follow(submitted.project, submitted.name)) as summaries:
         async for summary in summaries:
-            if summary.revision >= submitted.revision:
+            if summary.generation >= submitted.generation:
                 yield summary
 
 
 def _reached(summary: Summary) -> int:
-    """How many milestones every copy has passed."""
+    """How many milestones every copy has passed; the last one is the goal itself."""
     progress = summary.progress
     if summary.done:
-        return len(MILESTONES)
-    counts = (progress.scheduled, progress.started, progress.ready)
+        return len(MILESTONES) + 1
+    counts = (progress.scheduled, progress.started)
     return next((index for index, count in enumerate(counts) if not 0 < progress.wanted <= count), len(counts))
-
-
-def _hopeless(summary: Summary) -> bool:
-    """What only the user can mend does not mend itself."""
-    reason = REASONS.get(summary.reason)
-    return reason is not None and reason.who is Who.USER
 
 
 async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
@@ -75,7 +70,7 @@ async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
     notes = [f"| {line}" for line in await _last_lines(port, summary)]
     if reason is IMAGE_PULL_FAILED and (near := nearest(summary.image, await port.images())):
         notes.append(f"did you mean {near}?")
-    certain = reason.who is Who.USER
+    certain = summary.failed
     return Problem(
         reason if certain else NOT_IN_TIME,
         prefix + (summary.message or "the operator has not looked at it yet"),

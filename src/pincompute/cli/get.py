@@ -13,7 +13,7 @@ from pincompute.base.problem import Problem, refuse_all
 from pincompute.base.reasons import WORKLOAD_UNKNOWN
 from pincompute.cli.target import Target, connect, to_platform
 
-COLUMNS = ("NAME", "READY", "REASON", "ADDRESS")
+COLUMNS = ("NAME", "KIND", "READY", "REASON", "ADDRESS")
 
 
 @click.command()
@@ -56,7 +56,9 @@ def _rendered(workloads: list[Summary], output: str | None, project: str) -> str
 
 
 def _row(each: Summary, *, wide: bool) -> tuple[str, ...]:
-    row = (each.label, f"{each.progress.ready}/{each.wanted}", each.reason, each.address)
+    # Every kind of workload begins so, and a person has little room.
+    kind = each.kind.removeprefix("Pinterest")
+    row = (each.label, kind, f"{each.ready}/{each.wanted}", each.reason, each.address)
     return (*row, each.message) if wide else row
 
 

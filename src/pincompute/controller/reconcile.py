@@ -7,7 +7,7 @@ from collections import defaultdict
 import msgspec
 
 from pincompute.api.names import API_VERSION, OPERATOR
-from pincompute.api.status import Report
+from pincompute.api.status import SUCCEEDED, Report
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NAME_TAKEN
@@ -121,9 +121,10 @@ def _spelled(status: Report) -> Object:
 
 
 def _blocked(status: Report, goal: str, problem: Problem) -> Report:
-    """What stands in the way of writing is told before what is merely slow."""
+    """What stands in the way of writing is told before what is merely slow. Work that ends has not ended by that."""
+    word = "Unknown" if goal == SUCCEEDED else "False"
     conditions = [
-        msgspec.structs.replace(each, status="False", reason=problem.reason.code, message=problem.message())
+        msgspec.structs.replace(each, status=word, reason=problem.reason.code, message=problem.message())
         if each.type == goal
         else each
         for each in status.conditions

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pincompute.api.cron_job import PinterestCronJob
+from pincompute.api.daemon import PinterestDaemon
+from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import GROUP, KIND, VERSION
 from pincompute.api.noun import Noun
@@ -9,18 +12,24 @@ from pincompute.api.project import Project
 from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
 from pincompute.api.sidecar import PinterestSidecar
+from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.workload import Workload
 from pincompute.kube.resource import (
+    CLAIMS,
     CONFIG_MAPS,
+    CRON_JOBS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     INGRESSES,
+    JOBS,
     NAMESPACES,
     NETWORK_POLICIES,
     RESOURCE_QUOTAS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
     SERVICES,
+    STATEFUL_SETS,
     Resource,
 )
 
@@ -32,7 +41,10 @@ def resource(noun: type[Noun]) -> Resource:
 NOUNS = {name: resource(noun) for name, noun in KINDS.items()}
 """Ours."""
 
-WORKLOADS: dict[str, type[Workload]] = {noun.__name__: noun for noun in (PinterestService,)}
+WORKLOADS: dict[str, type[Workload]] = {
+    noun.__name__: noun
+    for noun in (PinterestService, PinterestJobSet, PinterestCronJob, PinterestDaemon, PinterestStatefulSet)
+}
 """The workloads that the operator makes so; a new kind joins here, with its natives."""
 
 PROJECTS = (Project,)
@@ -46,7 +58,12 @@ NATIVES = {
         SERVICE_ACCOUNTS,
         CONFIG_MAPS,
         SERVICES,
+        CLAIMS,
         DEPLOYMENTS,
+        STATEFUL_SETS,
+        DAEMON_SETS,
+        JOBS,
+        CRON_JOBS,
         DISRUPTION_BUDGETS,
         INGRESSES,
     )

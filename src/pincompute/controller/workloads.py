@@ -25,6 +25,8 @@ from pincompute.kube.watch import DELETED
 from pincompute.objects.content import Object
 
 REST = 0.2
+MOST = 50
+"""Pods whose lines are read at once: of a batch there may be thousands."""
 
 
 class Workloads:
@@ -71,6 +73,9 @@ class Workloads:
         return found
 
     async def get(self, project: str, name: str) -> Summary:
+        return summarize(await self._find(project, name))
+
+    async def _find(self, project: str, name: str) -> Workload:
         """A name is one workload's, over all kinds; the eldest where somebody went past the desk."""
         fields = f"metadata.name={name}"
         listings = await asyncio.gather(
@@ -79,7 +84,7 @@ class Workloads:
         found = [each for listing in listings for each in listing.items]
         if not found:
             raise await self._unknown(project, name)
-        return summarize(min(found, key=lambda each: each.metadata.creation_timestamp))
+        return min(found, key=lambda each: each.metadata.creation_timestamp)
 
     async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         """What is known now, and then each change, until the workload is gone."""
@@ -103,18 +108,21 @@ class Workloads:
                 await asyncio.sleep(REST)
 
     async def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]:
-        """The lines of every copy; each line names its pod where there are several."""
-        if (await self.get(project, name)).simulated:
+        """The lines of every copy's own program; each line names its pod where there are several."""
+        workload = await self._find(project, name)
+        if workload.status.simulated:
             raise Refused(Problem(NO_LOGS, f"{project}/{name} is simulated: no program runs, so nothing is printed"))
         pods = await self._client.list(PODS, project, labels=f"{WORKLOAD}={name}")
-        names = sorted(pod["metadata"]["name"] for pod in pods.items if _has_run(pod))
+        ran = sorted((pod for pod in pods.items if _has_run(pod)), key=_interest)
         lines: asyncio.Queue[str | Refused | None] = asyncio.Queue(maxsize=1000)
         async with asyncio.TaskGroup() as readers:
-            for pod in names:
-                prefix = f"{pod.removeprefix(name + '-')} | " if len(names) > 1 else ""
-                source = self._client.logs(project, pod, tail=tail, follow=follow)
+            for pod in ran[:MOST]:
+                copy = pod["metadata"]["name"]
+                prefix = f"{copy.removeprefix(name + '-')} | " if len(ran) > 1 else ""
+                program = _program(pod, workload.main)
+                source = self._client.logs(project, copy, container=program, tail=tail, follow=follow)
                 readers.create_task(_copy(source, prefix, lines))
-            open_ = len(names)
+            open_ = len(ran[:MOST])
             while open_:
                 match await lines.get():
                     case None:
@@ -124,6 +132,8 @@ class Workloads:
                     case Refused() as refused:
                         # One copy that cannot be read does not silence the others.
                         yield f"({refused.problems[0].what})"
+        if len(ran) > MOST:
+            yield f"({len(ran) - MOST} more have run: kubectl logs POD --namespace {project})"
 
     async def delete(self, project: str, name: str) -> None:
         """Its natives go with it: Kubernetes removes what it owned."""
@@ -156,6 +166,17 @@ class Workloads:
                 note=f"the projects are {there}" if there else "this cluster has none",
             )
         )
+
+
+def _interest(pod: Object) -> tuple[bool, str]:
+    """What failed comes first."""
+    return pod["status"].get("phase") != "Failed", pod["metadata"]["name"]
+
+
+def _program(pod: Object, main: str) -> str:
+    """The container of the workload's own, among those that stand beside it."""
+    names: list[str] = [each["name"] for each in pod["spec"]["containers"]]
+    return main if main in names else names[0]
 
 
 def _has_run(pod: Object) -> bool:

@@ -39,6 +39,7 @@ def condition(snapshot: Snapshot, found: Course, started: int, why: Problem | No
     if found.running is None:
         done = enough(snapshot, found)
         reason = reasons.SUCCEEDED if done else why.reason if why else reasons.TASK_FAILED
+        message = message if done or why is None else f"{message}; {why.message()}"
         return status.said(snapshot, SUCCEEDED, reason, message, status=done)
     if spec.suspended:
         message = f"{message}; suspended by {spec.suspended}"

@@ -1,0 +1,180 @@
+"""Every kind on a real node, by the command that people type: to its goal, through a change, and to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from busybox import IMAGE
+from person import Person, all_gone
+from pincompute.api.names import ENGINE, RUN_NOW, WORKLOAD
+from pincompute.controller.resources import NATIVES, NOUNS
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.resource import CLAIMS, PODS, Object
+from real_platform import until
+
+pytestmark = pytest.mark.cluster
+
+# The image says root.
+SECURITY = "{runAsUser: 1000, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}"
+# Nobody but root writes into the folders of this machine that claims are.
+AS_ROOT = "{spec: {securityContext: {runAsUser: 0}}}"
+TEMPLATE = f"{{spec: {{securityContext: {SECURITY}}}}}"
+
+JOB_SET = f"""\
+apiVersion: pinterest.com/v1
+kind: PinterestJobSet
+metadata: {{name: count}}
+spec:
+  image: {IMAGE}
+  command: [sh, -c, 'echo part $PIN_TASK of $PIN_TASKS; [ $PIN_TASK != 1 ]']
+  tasks: 3
+  retries: 0
+  template: {TEMPLATE}
+"""
+
+CRON_JOB = f"""\
+apiVersion: pinterest.com/v1
+kind: PinterestCronJob
+metadata: {{name: nightly}}
+spec:
+  image: {IMAGE}
+  command: [echo, swept]
+  schedule: 30 3 1 1 *
+  template: {TEMPLATE}
+"""
+
+SERVE = "cat /data/first 2>&- || hostname > /data/first; trap exit TERM; httpd -f -p $PORT -h /data & wait"
+STATEFUL_SET = f"""\
+apiVersion: pinterest.com/v1
+kind: PinterestStatefulSet
+metadata: {{name: db, project: infra}}
+spec:
+  image: {IMAGE}
+  command: [sh, -c, '{SERVE}']
+  port: 8080
+  replicas: 2
+  storage: 10Mi
+  storagePath: /data
+  template: {AS_ROOT}
+"""
+
+DAEMON = f"""\
+apiVersion: pinterest.com/v1
+kind: PinterestDaemon
+metadata: {{name: watcher, project: infra}}
+spec:
+  image: {IMAGE}
+  command: [sh, -c, 'trap exit TERM; echo watching; sleep 1000 & wait']
+  template: {TEMPLATE}
+"""
+INFRASTRUCTURE: Object = {
+    "metadata": {"name": "infra"},
+    "spec": {"owner": "infra", "quota": {"infrastructure": {}, "on-demand": {}}},
+}
+
+
+@pytest.fixture
+async def client(real_platform: Platform) -> AsyncIterator[Client]:
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        yield client
+
+
+@pytest.fixture
+def person(real_platform: Platform, tmp_path: Path) -> Person:
+    return Person(real_platform, tmp_path)
+
+
+@pytest.fixture
+async def infra(client: Client) -> str:
+    """A project whose programs may have any right."""
+    projects = NOUNS["Project"]
+    await client.apply(INFRASTRUCTURE, projects, manager=ENGINE)
+    await until(client, projects, "", is_ready, "infra")
+    return "infra"
+
+
+async def deploy(person: Person, name: str, text: str, code: int = 0) -> str:
+    (person.folder / f"{name}.yaml").write_text(text)
+    return await person.pin("deploy", f"{name}.yaml", code=code)
+
+
+async def listed(person: Person, project: str = "me") -> list[list[str]]:
+    return [line.split() for line in (await person.pin("get", "--project", project)).splitlines()]
+
+
+async def ended(client: Client, person: Person, name: str, project: str = "me") -> None:
+    """Nothing that it became is left."""
+    await person.pin("delete", name, "--project", project)
+    async with asyncio.timeout(60):
+        for resource in (*NATIVES.values(), PODS):
+            if resource is not CLAIMS:
+                await all_gone(client, resource, project, labels=f"{WORKLOAD}={name}")
+
+
+async def test_a_job_set_says_which_task_failed_and_why_and_another_attempt_ends_it(
+    client: Client, person: Person
+) -> None:
+    told = await deploy(person, "count", JOB_SET, code=1)
+    assert "1 of 3 tasks failed with exit code 1 (task 1)" in told
+    assert "| 1-1-1-" in told
+    assert "part 1 of 3" in told
+    assert "attempts: [{tasks: failed}]" in told
+    assert ["count@1", "JobSet", "2/3", "TaskFailed"] in await listed(person)
+    status = (await client.get(NOUNS["PinterestJobSet"], "count", "me"))["status"]
+    assert [(each["reason"], each["tasks"], each["exitCode"]) for each in status["failures"]] == [
+        ("TaskFailed", "1", 1)
+    ]
+    assert "part 2 of 3" in await person.pin("logs", "count")
+    await ended(client, person, "count")
+    assert "succeeded" in await deploy(person, "count", JOB_SET.replace("!= 1 ]", "!= 4 ]"))
+    assert ["count@1", "JobSet", "3/3", "Succeeded"] in await listed(person)
+    await ended(client, person, "count")
+
+
+async def test_a_cron_job_runs_when_it_is_told_to(client: Client, person: Person) -> None:
+    assert "nightly@1" in await deploy(person, "nightly", CRON_JOB)
+    cron_jobs = NOUNS["PinterestCronJob"]
+    now = {"metadata": {"annotations": {RUN_NOW: "1"}}}
+    await client.patch(cron_jobs, "nightly", "me", now, style="merge", manager=ENGINE)
+    seen = await until(client, cron_jobs, "me", lambda seen: seen["status"].get("lastRun"), "nightly")
+    assert seen["status"]["lastRun"]["outcome"] == "succeeded"
+    assert await person.pin("logs", "nightly") == "swept\n"
+    await ended(client, person, "nightly")
+
+
+async def test_a_stateful_set_keeps_its_storage_through_a_change(client: Client, person: Person, infra: str) -> None:
+    assert "db.infra:8080" in await deploy(person, "db", STATEFUL_SET)
+    assert "db@2" in await deploy(person, "db", f"{STATEFUL_SET}  environment: {{CHANGED: now}}\n")
+    assert ["db@2", "StatefulSet", "2/2", "Available", "db.infra:8080"] in await listed(person, infra)
+    # Each found what its forerunner of the same name had written.
+    lines = (await person.pin("logs", "db", "--project", infra)).splitlines()
+    assert sorted(lines) == ["0 | db-0", "1 | db-1"]
+    await ended(client, person, "db", infra)
+    kept = [each["metadata"]["name"] for each in (await client.list(CLAIMS, infra, labels=f"{WORKLOAD}=db")).items]
+    assert kept == ["data-db-0", "data-db-1"]
+    for each in kept:
+        await client.delete(CLAIMS, each, infra)
+
+
+async def test_a_daemon_is_on_every_node_of_the_projects_that_may_have_one(
+    client: Client, person: Person, infra: str
+) -> None:
+    assert "watcher@1" in await deploy(person, "watcher", DAEMON)
+    assert await person.pin("logs", "watcher", "--project", infra) == "watching\n"
+    # Its copies make room for their successors one after the other.
+    told = await deploy(person, "watcher", f"{DAEMON}  environment: {{CHANGED: now}}\n")
+    assert "watcher@2" in told
+    (summary,) = json.loads(await person.pin("get", "--project", infra, "-o", "json"))
+    assert (summary["kind"], summary["ready"], summary["wanted"]) == ("PinterestDaemon", 1, 1)
+    await ended(client, person, "watcher", infra)
+
+
+def is_ready(project: Object) -> bool:
+    return any(each["status"] == "True" for each in project.get("status", {}).get("conditions", ()))
