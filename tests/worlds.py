@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, NativeStatus, Pod, PodStatus, Snapshot
-from pincompute.planning.steps import Apply, Create, Delete, Step
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Step, Ungate
 from strategies import Drawn, nouns, of
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -134,6 +134,7 @@ def steps(snapshot: Snapshot, planned: Plan) -> tuple[Step, ...]:
 def after(snapshot: Snapshot, planned: Plan) -> Snapshot:
     """As a cluster is, in which all of the plan was done and nothing else has happened."""
     natives = {(each.kind, each.metadata.name): each for each in snapshot.natives}
+    pods = {each.metadata.name: each for each in snapshot.pods}
     for step in steps(snapshot, planned):
         match step:
             case Create(native) | Apply(native):
@@ -141,10 +142,17 @@ def after(snapshot: Snapshot, planned: Plan) -> Snapshot:
                 natives[key] = _seen(native, natives.get(key))
             case Delete(kind, name):
                 del natives[kind, name]
-            case _:
-                pass
+            case Evict(name):
+                pods.pop(name, None)
+            case Ungate(name, _, left):
+                pods[name] = _ungated(pods[name], left)
     owner = msgspec.structs.replace(snapshot.owner, status=planned.status)
-    return snapshot._replace(owner=owner, natives=tuple(natives.values()))
+    return snapshot._replace(owner=owner, natives=tuple(natives.values()), pods=tuple(pods.values()))
+
+
+def _ungated(pod: Pod, left: Sequence[str]) -> Pod:
+    gates = [each for each in pod.spec.scheduling_gates if each.name in left]
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=gates))
 
 
 def _seen(native: Object, before: Native | None) -> Native:
