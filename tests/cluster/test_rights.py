@@ -13,18 +13,18 @@ import yaml
 
 from person import Person, all_gone
 from pincompute import engine
-from pincompute.api.names import DESK, ENGINE, GROUP, OPERATOR, PROJECT, WANTED, WORKLOAD
-from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES
+from pincompute.api.names import API_VERSION, DESK, ENGINE, GROUP, OPERATOR, PROJECT, WANTED, WORKLOAD
+from pincompute.api.project import Project
+from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES, WORKLOADS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import NAMESPACES, Object, Resource
+from pincompute.kube.resource import JOBS, NAMESPACES, Object, Resource
 from real_platform import until
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-PROJECT_NAME = "rights"
 USERS = (OPERATOR, DESK, "pincompute-ingress")
 
 
@@ -37,20 +37,28 @@ class Right(NamedTuple):
 
 NEEDED_BUT_NOT_AUDITED = {
     # An apply that makes something must be allowed to create, and is audited as a patch.
-    Right(DESK, GROUP, "pinterestservices", "create"),
+    *(Right(DESK, GROUP, each.plural(), "create") for each in WORKLOADS.values()),
     # Only a stricter cluster than this one asks for it.
-    *(Right(OPERATOR, GROUP, f"{each}/finalizers", "update") for each in ("pinterestservices", "projects")),
+    *(Right(OPERATOR, GROUP, f"{each.plural()}/finalizers", "update") for each in (*WORKLOADS.values(), Project)),
     # Asked of whoever writes a RoleBinding; nobody sends it.
     Right(OPERATOR, "rbac.authorization.k8s.io", "clusterroles", "bind"),
 }
 
-
-RIGHTS = """\
+PROJECT_NAME = "rights"
+DOCUMENT = """\
 apiVersion: pinterest.com/v1
-kind: PinterestService
-metadata: {name: rights}
-spec: {image: "hello:test", port: 8080, configuration: {a.txt: b}}
+kind: {kind}
+metadata: {{name: {name}}}
+spec: {{image: "hello:test", {spec}}}
 """
+SPECS = {
+    "PinterestService": "port: 8080, configuration: {a.txt: b}",
+    "PinterestStatefulSet": "port: 8080, storage: 1Mi",
+    "PinterestDaemon": "port: 8080",
+    "PinterestCronJob": "schedule: 30 3 1 1 *",
+    "PinterestJobSet": "tasks: 1, suspended: me, claims: [{name: disk, size: 1Mi, path: /disk, retained: true}]",
+}
+NAMES = {kind: f"rights-{index}" for index, kind in enumerate(SPECS)}
 
 
 def granted() -> set[Right]:
@@ -93,33 +101,43 @@ def test_no_right_is_a_wildcard() -> None:
 
 
 async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Platform, tmp_path: Path) -> None:
+    assert SPECS.keys() == WORKLOADS.keys()
     person = Person(real_platform, tmp_path)
     await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test")
-    (tmp_path / "rights.yaml").write_text(RIGHTS)
-    await person.pin("deploy", "rights.yaml")
-    await person.pin("plan", "rights.yaml")
-    await person.pin("logs", "rights")
-    await person.pin("get")
-    await person.pin("get", "--project", "nowhere", code=1)
     async with Client(load(real_platform.home.kubeconfig), agent="tests") as client:
         await _plan_by(client)
+        await asyncio.gather(*(_live(person, kind) for kind in SPECS))
+        await person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME)
+        await person.pin("get", "--project", PROJECT_NAME)
+        await person.pin("get", "--project", "nowhere", code=1)
         await _disturb(client)
+        await asyncio.gather(*(person.pin("delete", each, "--project", PROJECT_NAME) for each in NAMES.values()))
         for kind, name in (("Runtime", "1"), ("PinterestSidecar", "rights-1"), ("Project", PROJECT_NAME)):
             await client.delete(NOUNS[kind], name)
-    await person.pin("delete", "rights")
     refused = [event for event in audited(real_platform) if event.get("responseStatus", {}).get("code") == 403]
     assert refused == []
     assert granted() - used(real_platform) == NEEDED_BUT_NOT_AUDITED
 
 
+async def _live(person: Person, kind: str) -> None:
+    """One of each kind; what waits to be allowed, or for a folder to write to, has natives all the same."""
+    file = f"{kind}.yaml"
+    (person.folder / file).write_text(DOCUMENT.format(kind=kind, name=NAMES[kind], spec=SPECS[kind]))
+    code = 1 if kind == "PinterestJobSet" else 0
+    await person.pin("deploy", file, "--project", PROJECT_NAME, code=code)
+    await person.pin("plan", file, "--project", PROJECT_NAME)
+    if kind == "PinterestDaemon":
+        # Its copies make room for their successors.
+        changed = f"{SPECS[kind]}, environment: {{CHANGED: now}}"
+        (person.folder / file).write_text(DOCUMENT.format(kind=kind, name=NAMES[kind], spec=changed))
+        await person.pin("deploy", file, "--project", PROJECT_NAME)
+
+
 async def _plan_by(client: Client) -> None:
     """What workloads are planned by, each with all that it becomes."""
     members: Object = {"owner": {"people": ["ann"]}}
-    quota: Object = {"reserved": {}}
-    project = {
-        "metadata": {"name": PROJECT_NAME},
-        "spec": {"owner": "ann", "members": members, "quota": quota},
-    }
+    quota: Object = {"infrastructure": {}, "on-demand": {}}
+    project: Object = {"metadata": {"name": PROJECT_NAME}, "spec": {"owner": "ann", "members": members, "quota": quota}}
     part = {"metadata": {"name": "rights-1"}, "spec": {"image": "hello:test"}}
     # Nobody has it: it is only prepared.
     runtime = {"metadata": {"name": "1"}, "spec": {"parts": ["rights-1"]}}
@@ -136,37 +154,43 @@ def _said(seen: Object) -> bool:
 
 async def _disturb(client: Client) -> None:
     """Everything that makes the operator use its rights: natives that differ, and natives that are not wanted."""
-    # Nobody removes a namespace by itself.
-    lying = [each for each in PROJECT_NATIVES.values() if each.namespaced]
     for resource in NATIVES.values():
-        await _disturb_native(client, resource, "me", f"{WORKLOAD}=rights")
+        await _disturb_native(client, resource, WORKLOAD)
     for resource in PROJECT_NATIVES.values():
-        await _disturb_native(client, resource, PROJECT_NAME, f"{PROJECT}={PROJECT_NAME},{PROJECT_LABELS}")
+        await _disturb_native(client, resource, f"{PROJECT}={PROJECT_NAME},{PROJECT_LABELS}")
     async with asyncio.timeout(30):
-        for resource in NATIVES.values():
-            await all_gone(client, resource, "me", fields="metadata.name=formerly")
-        for resource in lying:
-            await all_gone(client, resource, PROJECT_NAME, fields="metadata.name=formerly")
-        await until(client, NAMESPACES, "", lambda seen: WANTED in seen["metadata"]["annotations"], PROJECT_NAME)
+        for resource in (*NATIVES.values(), *PROJECT_NATIVES.values()):
+            # Nobody removes a namespace by itself.
+            if resource.namespaced:
+                await all_gone(client, resource, PROJECT_NAME, fields="metadata.name=formerly")
+    await until(client, NAMESPACES, "", lambda seen: WANTED in seen["metadata"]["annotations"], PROJECT_NAME)
 
 
-async def _disturb_native(client: Client, resource: Resource, namespace: str, labels: str) -> None:
-    seen = (await client.list(resource, namespace, labels=labels)).items[0]
+async def _disturb_native(client: Client, resource: Resource, labels: str) -> None:
+    items = (await client.list(resource, PROJECT_NAME, labels=labels)).items
+    seen = next(each for each in items if _is_ours(each))
     body = {"metadata": {"annotations": {WANTED: None}}}
-    await client.patch(resource, seen["metadata"]["name"], namespace, body, style="merge", manager=ENGINE)
-    if not resource.namespaced:
-        return
-    extra: Object = {
-        **{field: value for field, value in seen.items() if field not in {"metadata", "status"}},
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {
-            "name": "formerly",
-            "namespace": namespace,
-            "labels": seen["metadata"]["labels"],
-            "ownerReferences": seen["metadata"]["ownerReferences"],
-        },
-    }
-    for field in ("clusterIP", "clusterIPs"):
-        extra.get("spec", {}).pop(field, None)
-    await client.create(resource, extra, manager=ENGINE)
+    await client.patch(resource, seen["metadata"]["name"], PROJECT_NAME, body, style="merge", manager=ENGINE)
+    if resource.namespaced:
+        await client.create(resource, _formerly(seen, resource), manager=ENGINE)
+
+
+def _is_ours(native: Object) -> bool:
+    """Kubernetes makes claims and runs that bear our labels, and that are not ours to change."""
+    return any(each["apiVersion"] == API_VERSION for each in native["metadata"].get("ownerReferences", ()))
+
+
+def _formerly(seen: Object, resource: Resource) -> Object:
+    """One more of it, that nobody wants any more: without what Kubernetes itself has written into it."""
+    body: Object = {field: value for field, value in seen.items() if field not in {"metadata", "status"}}
+    for field in ("clusterIP", "clusterIPs", "volumeName"):
+        body.get("spec", {}).pop(field, None)
+    if resource is JOBS:
+        del body["spec"]["selector"]
+        labels = body["spec"]["template"]["metadata"]["labels"]
+        body["spec"]["template"]["metadata"]["labels"] = {
+            name: value for name, value in labels.items() if name.startswith(GROUP)
+        }
+    metadata = {each: seen["metadata"][each] for each in ("namespace", "labels", "ownerReferences")}
+    named = {"name": "formerly", **metadata}
+    return {**body, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": named}
