@@ -32,7 +32,7 @@ _AMOUNTS = ("1", "500m", "2", "64Mi", "1.5Gi", 3)
 _quantities = st.sampled_from(["0", "500m", "2", "64Mi"])
 _indexes = st.sampled_from(["", "0", "0-2", "1,3-5"])
 _counted = st.sampled_from(["pods", "requests.cpu", "requests.memory"])
-_SHARES = (1, "2", "25%", 0, "100%")
+_SHARES = (1, 3, "25%", 0, "100%")
 
 _moments = st.sampled_from(["2026-01-31T11:00:00Z", "2026-01-31T11:59:55Z", "2026-01-31T12:00:00Z"])
 
@@ -84,6 +84,7 @@ HINTS: dict[Path, Drawn] = {
     ("mounts", "*", "name"): _volumes,
     ("waves",): st.sampled_from([[5, 25, 100], [100], [1, 100]]),
     ("labels", "*key"): _words,
+    ("nodes", "*key"): st.sampled_from(["disk", "example.com/zone", ""]),
     ("selector", "*key"): st.just("mesh"),
     ("selector", "*"): st.sampled_from(["new", "old"]),
     ("parameters", "*key"): st.sampled_from(["level", "lines"]),

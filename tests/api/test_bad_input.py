@@ -121,6 +121,7 @@ def test_the_short_form_of_every_kind_is_right(kind: str) -> None:
         ("environment: {VERSION: 017}", 'VERSION is 15: expected a text, got a number'),
         ("configuration: {a/b: c}", "no file can be called 'a/b'"),
         ("hold: {runtime: 1, until: soon}", "until is 'soon'"),
+        ("template: {metadata: {labels: {pinterest.com/tier: a}}}", "labels of pinterest.com are set by the platform"),
         ("sidecarConfig: {logs: debug}", "logs is 'debug'"),
     ],
 )  # fmt: skip
@@ -137,8 +138,18 @@ def test_names_that_cannot_be(kind: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "spec", "told"),
     [
+        ("PinterestDaemon", "nodes: {a/b/c: d}", "no label can be called 'a/b/c'"),
+        ("PinterestDaemon", "nodes: {disk: very fast}", "no label can be 'very fast'"),
         ("PinterestService", "replicas: 1000000000", "replicas is 1000000000: expected a number <= 10000"),
         ("PinterestService", "replicas: 1e9", "replicas is 1000000000: expected a number <= 10000"),
+        ("PinterestService", "unavailable: -1", "unavailable is -1: expected a number or a share such as 1 or 25%"),
+        ("PinterestService", "unavailable: '2'", "unavailable is '2': expected a number or a share such as 1 or 25%"),
+        (
+            "PinterestService",
+            "unavailable: 101%",
+            "unavailable is '101%': expected a number or a share",
+        ),
+        ("PinterestService", "memory: -1", "memory is -1: expected an amount such as 2, 500m or 512Mi"),
         ("PinterestService", "replicas: 1.5", "replicas is 1.5: expected a number, got a fraction"),
         ("PinterestService", "replicas: '3'", "replicas is '3': expected a number, got a text"),
         ("PinterestService", "ports: [{name: a, port: 80}]", "port 80 is that of 'http' already"),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 import yaml
+from hypothesis import Phase, given, settings
 
 from control_plane import ControlPlane
 from pincompute.api.admission import admit
@@ -25,11 +26,13 @@ from pincompute.base.settings import setting
 from pincompute.controller.resources import NOUNS
 from pincompute.engine.build import build
 from pincompute.engine.progress import Progress
+from pincompute.kube import request as requests
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, ApiError
-from pincompute.kube.request import APPLY
-from pincompute.kube.resource import NAMESPACES
+from pincompute.kube.request import Target
+from pincompute.kube.resource import CONFIG_MAPS, NAMESPACES, Resource
 from pincompute.objects.content import Object, identity
+from strategies import nouns
 from workloads import cluster, new_project
 from worlds import alone, plan
 
@@ -68,33 +71,29 @@ class Server:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._plurals: dict[str, dict[str, tuple[str, bool]]] = {}
+        self._known: dict[str, dict[str, Resource]] = {}
 
     async def dry_run(self, native: Object) -> Object:
         """As it would be; refused where a field is unknown or wrong."""
-        plural, namespaced = (await self._resources(native["apiVersion"]))[native["kind"]]
-        metadata = native["metadata"]
-        place = f"/namespaces/{metadata['namespace']}" if namespaced else ""
-        path = f"{_root(native['apiVersion'])}{place}/{plural}/{metadata['name']}"
-        query = {"dryRun": "All", "fieldManager": "tests", "fieldValidation": "Strict", "force": "true"}
-        said = await self._client.raw("PATCH", path, query=query, body=msgspec.json.encode(native), content=APPLY)
+        resource = (await self._resources(native["apiVersion"]))[native["kind"]]
+        asked = requests.apply(Target.of(resource, native), native, "tests", force=True)
+        query = {**asked.query, "dryRun": "All"}
+        said = await self._client.raw(asked.method, asked.path, query=query, body=asked.body, content=asked.content)
         found: Object = json.loads(said)
         return found
 
-    async def _resources(self, version: str) -> dict[str, tuple[str, bool]]:
-        if version not in self._plurals:
-            said = json.loads(await self._client.raw("GET", _root(version)))
-            found = {
-                each["kind"]: (each["name"], each["namespaced"])
+    async def _resources(self, version: str) -> dict[str, Resource]:
+        if version not in self._known:
+            said = json.loads(
+                await self._client.raw("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
+            )
+            group, _, number = version.rpartition("/")
+            self._known[version] = {
+                each["kind"]: Resource(group, number, each["name"], each["kind"], each["namespaced"])
                 for each in said["resources"]
                 if "/" not in each["name"]
             }
-            self._plurals[version] = found
-        return self._plurals[version]
-
-
-def _root(version: str) -> str:
-    return f"/apis/{version}" if "/" in version else f"/api/{version}"
+        return self._known[version]
 
 
 async def in_a_project(client: Client, noun: Any) -> None:
@@ -120,6 +119,42 @@ async def test_the_natives_of_an_example_pass(served: ControlPlane, document: Do
                 continue
             found = await server.dry_run(native)
             assert not dropped(native, found), identity(native)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_natives_of_any_valid_document_pass(served: ControlPlane, kind: str) -> None:
+    """Whatever admission lets through; a template, which may hold anything, aside."""
+    async with client_of(served) as client:
+        server, project = Server(client), await new_project(client)
+        for noun in drawn(kind):
+            place = {} if noun.CLUSTER_WIDE else {"namespace": project}
+            owner = msgspec.structs.replace(noun, metadata=msgspec.structs.replace(noun.metadata, **place))
+            await in_a_project(client, owner)
+            for native in plan(alone(owner)).wanted:
+                if native["apiVersion"].partition("/")[0] not in ELSEWHERE:
+                    await server.dry_run(native)
+
+
+def drawn(kind: str) -> list[Any]:
+    found = []
+
+    @settings(max_examples=25, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
+    @given(nouns(kind))
+    def keep(noun: Any) -> None:
+        if not getattr(noun.spec, "template", {}):
+            found.append(noun)
+
+    keep()
+    return found
+
+
+async def test_any_text_survives(served: ControlPlane) -> None:
+    """An apply is YAML, in which some characters are line breaks and others are refused."""
+    text = "".join(chr(each) for each in range(0x20, 0x10000) if not 0xD800 <= each < 0xE000)
+    async with client_of(served) as client:
+        metadata = {"name": "a", "namespace": await new_project(client)}
+        await client.apply({"metadata": metadata, "data": {"a": text}}, CONFIG_MAPS, manager="tests")
+        assert (await client.get(CONFIG_MAPS, "a", metadata["namespace"]))["data"] == {"a": text}
 
 
 def dropped(said: Any, found: Any, path: str = "") -> list[str]:
@@ -185,6 +220,10 @@ REFUSED: list[tuple[str, str, Object, str]] = [
     ("PinterestService", "", {"port": None}, "Required value"),
     ("PinterestService", "", {"ports": [{"name": "x", "port": 8080}]}, "spec.ports names the port of spec.port again"),
     ("PinterestService", "", {"memory": "lots"}, "spec.memory"),
+    ("PinterestService", "", {"memory": -1}, "spec.memory"),
+    ("PinterestService", "", {"unavailable": "2"}, "spec.unavailable"),
+    ("PinterestService", "", {"unavailable": "101%"}, "spec.unavailable"),
+    ("PinterestService", "", {"rollout": {"surge": -1}}, "spec.rollout.surge"),
     ("PinterestStatefulSet", "", {"ports": [{"name": "x", "port": 5432}]}, "names the port of spec.port again"),
     ("PinterestStatefulSet", "", {"claims": {"data": {"size": "1Gi", "path": "/a"}}}, "is the claim 'data' already"),
     ("PinterestJobSet", "", {"items": ["a"]}, "write one of the two: spec.tasks or spec.items"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+import yaml
 
 from pincompute.kube import request as requests
 from pincompute.kube.request import Target
@@ -49,6 +50,12 @@ def test_an_apply_names_its_manager_and_whether_it_insists() -> None:
     assert gentle.path == "/apis/apps/v1/namespaces/me/deployments/hello/status"
     assert gentle.query["force"] == "false"
     assert requests.apply(DEPLOYMENT, HELLO, "pin", force=True).query["force"] == "true"
+
+
+def test_an_apply_is_yaml_whatever_a_text_holds() -> None:
+    text = "".join(chr(each) for each in (0x0A, 0x22, 0x7F, 0x85, 0x9F, 0xE4, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F600))
+    asked = requests.apply(DEPLOYMENT, {**HELLO, "spec": {text: text}}, "pin", force=True)
+    assert yaml.safe_load(asked.body)["spec"] == {text: text}
 
 
 def test_patches_say_their_style() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from pincompute.api.noun import Fault, Rule
+from pincompute.api.noun import Fault, Rule, label_faults
 from pincompute.api.serving import HealthCheck
 from pincompute.api.status import Status
 from pincompute.api.wire import Strict, share
@@ -76,7 +76,8 @@ class DaemonSpec(WorkloadSpec, frozen=True, kw_only=True):
         if str(self.rollout.unavailable).rstrip("%").strip("0") == "":
             what = "unavailable is 0, so that no copy could ever be replaced"
             yield Fault(("rollout", "unavailable"), what, next="unavailable: 10%")
-        for label in self.nodes.keys() & _selected(self.template):
+        yield from label_faults(self.nodes, ("nodes",))
+        for label in sorted(self.nodes.keys() & _selected(self.template)):
             yield Fault(
                 ("nodes", label), f"{label} stands here and in the template's nodeSelector", next="leave one out"
             )

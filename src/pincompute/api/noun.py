@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,6 +26,19 @@ class Fault(NamedTuple):
     what: str
     note: str = ""
     next: str = ""
+
+
+_LABEL = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def label_faults(labels: Mapping[str, str], path: Path) -> Iterator[Fault]:
+    """What cannot be the name or the value of a label."""
+    for label, value in labels.items():
+        if not _LABEL.fullmatch(label):
+            yield Fault((*path, label), f"no label can be called '{label}'", "such as disk or example.com/disk")
+        elif not _LABEL_VALUE.fullmatch(value):
+            yield Fault((*path, label), f"no label can be {value!r}", "letters, digits and - _ . within, at most 63")
 
 
 class Rule(NamedTuple):

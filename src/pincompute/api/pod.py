@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from pincompute.api.names import GROUP
 from pincompute.api.noun import Fault, Path
 from pincompute.api.wire import Open, amount
 from pincompute.objects.content import Object
@@ -229,6 +230,11 @@ def template_faults(template: Object, path: Path) -> Iterator[Fault]:
     for field, instead in _DECIDED.items():
         if field in spec:
             yield Fault((*path, "spec", field), f"{field} cannot be set", next=instead)
+    metadata = _of(template, "metadata")
+    for field in ("labels", "annotations"):
+        for name in _of(metadata, field):
+            if str(name).startswith(f"{GROUP}/"):
+                yield Fault((*path, "metadata", field, name), f"{field} of {GROUP} are set by the platform")
     names: set[str] = set()
     for place, each in containers_of(template, path):
         name = each.get("name")

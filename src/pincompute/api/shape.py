@@ -115,7 +115,7 @@ def _pattern(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
     """What a number or a text must look like, where the type allows both, and to the very end of a text."""
     for each in getattr(type_, "__metadata__", ()):
         looks = (getattr(each, "extra_json_schema", None) or {}).get("pattern")
-        if looks and not re.fullmatch(looks, str(value)):
+        if looks and not (value >= 0 if isinstance(value, int) else re.fullmatch(looks, value)):
             yield Fault(path, f"{path[-1]} is {value!r}: expected {LOOKS[looks]}")
         # A line break at the end is none to `$`.
         pattern = getattr(each, "pattern", None)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from pincompute.api.names import GROUP
-from pincompute.api.noun import Fault, Noun, Path, Rule, Spec
+from pincompute.api.noun import Fault, Noun, Path, Rule, Spec, label_faults
 from pincompute.api.parameter import Parameter
 from pincompute.api.pod import Container, Volume, VolumeMount
 from pincompute.api.shape import perhaps
@@ -126,6 +126,8 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
             if not variable or "=" in variable or variable.startswith(OUR_VARIABLES):
                 note = f"names that begin with {OUR_VARIABLES} are set by the platform"
                 yield Fault(("environment", variable), f"no variable can be called '{variable}'", note)
+        yield from label_faults(self.labels, ("labels",))
+        yield from label_faults(self.serves.selector, ("serves", "selector"))
         for label in self.labels:
             if label.startswith(f"{GROUP}/"):
                 yield Fault(("labels", label), f"labels of {GROUP} are set by the platform")

@@ -58,11 +58,11 @@ class Metadata(Wire, frozen=True):
     deletion_timestamp: str = ""
 
 
-_INT_OR_STRING = {"x-kubernetes-int-or-string": True}
+_INT_OR_STRING = {"x-kubernetes-int-or-string": True, "minimum": 0}
 _AMOUNT = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
-_SHARE = r"^[0-9]+%?$"
+_SHARE = r"^(100|[0-9]{1,2})%$"
 LOOKS = {_AMOUNT: "an amount such as 2, 500m or 512Mi", _SHARE: "a number or a share such as 1 or 25%"}
-"""What each pattern asks for, in words."""
+"""What a text must look like, in words; a number is one of its own."""
 
 
 def amount(description: str) -> Meta:

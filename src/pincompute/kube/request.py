@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
@@ -86,7 +87,7 @@ def create(target: Target, item: Object, manager: str) -> Request:
 def apply(target: Target, item: Object, manager: str, *, force: bool) -> Request:
     """Server-side apply: the server merges what this manager wants with what others want."""
     query = _writing(manager) | {"force": "true" if force else "false"}
-    return Request("PATCH", target.path, query, _body(target, item), APPLY, target.about)
+    return Request("PATCH", target.path, query, _printable(_body(target, item)), APPLY, target.about)
 
 
 def patch(target: Target, body: Any, style: Style, manager: str) -> Request:
@@ -119,6 +120,14 @@ def _query(**parameters: str | int | None) -> dict[str, str]:
 def _writing(manager: str) -> dict[str, str]:
     # A field that the server does not know is a mistake to hear of, not one to drop without a word.
     return {"fieldManager": manager, "fieldValidation": "Strict"}
+
+
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def _printable(body: bytes) -> bytes:
+    """JSON that is YAML as well: what stands for itself in the one is refused or a line break in the other."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", body.decode()).encode()
 
 
 def _body(target: Target, item: Object) -> bytes:
