@@ -89,3 +89,10 @@ def test_a_name_leaves_room_for_what_its_jobs_and_pods_are_called() -> None:
 )
 def test_a_part_of_all_is_rounded_up(share: int | str, whole: int, number: int) -> None:
     assert of(share, whole) == number
+
+
+def test_a_program_that_is_handed_its_number_by_a_variable_cannot_run_again() -> None:
+    told = faults(arguments=["--part", "$(PIN_TASK)"], attempts=[{"tasks": "1"}])
+    assert "spec.arguments.1: $(PIN_TASK) is not known to a task that runs again" in told
+    assert "next: let the program read /etc/task/number" in told
+    admit(*read(document(arguments=["--part", "$(PIN_TASK)"])), "me")

@@ -23,6 +23,8 @@ MAX_TOLD = 450_000
 MAX_FILES = 20_000
 NUMBER, ITEM = "number", "item"
 """The files in which each task finds what it is."""
+VARIABLE = "$(PIN_TASK)"
+"""The same as a variable, in a command."""
 
 
 class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
@@ -111,7 +113,8 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         list[Attempt],
         Meta(
             description="What runs again, one attempt after the other, such as - {tasks: failed, memory: 1Gi}. "
-            "What has begun stays as it was; add another.",
+            "What has begun stays as it was; add another. A task that runs again reads its number from the file "
+            "`number` in taskPath: it has no variable for it.",
             max_length=20,
         ),
     ] = []
@@ -141,6 +144,7 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         yield from _claims(self)
         for index, attempt in enumerate(self.attempts):
             yield from _attempt(self, attempt, index)
+        yield from _unnumbered(self)
 
 
 def _bounds(spec: JobSetSpec) -> Iterator[Fault]:
@@ -208,6 +212,15 @@ def _claims(spec: JobSetSpec) -> Iterator[Fault]:
         if claim.retained and spec.count > MAX_RETAINED:
             what = f"'{claim.name}' would be kept for {spec.count:,} tasks, {MAX_RETAINED} is the most"
             yield Fault(("claims", index, "retained"), what, next="leave retained out, or use fewer tasks")
+
+
+def _unnumbered(spec: JobSetSpec) -> Iterator[Fault]:
+    """A program that is handed its number by a variable cannot run again: a chosen few have no such variable."""
+    for field, words in (("command", spec.command), ("arguments", spec.arguments)):
+        for index, word in enumerate(words if spec.attempts else ()):
+            if VARIABLE in word:
+                what = f"{VARIABLE} is not known to a task that runs again"
+                yield Fault((field, index), what, next=f"let the program read {spec.task_path}/{NUMBER}")
 
 
 def _attempt(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[Fault]:
