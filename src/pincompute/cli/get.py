@@ -6,7 +6,6 @@ import asyncio
 
 import click
 import msgspec
-import yaml
 
 from pincompute.api.summary import Summary
 from pincompute.base.problem import Problem, refuse_all
@@ -43,6 +42,9 @@ def _rendered(workloads: list[Summary], output: str | None, project: str) -> str
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(workloads), indent=2).decode() + "\n"
     if output == "yaml":
+        # Only the form that is asked for is loaded: a person waits for it.
+        import yaml
+
         return yaml.safe_dump(msgspec.to_builtins(workloads), sort_keys=False)
     if output == "name":
         return "".join(f"{each.name}\n" for each in workloads)
