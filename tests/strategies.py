@@ -61,6 +61,8 @@ HINTS: dict[Path, Drawn] = {
     ("waiting", "reason"): st.sampled_from(
         ["CrashLoopBackOff", "ImagePullBackOff", "CreateContainerConfigError", "Other"]
     ),
+    ("containerStatuses", "*", "name"): st.sampled_from(["a", "b"]),
+    ("containerStatuses", "*", "imageID"): st.sampled_from(["", "a@sha256:1", "a@sha256:2"]),
     ("terminated", "reason"): st.sampled_from(["Error", "OOMKilled", "Completed", "DeadlineExceeded"]),
     ("terminated", "message"): st.sampled_from(["", "one\ntwo", "x" * 5000]),
     ("terminated", "finishedAt"): _moments,
@@ -105,6 +107,7 @@ USUAL = {"image", "quota", "on-demand", "people", "tasks"}
 LIKELY = {
     "template", "spec", "containers", "env", "volumes", "volumeMounts", "configuration", "environment", "ports",
     "serves", "type", "containerStatuses", "state", "lastState", "waiting", "terminated", "conditions",
+    "imageID",
 }  # fmt: skip
 """What is said in every second one: where most can go wrong."""
 

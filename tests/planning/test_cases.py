@@ -27,6 +27,13 @@ NEWEST = "newest"
 """What a case's pod or native says instead of a digest, to be of the template, or as it is, that is wanted."""
 
 
+class Plain(yaml.SafeDumper):
+    """Everything written out where it stands."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
 def load(case: Path) -> Snapshot:
     before = yaml.safe_load((case / "before.yaml").read_text())
     cluster = {"name": "main", "domain": "localhost", "port": 8080, **before.get("cluster", {})}
@@ -105,7 +112,7 @@ def test_case(case: Path, bless: bool) -> None:
     found = answer(load(case))
     file = case / "wanted.yaml"
     if bless:
-        file.write_text(yaml.safe_dump(found, sort_keys=False, width=110))
+        file.write_text(yaml.dump(found, Dumper=Plain, sort_keys=False, width=110))
     assert found == yaml.safe_load(file.read_text())
 
 

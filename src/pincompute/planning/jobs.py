@@ -112,7 +112,7 @@ def _shape(snapshot: Snapshot, found: Course, record: AttemptStatus, task: int |
     numbers = sorted(parse(record.tasks))
     told = names.tasks(owner, found.revision, record.number)
     limit = {"activeDeadlineSeconds": spec.task_deadline_seconds} if spec.task_deadline_seconds else {}
-    group = {"securityContext": {**pod.SAFE, "fsGroup": _GROUP, "fsGroupChangePolicy": "OnRootMismatch"}}
+    group = {"securityContext": {"fsGroup": _GROUP, "fsGroupChangePolicy": "OnRootMismatch"}}
     return Shape(
         pod={"restartPolicy": "Never", **limit},
         defaults=group if spec.claims else {},

@@ -21,6 +21,7 @@ LEAST_CPU = "100m"
 LEAST_MEMORY = "128Mi"
 GPU = "nvidia.com/gpu"
 SAFE: Object = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+SAFE_CONTAINER: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 """What every pod is held to, unless its template says otherwise."""
 _CONFIGURATION = "configuration"
 
@@ -95,11 +96,11 @@ def _plain(owner: Workload, cluster: Cluster, shape: Shape) -> Object:
 def _pod(owner: Workload, cluster: Cluster, shape: Shape, given: Object) -> Object:
     spec = owner.spec
     pod: Object = {
-        "securityContext": SAFE,
         "enableServiceLinks": False,
         "automountServiceAccountToken": False,
         **shape.defaults,
         **given,
+        "securityContext": _rights({**SAFE, **shape.defaults.get("securityContext", {})}, given),
         "containers": _containers(owner, shape, given),
         **_said(initContainers=[_beside(owner, shape, each) for each in given.get("initContainers", ())]),
         "serviceAccountName": owner.metadata.name,
@@ -134,9 +135,9 @@ def _main(owner: Workload, shape: Shape, given: Object) -> Object:
         "name": owner.main,
         **_said(image=spec.image, command=spec.command, args=spec.arguments),
         **shape.container,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
+        "securityContext": _rights(SAFE_CONTAINER, given),
     }
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     container["resources"] = _resources(owner, given.get("resources", {}))
@@ -154,12 +155,22 @@ def _main(owner: Workload, shape: Shape, given: Object) -> Object:
 def _beside(owner: Workload, shape: Shape, given: Object) -> Object:
     """A container that is not the main one: it is told where it is, and has what every container must have."""
     return {
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
+        "securityContext": _rights(SAFE_CONTAINER, given),
         "resources": _amounts(given.get("resources", {}), LEAST_CPU, LEAST_MEMORY),
         "env": [*_variables(owner, shape), *given.get("env", ())],
     }
+
+
+def _rights(safe: Object, given: Object) -> Object:
+    """None on the node, but for those that the template names; what would contradict them is left out."""
+    said = given.get("securityContext", {})
+    if said.get("runAsUser") == 0:
+        safe = {**safe, "runAsNonRoot": False}
+    if said.get("privileged"):
+        safe = {name: value for name, value in safe.items() if name != "allowPrivilegeEscalation"}
+    return {**safe, **said}
 
 
 def _variables(owner: Workload, shape: Shape) -> list[Object]:

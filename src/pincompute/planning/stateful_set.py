@@ -10,7 +10,7 @@ from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.objects.content import Object
 from pincompute.planning import copies, natives, pod, revision, serving, status, storage
 from pincompute.planning.plan import Plan
-from pincompute.planning.pod import SAFE, Made, Shape
+from pincompute.planning.pod import Made, Shape
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.why import Finding
 
@@ -67,7 +67,7 @@ def _shape(owner: PinterestStatefulSet) -> Shape:
         },
         defaults={
             "terminationGracePeriodSeconds": serving.grace(spec.shutdown),
-            "securityContext": {**SAFE, "fsGroup": GROUP, "fsGroupChangePolicy": "OnRootMismatch"},
+            "securityContext": {"fsGroup": GROUP, "fsGroupChangePolicy": "OnRootMismatch"},
         },
         environment=[
             {"name": "PORT", "value": str(spec.port)},
