@@ -49,7 +49,7 @@ def _kind(kind: type[Noun]) -> str:
 
 
 def _fields(schema: dict[str, Any], above: str) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for name, each in schema.get("properties", {}).items():
         path = f"{above}{name}"
         must = " **Must be there.**" if name in schema.get("required", ()) else ""

@@ -95,4 +95,4 @@ def test_a_program_that_is_handed_its_number_by_a_variable_cannot_run_again() ->
     told = faults(arguments=["--part", "$(PIN_TASK)"], attempts=[{"tasks": "1"}])
     assert "spec.arguments.1: $(PIN_TASK) is not known to a task that runs again" in told
     assert "next: let the program read /etc/task/number" in told
-    admit(*read(document(arguments=["--part", "$(PIN_TASK)"])), "me")
+    admit(read(document(arguments=["--part", "$(PIN_TASK)"]))[0], "me")
