@@ -47,7 +47,7 @@ def snapshots(draw: st.DrawFn, kind: str) -> Snapshot:
         snapshot = snapshot._replace(project=draw(nouns("Project")))
     if draw(st.booleans()):
         made = after(snapshot, plan(snapshot))
-        pods = draw(st.lists(pods_like(made.natives, plan(snapshot).wanted), max_size=3))
+        pods = draw(st.lists(pods_like(made.natives, plan(snapshot).wanted), min_size=1, max_size=4))
         told = tuple(msgspec.structs.replace(each, status=draw(_statuses)) for each in made.natives)
         named = [_named(pod, index) for index, pod in enumerate(pods)]
         snapshot = made._replace(natives=told, pods=tuple(named))
@@ -90,7 +90,7 @@ def pods_like(natives: Seen, wanted: Iterable[Object]) -> Drawn:
             "metadata": st.fixed_dictionaries(
                 {
                     "name": st.just("a-pod"),
-                    "labels": st.sampled_from([*labels, *former, *of_nobody]),
+                    "labels": st.sampled_from([*labels, *labels, *former, *of_nobody]),
                     "ownerReferences": st.sampled_from(owners),
                 }
             ),
