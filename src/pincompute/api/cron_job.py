@@ -114,6 +114,7 @@ class Run(Strict, frozen=True):
     """One run that has ended."""
 
     name: Annotated[str, Meta(description="Its Job, such as nightly-29484720.", max_length=63)]
+    revision: Annotated[int, Meta(description="Of which revision it was, such as 7; 0 is unknown.")] = 0
     due: Annotated[str, Meta(description="When it was due; empty if run by hand.", max_length=32)] = ""
     began: Annotated[str, Meta(description="When it was made, such as 2026-01-31T12:00:00Z.", max_length=32)] = ""
     ended: Annotated[str, Meta(description="When it ended, such as 2026-01-31T12:01:00Z.", max_length=32)] = ""

@@ -224,8 +224,16 @@ def _ready(snapshot: Snapshot, said: CronJobStatus, found: Runs, why: Problem | 
         return status.said(snapshot, READY, reasons.SUSPENDED, message, status=True)
     if _native(snapshot) is None:
         return status.said(snapshot, READY, reasons.PROGRESSING, "it is not on its schedule yet", status=False)
-    message = "the last run succeeded" if said.last_run else "no run has ended yet"
+    message = _ran(said)
     return status.said(snapshot, READY, reasons.AVAILABLE, f"on schedule, {message}{waits}", status=True)
+
+
+def _ran(said: CronJobStatus) -> str:
+    if said.last_run is None:
+        return "no run has ended yet"
+    if said.last_run.outcome == runs.FAILED:
+        return "no run of this revision has ended yet"
+    return "the last run succeeded"
 
 
 def _wake(snapshot: Snapshot, said: CronJobStatus, finding: Finding) -> float | None:

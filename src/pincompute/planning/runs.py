@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from pincompute.api.cron_job import FAILED, SUCCEEDED, CronJobStatus, PinterestCronJob, Run
-from pincompute.api.names import RUN_NOW
+from pincompute.api.names import REVISION, RUN_NOW
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import DEADLINE_EXCEEDED, DOCUMENT_INVALID, REASONS, RUN_FAILED
 from pincompute.objects.times import stamp
@@ -63,8 +63,8 @@ def last(snapshot: Snapshot, runs: Runs) -> Run | None:
 
 
 def failure(snapshot: Snapshot, run: Run | None) -> Problem | None:
-    """That the last run failed, and how."""
-    if run is None or run.outcome != FAILED:
+    """That the last run failed, and how; what a former revision did is not held against this one."""
+    if run is None or run.outcome != FAILED or run.revision not in {0, snapshot.owner.metadata.generation}:
         return None
     where = Where(object=f"{snapshot.owner.metadata.namespace}/{run.name}")
     return Problem(REASONS.get(run.reason, RUN_FAILED), f"the last run failed: {run.message}", where, next=run.next)
@@ -131,8 +131,10 @@ def _ended(job: Native) -> str:
 
 
 def _told(job: Native) -> Run:
+    revision = job.metadata.annotations.get(REVISION, "")
     return Run(
         name=job.metadata.name,
+        revision=int(revision) if revision.isdigit() else 0,
         due=job.metadata.annotations.get(_DUE, ""),
         began=job.metadata.creation_timestamp,
         ended=_ended(job),
