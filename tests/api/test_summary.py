@@ -53,6 +53,12 @@ def test_tasks_count_as_done_and_copies_as_ready() -> None:
     assert (counted.ready, counted.wanted) == (3, 4)
 
 
+def test_a_rerun_is_called_by_its_attempt() -> None:
+    attempts = [{"number": number, "tasks": "0", "began": "t", "runtime": 0} for number in (1, 2)]
+    assert told("PinterestJobSet", "True", "Succeeded", attempts=attempts[:1]).label == "a@2"
+    assert told("PinterestJobSet", "True", "Succeeded", attempts=attempts).label == "a@2.2"
+
+
 def test_what_nobody_has_looked_at_only_exists() -> None:
     new = told("PinterestService", "True", "Available", observedGeneration=2, progress={"wanted": 9, "ready": 9})
     assert (new.ready, new.wanted, new.done, new.label) == (0, 4, False, "a@3")

@@ -134,7 +134,7 @@ async def test_a_job_set_says_which_task_failed_and_why_and_another_attempt_ends
     assert "part 2 of 3" in await person.pin("logs", "count")
     await ended(client, person, "count")
     assert "succeeded" in await deploy(person, "count", JOB_SET.replace("!= 1 ]", "!= 4 ]"))
-    assert ["count@1", "JobSet", "3/3", "Succeeded"] in await listed(person)
+    assert ["count@1.2", "JobSet", "3/3", "Succeeded"] in await listed(person)
     await ended(client, person, "count")
 
 

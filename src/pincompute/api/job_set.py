@@ -280,6 +280,11 @@ class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):
         return self.status.done, self.spec.count
 
     @property
+    def attempt(self) -> int:
+        """The last that has begun."""
+        return max((each.number for each in self.status.attempts), default=1)
+
+    @property
     def goes_on(self) -> bool:
         """A task that failed leaves the others alone."""
         return self.status.failed > 0

@@ -27,6 +27,8 @@ class Summary(Wire, frozen=True, omit_defaults=False):
     wanted: int
     """So many copies that answer, or tasks that are done, are enough."""
     image: str
+    attempt: int = 1
+    """Of work that can be rerun."""
     done: bool = False
     """Its goal is reached."""
     failed: bool = False
@@ -41,8 +43,9 @@ class Summary(Wire, frozen=True, omit_defaults=False):
 
     @property
     def label(self) -> str:
-        """`hello@7`."""
-        return f"{self.name}@{self.revision}"
+        """`hello@7`, or `resize@1.2`, its second attempt."""
+        attempt = f".{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.name}@{self.revision}{attempt}"
 
 
 def summarize(workload: Workload) -> Summary:
@@ -55,6 +58,7 @@ def summarize(workload: Workload) -> Summary:
     return msgspec.structs.replace(
         _submitted(workload),
         revision=status.revision,
+        attempt=workload.attempt,
         ready=ready,
         wanted=wanted,
         done=goal.status == "True",

@@ -200,6 +200,11 @@ class Workload(Noun, frozen=True, kw_only=True, rename=None):
         return (progress.ready, progress.wanted) if progress else (0, getattr(self.spec, "replicas", 0))
 
     @property
+    def attempt(self) -> int:
+        """The 2 of `resize@1.2`."""
+        return 1
+
+    @property
     def goes_on(self) -> bool:
         """What is wrong is wrong with a part of it, and the rest goes on all the same."""
         return False
