@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from pincompute.api.noun import Fault, Rule
-from pincompute.api.serving import HealthCheck, Port, Shutdown, port_faults
+from pincompute.api.serving import COPIES, PORT_ONCE, HealthCheck, Port, Shutdown, port_faults
 from pincompute.api.status import Status
 from pincompute.api.wire import Strict, share
 from pincompute.api.workload import Workload, WorkloadSpec
@@ -101,21 +101,11 @@ class PinterestService(Workload, frozen=True, kw_only=True, rename=None):
     """A long-running service that answers on an address."""
 
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("pts",)
-    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Revision", "integer", ".status.revision"),
-        ("Ready", "string", ".status.readyReplicas"),
-        ("Wanted", "integer", ".spec.replicas"),
-        ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
-        ("Address", "string", ".status.address"),
-        ("Age", "date", ".metadata.creationTimestamp"),
-    )
+    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = COPIES
     SCALES: ClassVar[bool] = True
     RULES: ClassVar[tuple[Rule, ...]] = (
         *Workload.RULES,
-        Rule(
-            "!has(self.spec.ports) || self.spec.ports.all(each, each.port != self.spec.port)",
-            "spec.ports names the port of spec.port again",
-        ),
+        PORT_ONCE,
     )
 
     spec: ServiceSpec

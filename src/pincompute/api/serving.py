@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from pincompute.api.noun import Fault
+from pincompute.api.noun import Fault, Rule
 from pincompute.api.wire import Strict
 
 PORT_NAME = "http"
@@ -61,6 +61,21 @@ class Shutdown(Strict, frozen=True):
     grace_seconds: Annotated[
         int, Meta(description="Seconds it then has to end by itself, such as 60; 30 by default.", ge=1, le=3600)
     ] = 30
+
+
+COPIES = (
+    ("Revision", "integer", ".status.revision"),
+    ("Ready", "string", ".status.readyReplicas"),
+    ("Wanted", "integer", ".spec.replicas"),
+    ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
+    ("Address", "string", ".status.address"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+)
+"""What `kubectl get` prints of kinds whose copies answer on an address."""
+PORT_ONCE = Rule(
+    "!has(self.spec.ports) || self.spec.ports.all(each, each.port != self.spec.port)",
+    "spec.ports names the port of spec.port again",
+)
 
 
 def port_faults(port: int, ports: Sequence[Port], main: str = PORT_NAME) -> Iterator[Fault]:

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from pincompute.api.noun import NAME_PATTERN, Fault, Rule
 from pincompute.api.pod import main_container
-from pincompute.api.serving import MAIN_PORT_NAME, HealthCheck, Port, Shutdown, port_faults
+from pincompute.api.serving import COPIES, MAIN_PORT_NAME, PORT_ONCE, HealthCheck, Port, Shutdown, port_faults
 from pincompute.api.status import Status
 from pincompute.api.wire import Strict, amount, share
 from pincompute.api.workload import Workload, WorkloadSpec
@@ -188,21 +188,11 @@ class PinterestStatefulSet(Workload, frozen=True, kw_only=True, rename=None):
     """Numbered copies, each with a name and with storage that it finds again."""
 
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptss",)
-    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Revision", "integer", ".status.revision"),
-        ("Ready", "string", ".status.readyReplicas"),
-        ("Wanted", "integer", ".spec.replicas"),
-        ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
-        ("Address", "string", ".status.address"),
-        ("Age", "date", ".metadata.creationTimestamp"),
-    )
+    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = COPIES
     SCALES: ClassVar[bool] = True
     RULES: ClassVar[tuple[Rule, ...]] = (
         *Workload.RULES,
-        Rule(
-            "!has(self.spec.ports) || self.spec.ports.all(each, each.port != self.spec.port)",
-            "spec.ports names the port of spec.port again",
-        ),
+        PORT_ONCE,
         Rule(
             f"!has(self.spec.storage) || !has(self.spec.claims) || !('{STORAGE}' in self.spec.claims)",
             f"spec.storage is the claim '{STORAGE}' already: leave one of the two out",
