@@ -41,7 +41,12 @@ MUTANTS = (
     Mutant("planning/roll.py", "max(1, count)", "count", "tests/planning"),
     Mutant("planning/project.py", '_scope("NotIn", by_class)', '_scope("In", by_class)', "tests/planning"),
     Mutant("planning/runs.py", "run.revision not in", "run.revision in", "tests/planning"),
-    Mutant("planning/preview.py", "set(wanted) - {each.native for each in told}", "set(wanted)", "tests/submission"),
+    Mutant(
+        "planning/preview.py",
+        "set(wanted) - {each.native for each in told}",
+        "set(wanted)",
+        "tests/planning/test_preview.py",
+    ),
     Mutant("api/documents.py", "if name in first:", "if False:", "tests/api"),
     Mutant("api/documents.py", "if id(node) in self._seen:", "if False:", "tests/api"),
     Mutant("api/documents.py", "node.value if node.style else scalar(node.value)", "scalar(node.value)", "tests/api"),
