@@ -11,7 +11,7 @@ from msgspec import Meta
 from pincompute.api.noun import Fault, Rule, label_faults
 from pincompute.api.serving import HealthCheck
 from pincompute.api.status import Status
-from pincompute.api.wire import Strict, share
+from pincompute.api.wire import Paused, Strict, share
 from pincompute.api.workload import Tier, Workload, WorkloadSpec
 
 _ALL = 100
@@ -35,9 +35,7 @@ class Rollout(Strict, frozen=True, kw_only=True):
             le=604_800,
         ),
     ] = 60
-    paused: Annotated[
-        str, Meta(description="Who keeps it still, and why, such as ann: looking at errors.", max_length=256)
-    ] = ""
+    paused: Paused = ""
 
 
 class DaemonSpec(WorkloadSpec, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import Meta
 from pincompute.api.noun import Fault, Noun, Rule, Spec
 from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.status import Report
-from pincompute.api.wire import Strict, share
+from pincompute.api.wire import Paused, Strict, share
 from pincompute.api.workload import Tier
 
 _ALL = 100
@@ -55,9 +55,7 @@ class Roll(Strict, frozen=True, kw_only=True):
     unavailable: Annotated[
         int | str, share("Copies of each workload that may be away at a time, such as 1 or 25%; 10% by default.")
     ] = "10%"
-    paused: Annotated[
-        str, Meta(description="Who keeps it still, and why, such as ann: looking at errors.", max_length=256)
-    ] = ""
+    paused: Paused = ""
     stopped: Annotated[
         str, Meta(description="Who takes it back, and why, such as ann: logs-3 loses lines.", max_length=256)
     ] = ""

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from pincompute.api.noun import Fault, Rule
-from pincompute.api.serving import COPIES, PORT_ONCE, HealthCheck, Port, Shutdown, port_faults
+from pincompute.api.serving import COPIES, PORT_ONCE, HealthCheck, Ports, Shutdown, port_faults
 from pincompute.api.status import Status
-from pincompute.api.wire import Strict, share
+from pincompute.api.wire import Paused, Strict, share
 from pincompute.api.workload import Workload, WorkloadSpec
 
 _DNS = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -57,18 +57,14 @@ class Rollout(Strict, frozen=True):
             le=86_400,
         ),
     ] = 600
-    paused: Annotated[
-        str, Meta(description="Who keeps it still, and why, such as ann: looking at errors.", max_length=256)
-    ] = ""
+    paused: Paused = ""
 
 
 class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
     """What runs, and where it answers."""
 
     port: Annotated[int, Meta(description="The port that the program listens on, such as 8080.", ge=1, le=65535)]
-    ports: Annotated[
-        list[Port], Meta(description="Further ports, such as - {name: metrics, port: 9090}.", max_length=32)
-    ] = []
+    ports: Ports = []
     replicas: Annotated[
         int, Meta(description="How many copies run side by side, such as 3; 1 by default.", ge=0, le=10_000)
     ] = 1

@@ -63,6 +63,8 @@ class Shutdown(Strict, frozen=True):
     ] = 30
 
 
+Ports = Annotated[list[Port], Meta(description="Further ports, such as - {name: metrics, port: 9090}.", max_length=32)]
+
 COPIES = (
     ("Revision", "integer", ".status.revision"),
     ("Ready", "string", ".status.readyReplicas"),

@@ -11,9 +11,9 @@ from msgspec import Meta
 
 from pincompute.api.noun import NAME_PATTERN, Fault, Rule
 from pincompute.api.pod import main_container
-from pincompute.api.serving import COPIES, MAIN_PORT_NAME, PORT_ONCE, HealthCheck, Port, Shutdown, port_faults
+from pincompute.api.serving import COPIES, MAIN_PORT_NAME, PORT_ONCE, HealthCheck, Ports, Shutdown, port_faults
 from pincompute.api.status import Status
-from pincompute.api.wire import Strict, amount, share
+from pincompute.api.wire import Paused, Strict, amount, share
 from pincompute.api.workload import Workload, WorkloadSpec
 
 STORAGE = "data"
@@ -83,18 +83,14 @@ class Rollout(Strict, frozen=True):
             description="Seconds that a new copy must answer before it counts, such as 10; 0 by default.", ge=0, le=3600
         ),
     ] = 0
-    paused: Annotated[
-        str, Meta(description="Who keeps it still, and why, such as ann: looking at errors.", max_length=256)
-    ] = ""
+    paused: Paused = ""
 
 
 class StatefulSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     """What runs, where it answers, and what it stores."""
 
     port: Annotated[int, Meta(description="The port that the program listens on, such as 5432.", ge=1, le=65535)]
-    ports: Annotated[
-        list[Port], Meta(description="Further ports, such as - {name: metrics, port: 9090}.", max_length=32)
-    ] = []
+    ports: Ports = []
     replicas: Annotated[
         int, Meta(description="How many copies there are, such as 3; 1 by default.", ge=0, le=10_000)
     ] = 1

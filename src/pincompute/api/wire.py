@@ -79,3 +79,7 @@ Environment = Annotated[
     dict[str, Annotated[str, Meta(max_length=32_768)]],
     Meta(description="Variables that the program sees, such as LOG_LEVEL: info.", max_length=256),
 ]
+
+Paused = Annotated[
+    str, Meta(description="Who keeps it still, and why, such as ann: looking at errors.", max_length=256)
+]

@@ -10,6 +10,7 @@ import msgspec
 from pincompute.api.summary import Summary
 from pincompute.base.problem import Problem, refuse_all
 from pincompute.base.reasons import WORKLOAD_UNKNOWN
+from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
 
 COLUMNS = ("NAME", "KIND", "READY", "REASON", "ADDRESS")
@@ -54,7 +55,8 @@ def _rendered(workloads: list[Summary], output: str | None, project: str) -> str
         )
         return ""
     rows = [_row(each, wide=output == "wide") for each in workloads]
-    return _table([(*COLUMNS, "MESSAGE") if output == "wide" else COLUMNS, *rows])
+    head = (*COLUMNS, "MESSAGE") if output == "wide" else COLUMNS
+    return table([head, *rows], left=len(head)) + "\n"
 
 
 def _row(each: Summary, *, wide: bool) -> tuple[str, ...]:
@@ -62,9 +64,3 @@ def _row(each: Summary, *, wide: bool) -> tuple[str, ...]:
     kind = each.kind.removeprefix("Pinterest")
     row = (each.label, kind, f"{each.ready}/{each.wanted}", each.reason, each.address)
     return (*row, each.message) if wide else row
-
-
-def _table(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "".join(f"{line}\n" for line in lines)

@@ -12,12 +12,9 @@ import msgspec
 from pincompute.api.names import CLUSTER_FACTS, SYSTEM, WORKLOAD
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
-from pincompute.api.project import Project
-from pincompute.api.runtime import Runtime
-from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, refuse_all
-from pincompute.controller.resources import NATIVES, NOUNS
+from pincompute.controller.resources import NATIVES, NOUNS, PROJECTS, RUNTIMES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import CONFIG_MAPS, PODS
@@ -91,8 +88,7 @@ async def _look(client: Client, noun: Noun) -> _Seen:
 
 async def _there(client: Client) -> list[Noun]:
     """What other work stands on: projects, runtimes and their parts."""
-    kinds = (Project, Runtime, PinterestSidecar)
-    listings = await asyncio.gather(*(client.list(NOUNS[each.__name__], type=each) for each in kinds))
+    listings = await asyncio.gather(*(client.list(NOUNS[each.__name__], type=each) for each in (*PROJECTS, *RUNTIMES)))
     return [each for listing in listings for each in listing.items]
 
 

@@ -13,17 +13,12 @@ from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import PARAMETER_INVALID, PART_CONFLICT, PART_UNKNOWN, PARTS_DISAGREE
 from pincompute.objects.content import Object
 from pincompute.planning.claims import Claim, Key, of_part, of_workload, own_containers
+from pincompute.planning.container import SAFE, SAFE_CONTAINER, amounts
 
 LEAST_CPU = "10m"
 LEAST_MEMORY = "32Mi"
 PATIENCE = 120
 """Seconds that a part may take to listen on its port before it is started again."""
-_RESTRICTED: Object = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 _TOLD = (("PIN_PROJECT", PROJECT), ("PIN_WORKLOAD", WORKLOAD), ("PIN_KIND", KIND), ("PIN_TIER", TIER))
 """What a part is told of whom it serves, by the labels that say the same."""
 
@@ -107,8 +102,7 @@ def _short(part: PinterestSidecar) -> Object:
     """The sidecar of the short form; what is to listen has started when it does."""
     spec = part.spec
     cpu, memory = spec.cpu or LEAST_CPU, spec.memory or LEAST_MEMORY
-    resources = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
-    made: Object = {"name": part.part, "image": spec.image, "resources": resources}
+    made: Object = {"name": part.part, "image": spec.image, "resources": amounts({}, cpu, memory)}
     if spec.port:
         made["ports"] = [{"containerPort": spec.port, "protocol": "TCP"}]
         made["startupProbe"] = {"tcpSocket": {"port": spec.port}, "periodSeconds": 1, "failureThreshold": PATIENCE}
@@ -117,17 +111,13 @@ def _short(part: PinterestSidecar) -> Object:
 
 def _container(given: Object, variables: list[Object]) -> Object:
     """As the part says, and otherwise with the least rights and the least use."""
-    resources = given.get("resources", {})
-    limits = resources.get("limits", {})
-    least = {"cpu": limits.get("cpu", LEAST_CPU), "memory": limits.get("memory", LEAST_MEMORY)}
-    requests = {**least, **resources.get("requests", {})}
     return {
         **given,
         # A version of a part never changes, nor does its image: a pod starts anew without any registry.
         "imagePullPolicy": given.get("imagePullPolicy", "IfNotPresent"),
         "terminationMessagePolicy": given.get("terminationMessagePolicy", "FallbackToLogsOnError"),
-        "securityContext": {**_RESTRICTED, **given.get("securityContext", {})},
-        "resources": {**resources, "requests": requests, "limits": {"memory": requests["memory"], **limits}},
+        "securityContext": {**SAFE, **SAFE_CONTAINER, **given.get("securityContext", {})},
+        "resources": amounts(given.get("resources", {}), LEAST_CPU, LEAST_MEMORY),
         "env": [*variables, *given.get("env", ())],
     }
 

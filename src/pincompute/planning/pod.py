@@ -11,6 +11,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object, digest
 from pincompute.planning import names
+from pincompute.planning.container import SAFE, SAFE_CONTAINER, amounts
 from pincompute.planning.injection import inject
 from pincompute.planning.natives import labels
 from pincompute.planning.runtime import runtime_of
@@ -20,9 +21,6 @@ from pincompute.planning.twice import twice
 LEAST_CPU = "100m"
 LEAST_MEMORY = "128Mi"
 GPU = "nvidia.com/gpu"
-SAFE: Object = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-SAFE_CONTAINER: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What every pod is held to, unless its template says otherwise."""
 _CONFIGURATION = "configuration"
 
 
@@ -158,7 +156,7 @@ def _beside(owner: Workload, shape: Shape, given: Object) -> Object:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
         "securityContext": _rights(SAFE_CONTAINER, given),
-        "resources": _amounts(given.get("resources", {}), LEAST_CPU, LEAST_MEMORY),
+        "resources": amounts(given.get("resources", {}), LEAST_CPU, LEAST_MEMORY),
         "env": [*_variables(owner, shape), *given.get("env", ())],
     }
 
@@ -186,22 +184,11 @@ def _variables(owner: Workload, shape: Shape) -> list[Object]:
 
 def _resources(owner: Workload, given: Object) -> Object:
     spec = owner.spec
-    amounts = _amounts(given, spec.cpu or LEAST_CPU, spec.memory or LEAST_MEMORY)
+    given_to = amounts(given, spec.cpu or LEAST_CPU, spec.memory or LEAST_MEMORY)
     if spec.gpus:
         for each in ("requests", "limits"):
-            amounts[each] = {**amounts[each], GPU: spec.gpus}
-    return amounts
-
-
-def _amounts(given: Object, cpu: int | str, memory: int | str) -> Object:
-    """What is kept, and that memory is not exceeded: a copy that outgrows it must not end its neighbours."""
-    requests, limits = given.get("requests", {}), given.get("limits", {})
-    kept = requests.get("memory") or limits.get("memory") or memory
-    return {
-        **given,
-        "requests": {"cpu": limits.get("cpu") or cpu, **requests, "memory": kept},
-        "limits": {"memory": kept, **limits},
-    }
+            given_to[each] = {**given_to[each], GPU: spec.gpus}
+    return given_to
 
 
 def _pull_policy(image: str) -> str:
