@@ -107,6 +107,13 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
     async with Client(load(real_platform.home.kubeconfig), agent="tests") as client:
         await _plan_by(client)
         await asyncio.gather(*(_live(person, kind) for kind in SPECS))
+        # Every kind there is, and one that is there: compared with what it became.
+        await person.pin("plan", str(ROOT / "examples"))
+        project = await client.get(NOUNS["Project"], PROJECT_NAME)
+        document = {**project, "metadata": {"name": PROJECT_NAME}}
+        del document["status"]
+        (person.folder / "project.yaml").write_text(yaml.safe_dump(document))
+        assert "nothing would change" in await person.pin("plan", "project.yaml")
         await person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import CLUSTER_FACTS, SYSTEM, WORKLOAD
+from pincompute.api.names import CLUSTER_FACTS, PROJECT, SYSTEM, WORKLOAD
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, refuse_all
-from pincompute.controller.resources import NATIVES, NOUNS, PROJECTS, RUNTIMES
+from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES, PROJECTS, RUNTIMES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
-from pincompute.kube.resource import CONFIG_MAPS, PODS
+from pincompute.kube.resource import CONFIG_MAPS, PODS, Resource
 from pincompute.objects.content import Object, identity
 from pincompute.planning.preview import LAPTOP, Surroundings, first, foresee
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
@@ -74,16 +74,24 @@ async def _look(client: Client, noun: Noun) -> _Seen:
         owner = await client.get(NOUNS[noun.kind], metadata.name, metadata.namespace)
     except NotFound:
         return _Seen()
-    if not isinstance(noun, Workload):
-        return _Seen(owner)
-    labels = f"{WORKLOAD}={metadata.name}"
-    kinds = (*NATIVES.values(), PODS)
-    listings = await asyncio.gather(*(client.list(each, metadata.namespace, labels=labels) for each in kinds))
-    found = [
-        [{"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in listing.items]
+    if isinstance(noun, Workload):
+        natives = await _became(client, NATIVES.values(), metadata.namespace, f"{WORKLOAD}={metadata.name}")
+        pods = await client.list(PODS, metadata.namespace, labels=f"{WORKLOAD}={metadata.name}")
+        return _Seen(owner, natives, tuple(pods.items))
+    if isinstance(noun, PROJECTS):
+        labels = f"{PROJECT_LABELS},{PROJECT}={metadata.name}"
+        return _Seen(owner, await _became(client, PROJECT_NATIVES.values(), metadata.name, labels))
+    return _Seen(owner)
+
+
+async def _became(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
+    """The natives whole, side by side; items of a list do not say their kind."""
+    listings = await asyncio.gather(*(client.list(each, namespace, labels=labels) for each in kinds))
+    return tuple(
+        {"apiVersion": resource.api_version, "kind": resource.kind, **item}
         for resource, listing in zip(kinds, listings, strict=True)
-    ]
-    return _Seen(owner, tuple(native for natives in found[:-1] for native in natives), tuple(found[-1]))
+        for item in listing.items
+    )
 
 
 async def _there(client: Client) -> list[Noun]:
