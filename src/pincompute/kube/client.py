@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from types import TracebackType
@@ -9,11 +10,13 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from pincompute.base.clock import Clock, SystemClock
 from pincompute.kube import request as requests
 from pincompute.kube.access import Access
 from pincompute.kube.errors import Gone, unreadable
 from pincompute.kube.request import Request, Style, Target
 from pincompute.kube.resource import PODS, Object, Resource
+from pincompute.kube.sender import Carrier, Chance, Sender, Traffic
 from pincompute.kube.transport import USUAL, Limits, Transport
 from pincompute.kube.watch import BOOKMARK, Event, told
 
@@ -44,19 +47,35 @@ _object = msgspec.json.Decoder(Object)
 class Client:
     """Used as `async with Client(access, agent="pin-operator") as client`."""
 
-    def __init__(self, access: Access, agent: str, limits: Limits = USUAL) -> None:
+    def __init__(  # noqa: PLR0913  (the last three are by name)
+        self,
+        access: Access,
+        agent: str,
+        limits: Limits = USUAL,
+        *,
+        transport: Carrier | None = None,
+        clock: Clock | None = None,
+        chance: Chance = random.random,
+    ) -> None:
         self.access = access
         self.limits = limits
-        self._transport = Transport(access, agent, limits)
+        self.clock = clock or SystemClock()
+        self.chance = chance
+        self._sender = Sender(transport or Transport(access, agent, limits), self.clock, chance)
 
     async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
+        await self._sender.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._transport.__aexit__(kind, error, trace)
+        await self._sender.__aexit__(kind, error, trace)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was asked so far, and how it was answered."""
+        return self._sender.traffic
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         return await self._object(requests.get(Target(resource, name, namespace)))
@@ -114,7 +133,7 @@ class Client:
         propagation: str = "Background",
     ) -> None:
         """With a uid, only that very object: Conflict, when another of its name stands there by now."""
-        await self._transport.send(requests.delete(Target(resource, name, namespace), uid, propagation))
+        await self._sender.send(requests.delete(Target(resource, name, namespace), uid, propagation))
 
     async def watch(  # noqa: PLR0913
         self,
@@ -149,7 +168,7 @@ class Client:
         asked = requests.logs(
             Target(PODS, pod, namespace), container=container, tail=tail, follow=follow, previous=previous
         )
-        async with aclosing(self._transport.lines(asked, silence=None if follow else self.limits.whole)) as lines:
+        async with aclosing(self._sender.lines(asked, silence=None if follow else self.limits.whole)) as lines:
             async for line in lines:
                 yield line.decode("utf-8", "replace")
 
@@ -163,7 +182,7 @@ class Client:
         content: str = requests.JSON,
     ) -> bytes:
         """Anything else that the server offers: `raw("GET", "/readyz")`."""
-        return await self._transport.send(Request(method, path, query or {}, body, content, about=path))
+        return await self._sender.send(Request(method, path, query or {}, body, content, path, method.lower()))
 
     async def collect(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
         """Every object that matches, each read as its page comes in, so that no more than one page is held unread."""
@@ -176,13 +195,13 @@ class Client:
     def watch_lines(self, selection: Request, revision: str) -> AsyncGenerator[bytes]:
         """A watch's raw lines, bookmarks and all."""
         asked = requests.watch(selection, revision, self.limits.watch)
-        return self._transport.lines(asked, silence=self.limits.watch + self.limits.silence)
+        return self._sender.lines(asked, silence=self.limits.watch + self.limits.silence)
 
     async def _pages(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
         items: list[T] = []
         token = ""
         while True:
-            body = await self._transport.send(requests.page(selection, self.limits.page, token))
+            body = await self._sender.send(requests.page(selection, self.limits.page, token))
             page = _decoded(_page, body, selection)
             items += [read(item) for item in page.items or ()]
             token = page.metadata.continue_
@@ -190,7 +209,7 @@ class Client:
                 return Listing(items, page.metadata.resource_version)
 
     async def _object(self, request: Request) -> Object:
-        return _decoded(_object, await self._transport.send(request), request)
+        return _decoded(_object, await self._sender.send(request), request)
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:

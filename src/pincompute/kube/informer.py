@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
@@ -11,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import structlog
 
-from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.clock import Clock
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Unreachable
 from pincompute.kube.request import select
@@ -52,7 +51,7 @@ class Informer(Generic[T]):
         self._selection = select(resource, namespace, labels=labels, fields=fields)
         self._decoder = msgspec.json.Decoder(type)
         self._on_change = on_change
-        self._clock = clock or SystemClock()
+        self._clock = clock or client.clock
         self._revision = ""
         self._changed = asyncio.Event()
         self._heard = self._clock.monotonic()
@@ -77,7 +76,7 @@ class Informer(Generic[T]):
                     self._revision = ""
                 log.warning("watch broken", about=self._selection.about, why=error.message, failures=failures)
             if failures:
-                await self._clock.sleep(backoff(failures, random.random(), 30))  # noqa: S311  (it spreads load)
+                await self._clock.sleep(backoff(failures, self._client.chance(), 30))
 
     @property
     def revision(self) -> int:

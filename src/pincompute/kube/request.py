@@ -41,6 +41,11 @@ class Target(NamedTuple):
     def about(self) -> str:
         return self.resource.named(self.namespace, self.name)
 
+    @property
+    def right(self) -> str:
+        """As rights name it: `pods`, or `pods/log`."""
+        return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
+
 
 class Request(NamedTuple):
     method: str
@@ -50,6 +55,10 @@ class Request(NamedTuple):
     content: str = JSON
     about: str = ""
     """What a person calls the thing that is asked for."""
+    verb: str = ""
+    """What is done, as rights name it; `watch` is another than `list`."""
+    resource: str = ""
+    """To what, as rights name it: `pods`, or `pods/log`."""
 
     @property
     def safe(self) -> bool:
@@ -58,13 +67,14 @@ class Request(NamedTuple):
 
 
 def get(target: Target) -> Request:
-    return Request("GET", target.path, about=target.about)
+    return Request("GET", target.path, about=target.about, verb="get", resource=target.right)
 
 
 def select(resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Request:
     """All objects of a kind that match."""
     query = _query(labelSelector=labels, fieldSelector=fields)
-    return Request("GET", resource.path(namespace), query, about=resource.named(namespace))
+    about = resource.named(namespace)
+    return Request("GET", resource.path(namespace), query, about=about, verb="list", resource=resource.plural)
 
 
 def page(selection: Request, limit: int, token: str) -> Request:
@@ -75,31 +85,34 @@ def page(selection: Request, limit: int, token: str) -> Request:
 def watch(selection: Request, revision: str, seconds: int) -> Request:
     """What happens to a selection after a revision, for so many seconds."""
     asked = _query(watch="true", resourceVersion=revision, timeoutSeconds=seconds, allowWatchBookmarks="true")
-    return selection._replace(query={**selection.query, **asked})
+    return selection._replace(query={**selection.query, **asked}, verb="watch")
 
 
 def create(target: Target, item: Object, manager: str) -> Request:
     # A new object is posted to the folder that will hold it.
     folder = target.resource.path(target.namespace)
-    return Request("POST", folder, _writing(manager), _body(target, item), about=target.about)
+    return Request("POST", folder, _writing(manager), _body(target, item), JSON, target.about, "create", target.right)
 
 
 def apply(target: Target, item: Object, manager: str, *, force: bool) -> Request:
     """Server-side apply: the server merges what this manager wants with what others want."""
     query = _writing(manager) | {"force": "true" if force else "false"}
-    return Request("PATCH", target.path, query, _printable(_body(target, item)), APPLY, target.about)
+    body = _printable(_body(target, item))
+    return Request("PATCH", target.path, query, body, APPLY, target.about, "patch", target.right)
 
 
 def patch(target: Target, body: Any, style: Style, manager: str) -> Request:
     encoded = msgspec.json.encode(body)
-    return Request("PATCH", target.path, _writing(manager), encoded, PATCHES[style], target.about)
+    query = _writing(manager)
+    return Request("PATCH", target.path, query, encoded, PATCHES[style], target.about, "patch", target.right)
 
 
 def delete(target: Target, uid: str, propagation: str) -> Request:
     options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
     if uid:
         options["preconditions"] = {"uid": uid}
-    return Request("DELETE", target.path, body=msgspec.json.encode(options), about=target.about)
+    body = msgspec.json.encode(options)
+    return Request("DELETE", target.path, {}, body, JSON, target.about, "delete", target.right)
 
 
 def logs(pod: Target, *, container: str, tail: int | None, follow: bool, previous: bool) -> Request:
@@ -109,7 +122,8 @@ def logs(pod: Target, *, container: str, tail: int | None, follow: bool, previou
         follow="true" if follow else "",
         previous="true" if previous else "",
     )
-    return Request("GET", pod._replace(subresource="log").path, query, about=pod.about)
+    log = pod._replace(subresource="log")
+    return Request("GET", log.path, query, about=log.about, verb="get", resource=log.right)
 
 
 def _query(**parameters: str | int | None) -> dict[str, str]:

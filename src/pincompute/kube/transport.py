@@ -1,27 +1,22 @@
-"""The transport: sends requests to one API server, as often as that is safe, and says in words what breaks."""
+"""The transport: sends requests to one API server by HTTP, each once, and says in words what breaks."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
-from functools import partial
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 
 import aiohttp
 from yarl import URL
 
 from pincompute import __version__
 from pincompute.kube.access import Access
-from pincompute.kube.errors import ApiError, Unreachable, error_of
+from pincompute.kube.errors import Unreachable, error_of
 from pincompute.kube.request import Request
-from pincompute.kube.retry import pause
 from pincompute.kube.watch import Splitter
-
-T = TypeVar("T")
 
 
 class Limits(NamedTuple):
@@ -72,19 +67,15 @@ class Transport:
     async def send(self, request: Request) -> bytes:
         """The whole answer."""
         patience = aiohttp.ClientTimeout(total=self._limits.whole, sock_connect=self._limits.connect)
-
-        async def once() -> bytes:
-            async with await self._open(request, patience) as answer:
-                with self._in_words(request):
-                    return await answer.read()
-
-        return await self._insist(request, once)
+        async with await self._open(request, patience) as answer:
+            with self._in_words(request):
+                return await answer.read()
 
     async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
         """An answer line by line, as it comes; given up after so many seconds of silence."""
         patience = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect, sock_read=silence)
         splitter = Splitter()
-        answer = await self._insist(request, partial(self._open, request, patience))
+        answer = await self._open(request, patience)
         try:
             with self._in_words(request):
                 async for chunk in answer.content.iter_any():
@@ -94,19 +85,6 @@ class Transport:
             _hang_up(answer)
         if rest := splitter.end():
             yield rest
-
-    async def _insist(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
-        """Do it as often as that is safe and may help."""
-        attempt = 0
-        while True:
-            try:
-                return await once()
-            except ApiError as error:
-                attempt += 1
-                wait = pause(request, error, attempt, random.random())  # noqa: S311  (it spreads load, it guards nothing)
-                if wait is None:
-                    raise
-            await asyncio.sleep(wait)
 
     async def _open(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """Send it, and wait until a good answer begins."""
