@@ -123,7 +123,8 @@ class View:
         """Before the view is complete nobody has planned by what was before."""
         concerned = self._around.take(event, self._clock.now())
         if self._complete and concerned:
-            for key in {key_of(each) for each in self._all() if concerned(each)}:
+            # No set: those who come first are the same on every run.
+            for key in dict.fromkeys(key_of(each) for each in self._all() if concerned(each)):
                 self._changed(key)
 
     def _count_soon(self) -> None:

@@ -12,7 +12,6 @@ from aiohttp import web
 
 from pincompute.api.names import CLUSTER_FACTS, SYSTEM
 from pincompute.base import log as logs
-from pincompute.base.clock import SystemClock
 from pincompute.controller.loop import Key, Loop
 from pincompute.controller.reconcile import Reconciler
 from pincompute.controller.view import View
@@ -61,7 +60,7 @@ class Loops:
     """Every loop that exists."""
 
     def __init__(self, client: Client, cluster: Cluster) -> None:
-        self.view = View(client, self._touch, SystemClock())
+        self.view = View(client, self._touch, client.clock)
         self.planned = Loop(Reconciler(client, self.view, cluster))
 
     async def run(self) -> None:
