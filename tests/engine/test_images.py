@@ -16,9 +16,9 @@ from pincompute.kube.registry import Registry, exists, known, registry_of
 from pincompute.objects.image import parse
 
 
-async def bring(images: Context, source: Path, name: str = "") -> list[Loaded]:
+async def bring(images: Context, source: Path, *names: str) -> list[Loaded]:
     async with registry_of(images) as registry:
-        return await load(registry, source, name)
+        return await load(registry, source, names)
 
 
 def file(folder: Path, content: bytes) -> Path:
@@ -76,12 +76,13 @@ async def test_one_archive_may_hold_several_names_and_a_given_one_beats_them(ima
     assert [each.name for each in await bring(images, both)] == ["left:1", "registry.example/right:1"]
     one = file(tmp_path, tar(saved("a", names=("left:1",))))
     assert [each.name for each in await bring(images, one, "team/given:2")] == ["team/given:2"]
+    assert [each.new for each in await bring(images, one, "team/given:3", "team/given:4")] == [0, 0]
     assert await exists(images, "left:1")
     assert await exists(images, "localhost/left:1")
     assert await exists(images, "registry.example/right:1")
     assert not await exists(images, "left:2")
     assert not await exists(images, "no such name")
-    assert {"left:1", "*/right:1", "team/given:2"} <= set(await known(images))
+    assert {"left:1", "*/right:1", "team/given:2", "team/given:4"} <= set(await known(images))
 
 
 NO_JSON = {**saved("a"), "manifest.json": b"[{"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -24,9 +25,9 @@ def image() -> None:
 
 @image.command("load")
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option("--as", "called", metavar="NAME:TAG", default="", help="The name that the image shall have.")
+@click.option("--as", "called", metavar="NAME:TAG", multiple=True, help="The name that the image shall have, or names.")
 @platform_option
-def load_command(source: Path, called: str, name: str | None) -> None:
+def load_command(source: Path, called: tuple[str, ...], name: str | None) -> None:
     """Bring an image into a platform.
 
     SOURCE is a file that `docker save` wrote, an OCI archive, a folder in OCI layout, or a folder with a Containerfile,
@@ -44,18 +45,18 @@ def list_command(name: str | None) -> None:
         click.echo(each)
 
 
-async def _load(context: Context, source: Path, called: str) -> list[Loaded]:
+async def _load(context: Context, source: Path, called: Sequence[str]) -> list[Loaded]:
     progress = Progress()
     async with registry_of(context) as registry:
         if not building.containerfile(source):
             return await load(registry, source, called)
         if _is_clone(source):
-            return [await own_image.bring(registry, progress, called or own_image.NAME)]
-        name = _name(source, called)
+            return await own_image.bring(registry, progress, called or [own_image.NAME])
+        names = _names(source, called)
         with building.workshop(progress) as shop:
             archive = shop / "image.tar"
             building.build(shop, source, archive, progress)
-            return await load(registry, archive, name)
+            return await load(registry, archive, names)
 
 
 def _is_clone(folder: Path) -> bool:
@@ -63,11 +64,12 @@ def _is_clone(folder: Path) -> bool:
     return folder.resolve() == own_image.ROOT
 
 
-def _name(folder: Path, called: str) -> str:
+def _names(folder: Path, called: Sequence[str]) -> Sequence[str]:
     """Known to be right before anything is built."""
-    name = called or f"{folder.resolve().name}:dev"
-    image_name(name, folder)
-    return name
+    names = called or [f"{folder.resolve().name}:dev"]
+    for each in names:
+        image_name(each, folder)
+    return names
 
 
 def _context(name: str | None) -> Context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,20 +27,20 @@ class Loaded(NamedTuple):
         return f"{self.name}  {self.size / 1e6:.1f} MB  {layers}, {self.new} new"
 
 
-async def load(registry: Registry, source: Path, name: str = "") -> list[Loaded]:
-    """Send every image of an archive or layout to the registry; a name given beats those it brings."""
+async def load(registry: Registry, source: Path, names: Sequence[str] = ()) -> list[Loaded]:
+    """Send every image of an archive or layout to the registry; names given beat those it brings."""
     with opened(source) as archive:
-        wanted = [(image, target) for image in contents(archive) for target in _targets(archive, image, name)]
-        if name and len(wanted) > 1:
-            raise invalid(source, f"{len(wanted)} images are in it, and one name is given")
+        images = list(contents(archive))
+        if names and len(images) > 1:
+            raise invalid(source, f"{len(images)} images are in it, and a name is given")
+        wanted = [(image, target) for image in images for target in _targets(archive, image, names)]
         return [await _send(registry, archive, image, target) for image, target in wanted]
 
 
-def _targets(archive: Archive, image: Contents, name: str) -> list[ImageName]:
+def _targets(archive: Archive, image: Contents, names: Sequence[str]) -> list[ImageName]:
     """The names that an image shall have."""
-    if name:
-        return [image_name(name, archive.source)]
-    if not image.names:
+    names = names or image.names
+    if not names:
         raise Refused(
             Problem(
                 IMAGE_NAME_INVALID,
@@ -48,7 +49,7 @@ def _targets(archive: Archive, image: Contents, name: str) -> list[ImageName]:
                 next=f"pin image load {archive.source} --as NAME:TAG",
             )
         )
-    return [image_name(each, archive.source) for each in image.names]
+    return [image_name(each, archive.source) for each in names]
 
 
 def image_name(text: str, source: Path) -> ImageName:

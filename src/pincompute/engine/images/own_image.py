@@ -7,6 +7,7 @@ import platform as machine
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pincompute
@@ -29,10 +30,9 @@ PYTHON = "3.11"
 """The one in the base."""
 
 
-async def bring(registry: Registry, progress: Progress, name: str = NAME) -> Loaded:
+async def bring(registry: Registry, progress: Progress, names: Sequence[str] = (NAME,)) -> list[Loaded]:
     """Have the image in the registry; where both are as they were, nothing is built or sent."""
-    (loaded,) = await load(registry, archive(progress), name)
-    return loaded
+    return await load(registry, archive(progress), names)
 
 
 def archive(progress: Progress) -> Path:
