@@ -601,6 +601,43 @@ ROLL_UNHEALTHY = _reason(
     "`kubectl describe` the workloads that the message names; `roll.stopped` takes the runtime back.",
 )
 
+# Identity
+IDENTITY_MISSING = _reason(
+    "IdentityMissing",
+    INFRASTRUCTURE,
+    503,
+    "A program is to show who it is, and its pod has no certificate.",
+    "The pod's runtime must have the part `identity`; a simulated pod never has one.",
+)
+PEER_REFUSED = _reason(
+    "PeerRefused",
+    USER,
+    403,
+    "The certificate of the other side of a connection does not say who it is, or not as SPIFFE demands.",
+    "Only certificates of the platform's own signer are accepted; the message says which rule is broken.",
+)
+IDENTITY_DENIED = _reason(
+    "IdentityDenied",
+    INFRASTRUCTURE,
+    403,
+    "A pod asked for the certificate of a workload, and is not one that the operator made for it.",
+    "The message says what differs. Pods come with workloads: `pin deploy`.",
+)
+IDENTITY_FAILED = _reason(
+    "IdentityFailed",
+    INFRASTRUCTURE,
+    503,
+    "The signer could not make a certificate that the cluster accepts.",
+    "The message holds the cluster's own words; the clocks of its machines are the first thing to compare.",
+)
+UNSUPPORTED_KEY_TYPE = _reason(
+    "UnsupportedKeyType",
+    USER,
+    422,
+    "A pod asks for a certificate of a kind of key that the signer does not know.",
+    "Use ECDSAP256, which the part `identity` does.",
+)
+
 # Work that ends
 SUCCEEDED = _reason("Succeeded", US, 200, "All of the work is done.", "Nothing.")
 SUSPENDED = _reason(

@@ -1,0 +1,1 @@
+"""Identity: who signs a pod's certificate, and how a program uses its own."""
