@@ -16,15 +16,13 @@ from pincompute.controller.resources import NATIVES, NOUNS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import CLAIMS, PODS, Object
+from pincompute.kube.resource import CLAIMS, PODS, VOLUMES, Object
 from real_platform import until
 
 pytestmark = pytest.mark.cluster
 
 # The image says root.
 SECURITY = "{runAsUser: 1000, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}"
-# Nobody but root writes into the folders of this machine that claims are.
-AS_ROOT = "{spec: {securityContext: {runAsUser: 0}}}"
 TEMPLATE = f"{{spec: {{securityContext: {SECURITY}}}}}"
 
 JOB_SET = f"""\
@@ -62,7 +60,7 @@ spec:
   replicas: 2
   storage: 10Mi
   storagePath: /data
-  template: {AS_ROOT}
+  template: {TEMPLATE}
 """
 
 DAEMON = f"""\
@@ -152,14 +150,22 @@ async def test_a_stateful_set_keeps_its_storage_through_a_change(client: Client,
     assert "db.infra:8080" in await deploy(person, "db", STATEFUL_SET)
     assert "db@2" in await deploy(person, "db", f"{STATEFUL_SET}  environment: {{CHANGED: now}}\n")
     assert ["db@2", "StatefulSet", "2/2", "Available", "db.infra:8080"] in await listed(person, infra)
-    # Each found what its forerunner of the same name had written.
+    # Each found what its forerunner of the same name had written, though neither is root.
     lines = (await person.pin("logs", "db", "--project", infra)).splitlines()
     assert sorted(lines) == ["0 | db-0", "1 | db-1"]
+    await deploy(person, "db", STATEFUL_SET.replace("10Mi", "20Mi"))
+    await until(client, CLAIMS, infra, lambda seen: seen["status"]["capacity"]["storage"] == "20Mi", "data-db-1")
+    volumes = {each["spec"]["volumeName"] for each in (await client.list(CLAIMS, infra)).items}
+    assert {file.name for file in (person.platform.home.data / "volumes").iterdir()} >= volumes
     await ended(client, person, "db", infra)
     kept = [each["metadata"]["name"] for each in (await client.list(CLAIMS, infra, labels=f"{WORKLOAD}=db")).items]
     assert kept == ["data-db-0", "data-db-1"]
     for each in kept:
         await client.delete(CLAIMS, each, infra)
+    async with asyncio.timeout(60):
+        for each in volumes:
+            await all_gone(client, VOLUMES, "", fields=f"metadata.name={each}")
+    assert not volumes & {file.name for file in (person.platform.home.data / "volumes").iterdir()}
 
 
 async def test_a_daemon_is_on_every_node_of_the_projects_that_may_have_one(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,19 +14,28 @@ import yaml
 
 from person import Person, all_gone
 from pincompute import engine
-from pincompute.api.names import API_VERSION, DESK, ENGINE, GROUP, OPERATOR, PROJECT, WANTED, WORKLOAD
+from pincompute.api.names import API_VERSION, DESK, ENGINE, GROUP, OPERATOR, PROJECT, STORAGE, WANTED, WORKLOAD
 from pincompute.api.project import Project
 from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES, WORKLOADS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import JOBS, NAMESPACES, Object, Resource
+from pincompute.kube.resource import (
+    CLAIMS,
+    CORE_EVENTS,
+    JOBS,
+    NAMESPACES,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Object,
+    Resource,
+)
 from real_platform import until
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-USERS = (OPERATOR, DESK, "pincompute-ingress")
+USERS = (OPERATOR, DESK, "pincompute-ingress", "pincompute-storage")
 
 
 class Right(NamedTuple):
@@ -117,13 +127,38 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         await person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)
+        await _claim(client)
         await _disturb(client)
         await asyncio.gather(*(person.pin("delete", each, "--project", PROJECT_NAME) for each in NAMES.values()))
+        await client.delete(CLAIMS, f"data-{NAMES['PinterestStatefulSet']}-0", PROJECT_NAME)
+        await all_gone(client, VOLUMES, "")
         for kind, name in (("Runtime", "1"), ("PinterestSidecar", "rights-1"), ("Project", PROJECT_NAME)):
             await client.delete(NOUNS[kind], name)
     refused = [event for event in audited(real_platform) if event.get("responseStatus", {}).get("code") == 403]
     assert refused == []
     assert granted() - used(real_platform) == NEEDED_BUT_NOT_AUDITED
+
+
+async def _claim(client: Client) -> None:
+    """What cannot be given is told; what grows and goes is by the claims of the workloads and by this one."""
+    device = {
+        "metadata": {"name": "device", "namespace": PROJECT_NAME},
+        "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Block", "storageClassName": "at-once"}
+        | {"resources": {"requests": {"storage": "1Mi"}}},
+    }
+    at_once = {"metadata": {"name": "at-once"}, "provisioner": STORAGE, "volumeBindingMode": "Immediate"}
+    await client.create(STORAGE_CLASSES, at_once, manager=ENGINE)
+    await client.create(CLAIMS, device, manager=ENGINE)
+    about = "involvedObject.name=device,reason=ProvisioningFailed"
+    async with asyncio.timeout(30), aclosing(client.watch(CORE_EVENTS, PROJECT_NAME, fields=about)) as events:
+        assert "bare device" in (await anext(events)).object["message"]
+    await client.delete(CLAIMS, "device", PROJECT_NAME)
+    await client.delete(STORAGE_CLASSES, "at-once")
+    disks = (await client.list(CLAIMS, PROJECT_NAME, labels=f"{WORKLOAD}={NAMES['PinterestStatefulSet']}")).items
+    name = disks[0]["metadata"]["name"]
+    more = {"spec": {"resources": {"requests": {"storage": "2Mi"}}}}
+    await client.patch(CLAIMS, name, PROJECT_NAME, more, style="merge", manager=ENGINE)
+    await until(client, CLAIMS, PROJECT_NAME, lambda seen: seen["status"]["capacity"]["storage"] == "2Mi", name)
 
 
 async def _live(person: Person, kind: str) -> None:

@@ -14,6 +14,8 @@ OPERATOR: Final = "pincompute-operator"
 DESK: Final = "pincompute-desk"
 ENGINE: Final = "pincompute-engine"
 HAND: Final = "pincompute-pin"
+STORAGE: Final = f"{GROUP}/storage"
+"""Who provides volumes, as storage classes call it too."""
 
 # Labels that track whose an object is and what it may use, on everything that a workload becomes.
 PROJECT: Final = f"{GROUP}/project"

@@ -13,6 +13,7 @@ from pincompute.api.names import CLUSTER_FACTS, ENGINE, SYSTEM
 from pincompute.engine.platform import Platform
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
+from pincompute.kube.errors import Invalid
 from pincompute.kube.resource import Object
 
 MANIFESTS = Path(__file__).parent / "manifests"
@@ -40,7 +41,19 @@ async def furnish(client: Client, platform: Platform) -> None:
 
 
 async def _apply(client: Client, objects: Iterable[Object]) -> None:
-    await asyncio.gather(*(client.apply(each, _RESOURCES[each["kind"]], manager=ENGINE) for each in objects))
+    await asyncio.gather(*(_put(client, each) for each in objects))
+
+
+async def _put(client: Client, wanted: Object) -> None:
+    resource = _RESOURCES[wanted["kind"]]
+    try:
+        await client.apply(wanted, resource, manager=ENGINE)
+    except Invalid:
+        if resource is not kinds.STORAGE_CLASSES:
+            raise
+        # Nothing in a class ever changes; those who have a volume of the former one keep it.
+        await client.delete(resource, wanted["metadata"]["name"])
+        await client.apply(wanted, resource, manager=ENGINE)
 
 
 def _read(name: str) -> list[Object]:

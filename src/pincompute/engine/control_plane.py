@@ -142,7 +142,6 @@ def manager(platform: Platform) -> Part:
             "root-ca-file": authority.bundle,
             "cluster-signing-cert-file": authority.bundle,
             "cluster-signing-key-file": authority.key("ca"),
-            "enable-hostpath-provisioner": "true",
             "feature-gates": GATES,
             "kube-api-qps": _QUERIES[0],
             "kube-api-burst": _QUERIES[1],

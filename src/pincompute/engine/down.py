@@ -10,7 +10,7 @@ import msgspec
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import FOREIGN_PROCESS
-from pincompute.engine import places, processes, volumes
+from pincompute.engine import places, processes
 from pincompute.engine.control_plane import API_SERVER, ETCD
 from pincompute.engine.home import Home, known
 from pincompute.engine.lock import held
@@ -31,8 +31,6 @@ def down(home: Home, progress: Progress, *, purge: bool) -> None:
     with held(home.lock, f"pin down --name {home.name}", progress.say):
         record = _remembered(home, progress)
         foreign = foreigners(record)
-        if purge:
-            volumes.remove(home)
         ended = take_down(home, record)
         if purge:
             _forget(home)

@@ -1,4 +1,4 @@
-"""Our own processes: the desk, the operator, the proxy's agent, and the keeper of the logs."""
+"""Our own processes: the desk, the operator, the agents of storage and of the proxy, and the keeper of the logs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from pincompute.engine.parts import Alive, Part, Web
 from pincompute.engine.platform import Platform
 
 INGRESS = "pincompute-ingress"
+STORAGE = "pincompute-storage"
 
-_USERS = (DESK, OPERATOR, INGRESS)
+_USERS = (DESK, OPERATOR, INGRESS, STORAGE)
 _LOOPBACK = "127.0.0.1"
 
 
@@ -53,7 +54,7 @@ def announce(platform: Platform) -> None:
 def stages(platform: Platform) -> list[list[Part]]:
     nginx = program("nginx")
     proxy = [_ingress(platform, nginx)] if nginx else []
-    return [[_keeper(platform)], [_desk(platform), _operator(platform), *proxy]]
+    return [[_keeper(platform)], [_desk(platform), _operator(platform), _storage(platform), *proxy]]
 
 
 def _desk(platform: Platform) -> Part:
@@ -70,6 +71,12 @@ def _operator(platform: Platform) -> Part:
 def _ingress(platform: Platform, nginx: Path) -> Part:
     folder = platform.home.data / "ingress"
     return _server("agent ingress", platform, INGRESS, platform.ports["http"], "--folder", folder, "--nginx", nginx)
+
+
+def _storage(platform: Platform) -> Part:
+    folder = platform.home.data / "volumes"
+    node = ("--node", platform.node_name) if platform.real else ()
+    return _server("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node)
 
 
 def _keeper(platform: Platform) -> Part:

@@ -13,7 +13,18 @@ from pincompute.engine import proc
 from pincompute.engine.home import Home
 from pincompute.engine.processes import Process, heirs, marked
 
-NAMES = ("api", "etcd", "etcd-peers", "controller-manager", "scheduler", "kwok", "registry", "desk", "operator")
+NAMES = (
+    "api",
+    "etcd",
+    "etcd-peers",
+    "controller-manager",
+    "scheduler",
+    "kwok",
+    "registry",
+    "desk",
+    "operator",
+    "storage",
+)
 """All but `http`, which a person may choose."""
 
 HTTP = 8080
