@@ -101,8 +101,7 @@ def _deployment(snapshot: Snapshot, made: Made) -> Object:
 
 
 def _service(snapshot: Snapshot) -> Object:
-    spec = snapshot.owner.spec
-    ports = service_ports(MAIN_PORT, spec.port, spec.ports)
+    ports = service_ports(snapshot.owner, MAIN_PORT)
     return natives.native(
         snapshot, "v1", "Service", {"spec": {"selector": natives.selector(snapshot.owner), "ports": ports}}
     )

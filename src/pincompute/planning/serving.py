@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pincompute.api.pod import main_container
+from pincompute.api.service import PinterestService
 from pincompute.api.serving import PORT_NAME, HealthCheck, Port, Shutdown
+from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.status import AVAILABLE, READY, Condition, Progress
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
@@ -20,12 +23,26 @@ def container_ports(port: int, ports: Sequence[Port], main: str = PORT_NAME) -> 
     ]
 
 
-def service_ports(port: int, target: int, ports: Sequence[Port], main: str = PORT_NAME) -> list[Object]:
+def service_ports(owner: PinterestService | PinterestStatefulSet, port: int, main: str = PORT_NAME) -> list[Object]:
     """The main one may have another number for its clients; the others are reached as they are."""
+    spec = owner.spec
     return [
-        {"name": main, "port": port, "targetPort": target, "protocol": "TCP"},
-        *({"name": each.name, "port": each.port, "targetPort": each.port, "protocol": each.protocol} for each in ports),
-    ]
+        {"name": main, "port": port, "targetPort": _target(owner, spec.port, main), "protocol": "TCP"},
+        *(
+            {"name": each.name, "port": each.port, "targetPort": _target(owner, each.port, each.name),
+             "protocol": each.protocol}
+            for each in spec.ports
+        ),
+    ]  # fmt: skip
+
+
+def _target(owner: PinterestService | PinterestStatefulSet, port: int, name: str) -> str | int:
+    """By name: copies of two revisions may listen on two numbers. A template may give it another name, or none."""
+    main = main_container(owner.spec.template, owner.main, own=bool(owner.spec.image)) or {}
+    if "ports" not in main:
+        return name
+    named = (each.get("name") for each in main["ports"] if each.get("containerPort") == port)
+    return next((each for each in named if each), port)
 
 
 def probe(port: int, check: HealthCheck) -> Object:

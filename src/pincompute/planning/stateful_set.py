@@ -80,8 +80,8 @@ def _shape(owner: PinterestStatefulSet) -> Shape:
 
 def _service(snapshot: Snapshot) -> Object:
     """Every copy has a name below it from its first moment on: they look for one another before they answer."""
-    spec = snapshot.owner.spec
-    return natives.headless_service(snapshot, serving.service_ports(spec.port, spec.port, spec.ports, MAIN_PORT_NAME))
+    owner = snapshot.owner
+    return natives.headless_service(snapshot, serving.service_ports(owner, owner.spec.port, MAIN_PORT_NAME))
 
 
 def _stateful_set(snapshot: Snapshot, made: Made) -> Object:
