@@ -14,7 +14,18 @@ import yaml
 
 from person import Person, all_gone
 from pincompute import engine
-from pincompute.api.names import API_VERSION, DESK, ENGINE, GROUP, OPERATOR, PROJECT, STORAGE, WANTED, WORKLOAD
+from pincompute.api.names import (
+    API_VERSION,
+    DESK,
+    ENGINE,
+    GROUP,
+    LOG_STORE,
+    OPERATOR,
+    PROJECT,
+    STORAGE,
+    WANTED,
+    WORKLOAD,
+)
 from pincompute.api.project import Project
 from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES, WORKLOADS
 from pincompute.engine.platform import Platform
@@ -35,7 +46,7 @@ from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-USERS = (OPERATOR, DESK, "pincompute-ingress", "pincompute-storage")
+USERS = (OPERATOR, DESK, LOG_STORE, "pincompute-ingress", "pincompute-storage")
 
 
 class Right(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,3 +40,20 @@ def ingress(kubeconfig: Path, listen: str, folder: Path, nginx: Path) -> None:
 
     log.configure(process="ingress")
     asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx))
+
+
+@agent.command("log-store")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to look with.")
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Where shippers and readers come.")
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where the lines are kept.")
+@click.option("--certificate", type=click.Path(path_type=Path), required=True, help="Who it is; NAME.key beside it.")
+@click.option("--trust", type=click.Path(path_type=Path), required=True, multiple=True, help="Whose clients may come.")
+@click.option("--trust-domain", required=True, help="Where the workloads' own certificates are of.")
+def log_store(kubeconfig: Path, folder: Path, certificate: Path, **door: Any) -> None:
+    """Keep what containers say, also when their pods are gone."""
+    from pincompute.agents.logs.process import Door, run
+    from pincompute.base import log
+
+    log.configure(process="log-store")
+    key = certificate.with_suffix(".key")
+    asyncio.run(run(kubeconfig, folder.absolute(), Door(certificate=certificate, key=key, **door)))

@@ -93,13 +93,13 @@ def _server(command: str, platform: Platform, user: str, port: int, *words: obje
         (sys.executable, "-m", "pincompute", *command.split(), *map(str, arguments)),
         Web(f"http://{listen}/healthz"),
         # Whoever changes our code and says `pin up` means the new one: a part whose words differ is started anew.
-        environment={"PINCOMPUTE_CODE": _code()},
+        environment={"PINCOMPUTE_CODE": code()},
         version=__version__,
     )
 
 
 @cache
-def _code() -> str:
+def code() -> str:
     """A digest of all that our processes run."""
     package = Path(pincompute.__file__).parent
     digest = hashlib.sha256()

@@ -99,6 +99,11 @@ class Platform(NamedTuple):
         return f"https://{self.address}:{self.ports['api']}"
 
     @property
+    def log_store(self) -> str:
+        """Where lines are kept; where nothing runs for real, nothing is printed."""
+        return f"https://{self.address}:{self.ports['log-store']}" if self.real else ""
+
+    @property
     def trust_domain(self) -> str:
         return f"{self.name}.pincompute.local"
 

@@ -24,6 +24,7 @@ NAMES = (
     "desk",
     "operator",
     "storage",
+    "log-store",
 )
 """All but `http`, which a person may choose."""
 

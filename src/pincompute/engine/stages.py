@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 
 from pincompute.base.problem import Refused
-from pincompute.engine import control_plane, own
+from pincompute.engine import control_plane, logs, own
 from pincompute.engine.debian import bring, program
 from pincompute.engine.images import registry
 from pincompute.engine.nodes import real_node, simulated_nodes
@@ -21,6 +21,7 @@ def stages(platform: Platform) -> Stages:
         [registry.parts(platform) if program("docker-registry") else []],
         simulated_nodes.stages(platform),
         own.stages(platform),
+        logs.stages(platform),
     ]
     if platform.real:
         members.append(real_node.parts(platform))
@@ -30,7 +31,7 @@ def stages(platform: Platform) -> Stages:
 def prepare(platform: Platform, progress: Progress) -> None:
     """Certificates, and the files that parts read."""
     platform.authority.establish()
-    for member in (control_plane, simulated_nodes, own):
+    for member in (control_plane, simulated_nodes, own, logs):
         member.certify(platform)
         member.prepare(platform)
     if _brought("docker-registry", "no registry of images", progress):

@@ -1,0 +1,41 @@
+"""Who asks, by the certificate that they show: one of ours, whom the platform vouches for, or a workload's own pod."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from pincompute.agents.identity.bundle import peer_id
+from pincompute.agents.logs.pods import Known
+from pincompute.api.names import LOG_SHIPPER
+
+
+class Caller(NamedTuple):
+    user: str = ""
+    project: str = ""
+    workload: str = ""
+    """A pod is known by its workload only."""
+
+    def may_write(self, known: Known) -> bool:
+        whose = self.project, self.workload
+        return self.user == LOG_SHIPPER or (bool(self.workload) and whose == (known.project, known.workload))
+
+
+def caller(certificate: bytes, trust_domain: str) -> Caller:
+    """By its name in the trust domain, if it bears one: then whatever else it says counts for nothing."""
+    read = x509.load_der_x509_certificate(certificate)
+    if _uris(read):
+        who = peer_id(certificate, trust_domain)
+        return Caller("", *who.path) if len(who.path) == 2 else Caller()
+    names = read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return Caller(user=str(names[0].value) if len(names) == 1 else "")
+
+
+def _uris(certificate: x509.Certificate) -> list[str]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return names.get_values_for_type(x509.UniformResourceIdentifier)

@@ -1,0 +1,111 @@
+"""Brings batches to the store, by nothing but the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from pincompute.agents.logs.place import Batch, Position, Stream
+
+PATIENCE = 20.0
+STORED, OUT_OF_STEP, TOO_EARLY = 200, 409, 425
+
+
+class Away(Exception):  # noqa: N818  (it reads as what happened)
+    """The store cannot be asked now."""
+
+
+class Later(Exception):  # noqa: N818
+    """The store does not know this pod yet."""
+
+
+class Unwanted(Exception):  # noqa: N818
+    """The store will never take this stream from us."""
+
+
+class Papers(NamedTuple):
+    """Whom to trust, and who we are: files that others renew."""
+
+    trust: Path
+    certificate: Path
+    key: Path
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.trust)
+        context.load_cert_chain(self.certificate, self.key)
+        return context
+
+    def written(self) -> float:
+        return max(each.stat().st_mtime for each in self)
+
+
+class Courier:
+    """One connection, kept for as long as it lasts."""
+
+    def __init__(self, address: str, papers: Papers) -> None:
+        self._address = urlsplit(address).netloc
+        self._papers = papers
+        self._line: http.client.HTTPSConnection | None = None
+        self._shown = 0.0
+
+    def position(self, stream: Stream) -> Position:
+        """How far the store has it."""
+        status, body = self._ask("GET", "/v1/positions", _named(stream))
+        return _answered(status, body)[1]
+
+    def bring(self, batch: Batch) -> tuple[bool, Position]:
+        """Whether it was stored, or the store was not where it begins; and where the store is now."""
+        named = {
+            **_named(batch.stream),
+            "segment": batch.end.segment,
+            "start": batch.start.offset,
+            "end": batch.end.offset,
+            "mark": batch.end.mark,
+        }
+        status, body = self._ask("POST", "/v1/batches", named, batch.lines)
+        return _answered(status, body)
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    def _ask(self, method: str, path: str, named: dict[str, object], body: bytes | None = None) -> tuple[int, bytes]:
+        try:
+            line = self._connected()
+            line.request(method, f"{path}?{urlencode(named)}", body)
+            answer = line.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise Away(str(error) or type(error).__name__) from error
+
+    def _connected(self) -> http.client.HTTPSConnection:
+        written = self._papers.written()
+        if written != self._shown:
+            # A connection shows what was valid when it began.
+            self.close()
+        if self._line is None:
+            self._line = http.client.HTTPSConnection(self._address, timeout=PATIENCE, context=self._papers.context())
+            self._shown = written
+        return self._line
+
+
+def _named(stream: Stream) -> dict[str, object]:
+    return dict(stream._asdict())
+
+
+def _answered(status: int, body: bytes) -> tuple[bool, Position]:
+    if status in (STORED, OUT_OF_STEP):
+        known = json.loads(body)
+        return status == STORED, Position(known["segment"], known["offset"], known["mark"])
+    said = body.decode("utf-8", "replace").strip()
+    if status == TOO_EARLY:
+        raise Later(said)
+    if 400 <= status < 500:
+        raise Unwanted(said)
+    raise Away(f"the store answered {status}: {said}")
