@@ -64,6 +64,31 @@ def test_a_name_ends_with_its_version(name: str) -> None:
             {"volumes": [{"name": "spool"}], "mounts": [{"name": "spol", "mountPath": "/a"}]},
             "the part has no volume 'spol'  [DocumentInvalid]\n  next: did you mean spool?",
         ),
+        (
+            {
+                "volumes": [{"name": "a"}, {"name": "b"}],
+                "sidecars": [
+                    {
+                        "name": "c",
+                        "image": "a:1",
+                        "volumeMounts": [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/a"}],
+                    }
+                ],
+            },
+            "'/a' stands twice in volumeMounts",
+        ),
+        (
+            {"volumes": [{"name": "a"}], "mounts": [{"name": "a", "mountPath": "/a"} for _ in "ab"]},
+            "'/a' stands twice in mounts",
+        ),
+        (
+            {"sidecars": [{"name": "c", "image": "a:1", "env": [{"name": "A"}, {"name": "A"}]}]},
+            "'A' stands twice in env",
+        ),
+        (
+            {"sidecars": [{"name": "c", "image": "a:1", "env": [{"name": "PIN_A"}]}]},
+            "no variable can be called 'PIN_A'",
+        ),
         ({"environment": {"PIN_A": "1"}}, "names that begin with PIN_ are set by the platform"),
         ({"labels": {"pinterest.com/tier": "a"}}, "labels of pinterest.com are set by the platform"),
     ],

@@ -242,12 +242,12 @@ def template_faults(template: Object, path: Path) -> Iterator[Fault]:
             yield Fault((*place, "name"), f"two containers are called '{name}'")
         elif name:
             names.add(name)
-        yield from _twice(each, "env", "name", place)
-        yield from _twice(each, "volumeMounts", "mountPath", place)
-    yield from _twice(spec, "volumes", "name", (*path, "spec"))
+        yield from stands_twice(each, "env", "name", place)
+        yield from stands_twice(each, "volumeMounts", "mountPath", place)
+    yield from stands_twice(spec, "volumes", "name", (*path, "spec"))
 
 
-def _twice(value: Any, field: str, key: str, path: Path) -> Iterator[Fault]:
+def stands_twice(value: Any, field: str, key: str, path: Path) -> Iterator[Fault]:
     """Kubernetes answers such a list with an error of its own server."""
     seen: set[str] = set()
     for index, each in enumerate(_of(value, field, [])):

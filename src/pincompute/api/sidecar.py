@@ -10,7 +10,7 @@ from msgspec import Meta
 from pincompute.api.names import GROUP
 from pincompute.api.noun import Fault, Noun, Path, Rule, Spec, label_faults
 from pincompute.api.parameter import Parameter
-from pincompute.api.pod import Container, Volume, VolumeMount
+from pincompute.api.pod import Container, Volume, VolumeMount, stands_twice
 from pincompute.api.shape import perhaps
 from pincompute.api.status import Report
 from pincompute.api.wire import Strict, amount
@@ -164,6 +164,12 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
                 yield Fault((*path, "restartPolicy"), "a sidecar is always restarted", next="leave it out")
             if group == "initContainers" and policy == "Always":
                 yield Fault((*path, "restartPolicy"), "what runs beside is a sidecar", next="write it under sidecars")
+            yield from stands_twice(each, "env", "name", path)
+            yield from stands_twice(each, "volumeMounts", "mountPath", path)
+            for place, variable in enumerate(_variables(each)):
+                if variable.startswith(OUR_VARIABLES):
+                    note = f"names that begin with {OUR_VARIABLES} are set by the platform"
+                    yield Fault((*path, "env", place, "name"), f"no variable can be called '{variable}'", note)
 
     def _volume_faults(self) -> Iterator[Fault]:
         """A part mounts what is its own: it can rely on nobody else's."""
@@ -171,6 +177,7 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
         for index, name in enumerate(names):
             if name in names[:index]:
                 yield Fault(("volumes", index, "name"), f"two volumes are called '{name}'")
+        yield from stands_twice({"mounts": self.mounts}, "mounts", "mountPath", ())
         mounts: list[tuple[Object, Path]] = [(each, ("mounts", index)) for index, each in enumerate(self.mounts)]
         for _, container, path in self.containers():
             mounts += [
