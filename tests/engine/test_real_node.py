@@ -12,7 +12,7 @@ import yaml
 from pincompute.base.problem import Refused
 from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
-from pincompute.engine.nodes import containers, dns, kubelet, pause, proxy, real_node
+from pincompute.engine.nodes import containers, dns, image, kubelet, proxy, real_node
 from pincompute.engine.nodes.machine import Machine
 from pincompute.engine.platform import Platform, Programs
 
@@ -31,7 +31,7 @@ def test_containerd_keeps_everything_in_the_platforms_folder_and_control_group(p
     places = [config["root"], config["state"], config["grpc"]["address"]]
     assert all(Path(place).is_relative_to(platform.home.data) for place in places)
     assert config["cgroup"]["path"] == "/pin7/containerd"
-    assert config["plugins"]["io.containerd.grpc.v1.cri"]["sandbox_image"] == pause.NAME
+    assert config["plugins"]["io.containerd.grpc.v1.cri"]["sandbox_image"] == image.PAUSE
 
 
 def test_out_of_memory_scores_are_lowered_only_where_the_kernel_lets_us(platform: Platform) -> None:
@@ -101,11 +101,11 @@ def test_every_part_lives_in_the_platforms_network(platform: Platform) -> None:
 
 def test_the_pause_image_is_one_program(tmp_path: Path) -> None:
     (tmp_path / "pause").write_bytes(b"program")
-    with tarfile.open(fileobj=io.BytesIO(pause.archive(tmp_path / "pause"))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(image.archive(image.PAUSE, tmp_path / "pause"))) as archive:
         manifest = json.loads(_content(archive, "manifest.json"))
         config = json.loads(_content(archive, "config.json"))
         layer = _content(archive, "layer.tar")
-    assert manifest == [{"Config": "config.json", "RepoTags": [pause.NAME], "Layers": ["layer.tar"]}]
+    assert manifest == [{"Config": "config.json", "RepoTags": [image.PAUSE], "Layers": ["layer.tar"]}]
     assert config["config"]["Entrypoint"] == ["/pause"]
     with tarfile.open(fileobj=io.BytesIO(layer)) as files:
         assert [(file.name, file.mode) for file in files] == [("pause", 0o755)]

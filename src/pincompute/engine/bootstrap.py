@@ -10,6 +10,7 @@ import yaml
 
 from pincompute.api.manifests import crds
 from pincompute.api.names import CLUSTER_FACTS, ENGINE, SYSTEM
+from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.platform import Platform
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
@@ -71,5 +72,6 @@ def _facts(platform: Platform) -> Object:
             "domain": "localhost",
             "port": str(platform.ports["http"]),
             "nodes": "real" if platform.real else "simulated",
+            "serves": " ".join(training_operator.SERVES) if training_operator.NAME in platform.neighbours else "",
         },
     }

@@ -1,4 +1,4 @@
-"""Builds Kubernetes from pinned Go modules, once for each content of the sources; goes on where it was interrupted."""
+"""Builds programs from pinned Go modules, once for each content of the sources; goes on where it was interrupted."""
 
 from __future__ import annotations
 
@@ -40,10 +40,29 @@ class Recipe(NamedTuple):
     flags: str = "-s -w"
 
 
+class Files(NamedTuple):
+    """What comes with a module that is built from, and goes with the programs into a folder."""
+
+    module: str
+    patterns: tuple[str, ...]
+    into: str
+
+
+class Module(NamedTuple):
+    """One Go module of ours, and all that is made of it."""
+
+    name: str
+    """Its folder in the cache."""
+    about: str
+    """What a person is told that is built."""
+    source: Path
+    recipes: tuple[Recipe, ...]
+    files: tuple[Files, ...] = ()
+
+
 class Seal(msgspec.Struct, frozen=True):
     """Written last: what has it is whole. It tells what each file must be."""
 
-    kubernetes: str
     go: str
     sizes: dict[str, int]
     sha256: dict[str, str]
@@ -51,6 +70,13 @@ class Seal(msgspec.Struct, frozen=True):
 
 def kubernetes_version() -> str:
     return pinned("k8s.io/kubernetes")
+
+
+def kubernetes() -> Module:
+    """What becomes of simulated nodes and pods is told to kwok by files of its own module."""
+    kinds = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
+    stages = Files("sigs.k8s.io/kwok", tuple(f"kustomize/stage/{kind}/*.yaml" for kind in kinds), "stages")
+    return Module("engine", f"Kubernetes {kubernetes_version()}", SOURCE, recipes(), (stages,))
 
 
 def recipes() -> tuple[Recipe, ...]:
@@ -65,39 +91,54 @@ def recipes() -> tuple[Recipe, ...]:
     )
 
 
-def content_key() -> str:
+def content_key(module: Module) -> str:
     """One name for all that decides what is built."""
-    digest = hashlib.sha256(repr((recipes(), machine.machine())).encode())
-    for file in sorted(file for file in SOURCE.rglob("*") if file.is_file()):
-        digest.update(f"{file.relative_to(SOURCE)}\0".encode() + file.read_bytes())
+    digest = hashlib.sha256(repr((module.recipes, machine.machine())).encode())
+    for file in sorted(file for file in module.source.rglob("*") if file.is_file()):
+        digest.update(f"{file.relative_to(module.source)}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def built(cache: Path) -> Programs | None:
-    """The programs, if they are there and whole."""
-    folder = cache / "engine" / content_key()
-    try:
-        seal = msgspec.json.decode((folder / SEAL).read_bytes(), type=Seal)
-        whole = all((folder / name).stat().st_size == size for name, size in seal.sizes.items())
-    except (OSError, msgspec.DecodeError):
-        return None
-    return Programs(folder) if whole else None
+    """The engine's programs, if they are there and whole."""
+    folder = _folder(kubernetes(), cache)
+    return Programs(folder) if _whole(folder) else None
 
 
 def build(cache: Path, progress: Progress) -> Programs:
-    """Give the programs, built if they must be."""
-    if ready := built(cache):
-        return ready
+    """Give the engine's programs, built if they must be."""
+    return Programs(made(kubernetes(), cache, progress))
+
+
+def made(module: Module, cache: Path, progress: Progress) -> Path:
+    """The folder with what is made of a module."""
+    folder = _folder(module, cache)
+    if _whole(folder):
+        return folder
     go = find_go()
-    folder = cache / "engine" / content_key()
-    with held(folder.with_suffix(".lock"), "building the engine", progress.say):
-        return built(cache) or _Builder(go, folder, progress).run()
+    with held(folder.with_suffix(".lock"), f"building {module.about}", progress.say):
+        if not _whole(folder):
+            _Builder(module, go, folder, progress).run()
+    return folder
+
+
+def _folder(module: Module, cache: Path) -> Path:
+    return cache / module.name / content_key(module)
+
+
+def _whole(folder: Path) -> bool:
+    try:
+        seal = msgspec.json.decode((folder / SEAL).read_bytes(), type=Seal)
+        return all((folder / name).stat().st_size == size for name, size in seal.sizes.items())
+    except (OSError, msgspec.DecodeError):
+        return False
 
 
 class _Builder:
     """One build: each program is finished under its name in a folder beside the final one, which is renamed at last."""
 
-    def __init__(self, go: Go, folder: Path, progress: Progress) -> None:
+    def __init__(self, module: Module, go: Go, folder: Path, progress: Progress) -> None:
+        self._module = module
         self._go = go
         self._folder = folder
         self._half = folder.with_suffix(".half")
@@ -106,22 +147,20 @@ class _Builder:
         self._compiled = 0
         self._packages = 0
 
-    def run(self) -> Programs:
-        self._progress.say(
-            f"building Kubernetes {kubernetes_version()} with Go {self._go.version}, once; later starts take seconds"
-        )
+    def run(self) -> None:
+        self._progress.say(f"building {self._module.about} with Go {self._go.version}, once; later starts take seconds")
         self._progress.begin()
         self._half.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._fetch()
-            for number, recipe in enumerate(recipes(), start=2):
+            for number, recipe in enumerate(self._module.recipes, start=2):
                 self._build(recipe, number)
-            self._copy_stages()
+            for files in self._module.files:
+                self._copy(files)
             self._seal()
         except OSError as error:
             raise Refused(_problem("writing the programs", [str(error)])) from error
         self._progress.say(f"built in {span(time.monotonic() - self._begun)}")
-        return Programs(self._folder)
 
     def _fetch(self) -> None:
         fetched = 0
@@ -133,7 +172,7 @@ class _Builder:
                 self._packages += 1
             self._show(1, f"fetching sources, {fetched} modules")
 
-        self._run("fetching the sources", ["list", "-deps", *(each.package for each in recipes())], watch)
+        self._run("fetching the sources", ["list", "-deps", *(each.package for each in self._module.recipes)], watch)
 
     def _build(self, recipe: Recipe, number: int) -> None:
         target = self._half / recipe.program
@@ -154,16 +193,14 @@ class _Builder:
         finally:
             fresh.unlink(missing_ok=True)
 
-    def _copy_stages(self) -> None:
-        """What becomes of simulated nodes and pods is told to kwok by files of its own module."""
+    def _copy(self, files: Files) -> None:
         lines: list[str] = []
-        self._run("finding kwok's stages", ["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], lines.append)
-        stages = self._half / "stages"
-        stages.mkdir(exist_ok=True)
-        for kind in ("node/fast", "node/heartbeat-with-lease", "pod/fast"):
-            for file in sorted(Path(lines[-1], "kustomize", "stage", kind).glob("*.yaml")):
-                if file.name != "kustomization.yaml":
-                    (stages / file.name).write_bytes(file.read_bytes())
+        self._run(f"finding {files.module}", ["list", "-m", "-f", "{{.Dir}}", files.module], lines.append)
+        into = self._half / files.into
+        into.mkdir(exist_ok=True)
+        for file in sorted(file for pattern in files.patterns for file in Path(lines[-1]).glob(pattern)):
+            if file.name != "kustomization.yaml":
+                (into / file.name).write_bytes(file.read_bytes())
 
     def _seal(self) -> None:
         for leftover in self._half.glob(".*"):
@@ -171,7 +208,6 @@ class _Builder:
         files = sorted(file for file in self._half.rglob("*") if file.is_file() and file.name != SEAL)
         names = {str(file.relative_to(self._half)): file for file in files}
         seal = Seal(
-            kubernetes=kubernetes_version(),
             go=self._go.version,
             sizes={name: file.stat().st_size for name, file in names.items()},
             sha256={name: _sha256(file) for name, file in names.items()},
@@ -186,7 +222,12 @@ class _Builder:
         last: deque[str] = deque(maxlen=12)
         command = [str(self._go.program), *words]
         with subprocess.Popen(
-            command, cwd=SOURCE, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=self._module.source,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as process:
             assert process.stdout is not None
             for line in process.stdout:
@@ -200,7 +241,7 @@ class _Builder:
         share = self._compiled / self._packages if self._packages else 0
         # Before a tenth is done the guess would be a fancy.
         left = f", some {span(elapsed / share - elapsed)} left" if share > 0.1 else ""
-        self._progress.show(f"step {step} of {1 + len(recipes())}: {doing} ({span(elapsed)}{left})")
+        self._progress.show(f"step {step} of {1 + len(self._module.recipes)}: {doing} ({span(elapsed)}{left})")
 
 
 def _problem(doing: str, last: list[str]) -> Problem:
@@ -221,9 +262,10 @@ def _problem(doing: str, last: list[str]) -> Problem:
     )
 
 
-def pinned(module: str) -> str:
-    """The version that go.mod requires."""
-    found = re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", (SOURCE / "go.mod").read_text(), re.MULTILINE)
+def pinned(module: str, source: Path | None = None) -> str:
+    """The version that the engine's go.mod requires, or another one."""
+    folder = source or SOURCE
+    found = re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", (folder / "go.mod").read_text(), re.MULTILINE)
     assert found, f"go.mod requires {module}"
     return found[1]
 

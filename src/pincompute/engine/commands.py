@@ -19,6 +19,9 @@ from pincompute.base.settings import setting
 from pincompute.engine.home import Home, home_of, known
 from pincompute.engine.progress import Progress
 
+NEIGHBOURS = click.Choice(["kubeflow"])
+"""Kubeflow's operator, for training jobs."""
+
 name_option = click.option("--name", metavar="PLATFORM", help="The platform; `main` unless you say so.")
 
 
@@ -29,6 +32,8 @@ name_option = click.option("--name", metavar="PLATFORM", help="The platform; `ma
 @click.option("--zones", type=int, metavar="Z", help="In how many zones they are.")
 @click.option("--simulated/--no-simulated", default=None, help="Simulated nodes only, where a real one could be had.")
 @click.option("--http-port", type=click.IntRange(1, 65535), metavar="P", help="Where workloads answer; 8080 if free.")
+@click.option("--with", "wanted", multiple=True, type=NEIGHBOURS, help="What stands beside it; it stays from then on.")
+@click.option("--without", "unwanted", multiple=True, type=NEIGHBOURS, help="What stands beside it no more.")
 @click.option("--install", is_flag=True, help="First install the Debian packages that a real node needs, as root.")
 def up(name: str | None, install: bool, **wish: Any) -> None:
     """Start a platform on this machine; what runs already stays."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pincompute.engine.certificates import Authority
@@ -53,6 +54,8 @@ class Platform(NamedTuple):
     real: bool = False
     """Whether it has a real node."""
     simulated: Simulated = Simulated()
+    neighbours: Mapping[str, Path] = MappingProxyType({})
+    """Those that it asked for, such as `kubeflow`, each with the folder of its programs."""
 
     @property
     def name(self) -> str:

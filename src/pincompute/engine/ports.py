@@ -23,6 +23,8 @@ NAMES = (
     "registry",
     "desk",
     "operator",
+    "kubeflow",
+    "kubeflow-webhook",
     "storage",
     "log-store",
 )

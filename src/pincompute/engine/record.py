@@ -20,6 +20,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     simulated: Simulated = Simulated()
     engine: str = ""
     """The folder with the programs that it was started with last."""
+    neighbours: dict[str, str] = {}
+    """Those that were asked for, each with the folder of the programs that it was started with last."""
     ports: dict[str, int] = {}
     processes: dict[str, Process] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +28,9 @@ class Wish(NamedTuple):
     zones: int | None = None
     simulated: bool | None = None
     http_port: int | None = None
+    wanted: tuple[str, ...] = ()
+    """Neighbours that it is to have, such as kubeflow."""
+    unwanted: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Before anything is touched: do the words make sense?"""
@@ -44,6 +48,7 @@ def settle(home: Home, record: Record, wish: Wish) -> tuple[Record, tuple[Proble
         real=real,
         index=places.claim(home, record.index) if real else None,
         simulated=_nodes(record.simulated, wish, real=real),
+        neighbours={name: record.neighbours.get(name, "") for name in _neighbours(record, wish)},
         ports=ports.choose(record.ports, wish.http_port),
     )
     return settled, obstacles
@@ -58,7 +63,12 @@ def platform_of(home: Home, record: Record, programs: Programs) -> Platform:
         index=record.index,
         real=record.real,
         simulated=record.simulated,
+        neighbours={name: Path(folder) for name, folder in record.neighbours.items()},
     )
+
+
+def _neighbours(record: Record, wish: Wish) -> list[str]:
+    return sorted({*record.neighbours, *wish.wanted} - set(wish.unwanted))
 
 
 def _nodes(before: Simulated, wish: Wish, *, real: bool) -> Simulated:

@@ -8,6 +8,7 @@ from pincompute.base.problem import Refused
 from pincompute.engine import control_plane, logs, own
 from pincompute.engine.debian import bring, program
 from pincompute.engine.images import registry
+from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.nodes import real_node, simulated_nodes
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
@@ -25,6 +26,8 @@ def stages(platform: Platform) -> Stages:
     ]
     if platform.real:
         members.append(real_node.parts(platform))
+    if training_operator.NAME in platform.neighbours:
+        members.append(training_operator.stages(platform))
     return [list(chain.from_iterable(together)) for together in zip_longest(*members, fillvalue=[])]
 
 
@@ -39,6 +42,8 @@ def prepare(platform: Platform, progress: Progress) -> None:
     _brought("nginx", "no addresses of workloads", progress)
     if platform.real:
         real_node.prepare(platform)
+    if training_operator.NAME in platform.neighbours:
+        training_operator.prepare(platform)
 
 
 def _brought(name: str, without: str, progress: Progress) -> bool:

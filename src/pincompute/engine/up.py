@@ -14,6 +14,7 @@ from pincompute.engine.build import build
 from pincompute.engine.down import foreigners, take_down
 from pincompute.engine.first_project import await_project
 from pincompute.engine.home import Home
+from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.lock import held
 from pincompute.engine.nodes import network, real_node, simulated_nodes
 from pincompute.engine.nodes.awaiting import await_nodes
@@ -38,7 +39,8 @@ def up(home: Home, wish: Wish, cache: Path, progress: Progress) -> Platform:
         record, obstacles = settle(home, before, wish)
         if obstacles:
             progress.say("\n".join(["no real node here:", *(problem.text() for problem in obstacles)]))
-        record = msgspec.structs.replace(record, engine=str(programs.folder))
+        neighbours = {name: str(training_operator.build(cache, progress)) for name in record.neighbours}
+        record = msgspec.structs.replace(record, engine=str(programs.folder), neighbours=neighbours)
         if before.index not in (None, record.index):
             # Every address of it moves, so nothing of it can stay.
             take_down(home, before)
@@ -82,11 +84,15 @@ def _bring_up(platform: Platform, tender: Tender, progress: Progress) -> None:
 async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
     async with Client(load(platform.home.kubeconfig), agent="pin") as client:
         await bootstrap.furnish(client, platform)
+        if training_operator.NAME not in platform.neighbours:
+            await training_operator.leave(client)
         if not kwok_stays:
             await simulated_nodes.release(client, platform)
         await simulated_nodes.adjust(client, platform)
-    if platform.real:
-        await asyncio.to_thread(real_node.furnish, platform)
+        if platform.real:
+            await asyncio.to_thread(real_node.furnish, platform)
+        if training_operator.NAME in platform.neighbours:
+            await training_operator.furnish(client, platform)
 
 
 async def _await(platform: Platform, since: str, progress: Progress) -> None:

@@ -77,6 +77,10 @@ CLUSTER_ROLE_BINDINGS = Resource(
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+VALIDATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
+    namespaced=False,
+)  # fmt: skip
 POD_CERTIFICATES = Resource("certificates.k8s.io", "v1beta1", "podcertificaterequests", "PodCertificateRequest")
 TRUST_BUNDLES = Resource(
     "certificates.k8s.io", "v1beta1", "clustertrustbundles", "ClusterTrustBundle", namespaced=False

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pincompute.engine.debian import program, version
 from pincompute.engine.files import write_changed
-from pincompute.engine.nodes import pause
+from pincompute.engine.nodes import image
 from pincompute.engine.nodes.cgroups import CONTAINERD
 from pincompute.engine.nodes.machine import Machine
 from pincompute.engine.parts import Part, Socket
@@ -75,7 +75,7 @@ path = "/{platform.namespace}/{CONTAINERD}"
 path = "{folder(platform) / "opt"}"
 
 [plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "{pause.NAME}"
+sandbox_image = "{image.PAUSE}"
 netns_mounts_under_state_dir = true
 restrict_oom_score_adj = {_toml(not host.may_lower_oom_score)}
 
@@ -131,10 +131,10 @@ def pod_network(platform: Platform) -> str:
     return json.dumps({"cniVersion": "0.4.0", "name": platform.namespace, "plugins": [bridge, ports]}, indent=2)
 
 
-def import_pause(platform: Platform) -> None:
-    """Hand containerd the one image that every pod needs and that it cannot fetch."""
+def import_image(platform: Platform, name: str, program: Path) -> None:
+    """Hand containerd an image that it cannot fetch: its only file is a program of ours."""
     control = [_program("ctr"), "--address", socket(platform), "--namespace", "k8s.io"]
-    run([*control, "images", "import", "-"], pause.archive(platform.programs.pause))
+    run([*control, "images", "import", "-"], image.archive(name, program))
 
 
 def _program(name: str) -> Path:

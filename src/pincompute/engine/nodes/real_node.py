@@ -13,7 +13,7 @@ from pincompute.api.names import ENGINE
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NODE_IMPOSSIBLE
 from pincompute.engine.kubeconfigs import write_kubeconfig
-from pincompute.engine.nodes import cgroups, containers, dns, kernel, kubelet, leftovers, machine, mounts, proxy
+from pincompute.engine.nodes import cgroups, containers, dns, image, kernel, kubelet, leftovers, machine, mounts, proxy
 from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
@@ -58,7 +58,7 @@ def parts(platform: Platform) -> list[list[Part]]:
 
 def furnish(platform: Platform) -> None:
     """Once containerd and the API server answer: the image that every pod needs, and the names of the cluster."""
-    containers.import_pause(platform)
+    containers.import_image(platform, image.PAUSE, platform.programs.pause)
     asyncio.run(_apply(platform))
 
 

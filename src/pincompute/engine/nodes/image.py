@@ -1,4 +1,4 @@
-"""The image of the process that holds a pod's namespaces open. It comes from our own build and no registry has it."""
+"""Images of one static program each: they come from our own build, and no registry has them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import tarfile
 from pathlib import Path
 from platform import machine
 
-NAME = "pincompute.local/pause:1"
+PAUSE = "pincompute.local/pause:1"
+"""Holds a pod's namespaces open."""
 
 _NOBODY = "65535:65535"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def archive(program: Path) -> bytes:
+def archive(name: str, program: Path) -> bytes:
     """As `docker save` would write an image whose only file is this static program."""
-    layer = _tar({"pause": program.read_bytes()}, mode=0o755)
+    layer = _tar({program.name: program.read_bytes()}, mode=0o755)
     config = {
         "architecture": _ARCHITECTURES.get(machine(), machine()),
         "os": "linux",
-        "config": {"Entrypoint": ["/pause"], "User": _NOBODY},
+        "config": {"Entrypoint": [f"/{program.name}"], "User": _NOBODY},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
     }
-    manifest = [{"Config": "config.json", "RepoTags": [NAME], "Layers": ["layer.tar"]}]
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
     return _tar(
         {
             "config.json": json.dumps(config).encode(),
