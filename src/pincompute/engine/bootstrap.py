@@ -72,6 +72,11 @@ def _facts(platform: Platform) -> Object:
             "domain": "localhost",
             "port": str(platform.ports["http"]),
             "nodes": "real" if platform.real else "simulated",
-            "serves": " ".join(training_operator.SERVES) if training_operator.NAME in platform.neighbours else "",
+            "serves": " ".join(_served(platform)),
         },
     }
+
+
+def _served(platform: Platform) -> list[str]:
+    """The kinds of its neighbours."""
+    return [each.kind for each in training_operator.KINDS] if training_operator.NAME in platform.neighbours else []

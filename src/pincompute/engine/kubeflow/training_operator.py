@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 
@@ -19,11 +20,21 @@ from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
-from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CRDS, VALIDATING_WEBHOOKS, Object
+from pincompute.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CRDS,
+    PYTORCH_JOBS,
+    TF_JOBS,
+    VALIDATING_WEBHOOKS,
+    Object,
+    Resource,
+)
 
 NAME = "kubeflow"
-SERVES = ("PyTorchJob", "TFJob")
-"""The kinds that a cluster with it has."""
+KINDS = (PYTORCH_JOBS, TF_JOBS)
+"""What a cluster with it has."""
+PATIENCE = 60.0
 
 USER = "pincompute-kubeflow"
 WAIT = "pincompute.local/wait:1"
@@ -60,7 +71,7 @@ def version() -> str:
 
 def build(cache: Path, progress: Progress) -> Path:
     """The folder with its programs and the definitions of its kinds, built if they must be."""
-    crds = tuple(f"manifests/base/crds/kubeflow.org_{kind.lower()}s.yaml" for kind in SERVES)
+    crds = tuple(f"manifests/base/crds/kubeflow.org_{kind.plural}.yaml" for kind in KINDS)
     programs = (Recipe("training-operator", "."), Recipe("wait", "./wait"))
     about = f"Kubeflow's training operator {version()}"
     return made(Module(NAME, about, SOURCE, programs, (Files(_MODULE, crds, "crds"),)), cache, progress)
@@ -94,6 +105,8 @@ async def furnish(client: Client, platform: Platform) -> None:
     """Its kinds, its rights, and that the API server asks it whether a job is valid."""
     for each in objects(platform):
         await client.apply(each, _RESOURCES[each["kind"]], manager=ENGINE)
+    for kind in KINDS:
+        await _served(client, kind)
     if platform.real:
         await asyncio.to_thread(containers.import_image, platform, WAIT, platform.neighbours[NAME] / "wait")
 
@@ -105,6 +118,16 @@ async def leave(client: Client) -> None:
             await client.delete(each, USER)
         except NotFound:
             return
+
+
+async def _served(client: Client, kind: Resource) -> None:
+    """The API server serves a new kind a moment after it has heard of it, and whoever asks before gives up for long."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(NotFound):
+                await client.list(kind)
+                return
+            await asyncio.sleep(0.1)
 
 
 def objects(platform: Platform) -> list[Object]:
