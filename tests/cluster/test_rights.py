@@ -102,6 +102,12 @@ def _rights(user: str, rules: list[dict[str, Any]]) -> Iterator[Right]:
                 yield from (Right(user, group, resource, verb) for verb in rule["verbs"])
 
 
+def paged() -> set[Right]:
+    """What an informer needs of a server that does not tell by a watch what is there already; this one does."""
+    every = granted()
+    return {each for each in every if each.verb == "list" and each._replace(verb="watch") in every}
+
+
 def audited(platform: Platform) -> list[dict[str, Any]]:
     lines = (platform.home.logs / "audit" / "audit.log").read_text().splitlines()
     events = [json.loads(line) for line in lines if line.endswith("}")]
@@ -147,7 +153,7 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
             await client.delete(NOUNS[kind], name)
     refused = [event for event in audited(real_platform) if event.get("responseStatus", {}).get("code") == 403]
     assert refused == []
-    assert granted() - used(real_platform) == NEEDED_BUT_NOT_AUDITED
+    assert granted() - used(real_platform) - paged() == NEEDED_BUT_NOT_AUDITED
 
 
 async def _claim(client: Client) -> None:

@@ -73,6 +73,7 @@ async def test_it_shows_what_is_there_and_what_becomes_of_it(client: Client, nam
         await informer.until(old="blue")
     assert informer.told == [("ADDED", "red"), ("ADDED", "green"), ("MODIFIED", "blue"), ("DELETED", "green")]
     assert informer.age() < 10
+    assert client.streams
 
 
 async def test_a_change_of_what_is_not_declared_is_no_change(client: Client, namespace: str) -> None:
@@ -118,7 +119,7 @@ async def test_what_vanished_while_its_revision_became_too_old_is_told_as_delete
             informer._revision = "1"  # noqa: SLF001
             forwarder.mend()
             await informer.until(stays="blue")
-    assert informer.told[2:] == [("DELETED", "green"), ("MODIFIED", "blue")]
+    assert informer.told[2:] == [("MODIFIED", "blue"), ("DELETED", "green")]
 
 
 async def test_it_watches_anew_when_the_server_ends_a_watch(plane: ControlPlane, namespace: str) -> None:

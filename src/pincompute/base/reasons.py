@@ -210,8 +210,8 @@ KIND_NOT_SERVED = _reason(
     "KindNotServed",
     INFRASTRUCTURE,
     501,
-    "This platform knows the kind, and has nobody yet who makes it so.",
-    "`pin plan FILE` shows what it would become.",
+    "The cluster does not serve the kind, or this platform has nobody yet who makes it so.",
+    "`pin plan FILE` shows what it would become. A kind of others is there as soon as what serves it is installed.",
 )
 
 # Images

@@ -30,6 +30,13 @@ class Listing(NamedTuple):
     revision: str
 
 
+class Page(NamedTuple):
+    """Some of them, not yet read."""
+
+    items: list[msgspec.Raw]
+    revision: str
+
+
 class _PageMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -61,6 +68,8 @@ class Client:
         self.limits = limits
         self.clock = clock or SystemClock()
         self.chance = chance
+        self.streams = limits.stream
+        """Whether this server tells by a watch what is there already; found out by whoever asks first."""
         self._sender = Sender(transport or Transport(access, agent, limits), self.clock, chance)
 
     async def __aenter__(self) -> Self:
@@ -188,25 +197,39 @@ class Client:
         """Every object that matches, each read as its page comes in, so that no more than one page is held unread."""
         for _ in range(2):
             with suppress(Gone):
-                return await self._pages(selection, read)
+                return await self._all(selection, read)
             # The pages' common revision was compacted away on the way: begin again at the present one.
-        return await self._pages(selection, read)
+        return await self._all(selection, read)
+
+    async def pages(self, selection: Request) -> AsyncGenerator[Page]:
+        """Page by page; Gone, where their common revision was compacted away on the way."""
+        token = ""
+        while True:
+            body = await self._sender.send(requests.page(selection, self.limits.page, token))
+            page = _decoded(_page, body, selection)
+            token = page.metadata.continue_
+            yield Page(page.items or [], page.metadata.resource_version)
+            if not token:
+                return
 
     def watch_lines(self, selection: Request, revision: str) -> AsyncGenerator[bytes]:
         """A watch's raw lines, bookmarks and all."""
         asked = requests.watch(selection, revision, self.limits.watch)
         return self._sender.lines(asked, silence=self.limits.watch + self.limits.silence)
 
-    async def _pages(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
+    def stream_lines(self, selection: Request) -> AsyncGenerator[bytes]:
+        """As a watch's, with all that is there before."""
+        asked = requests.stream(selection, self.limits.watch)
+        return self._sender.lines(asked, silence=self.limits.watch + self.limits.silence)
+
+    async def _all(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
         items: list[T] = []
-        token = ""
-        while True:
-            body = await self._sender.send(requests.page(selection, self.limits.page, token))
-            page = _decoded(_page, body, selection)
-            items += [read(item) for item in page.items or ()]
-            token = page.metadata.continue_
-            if not token:
-                return Listing(items, page.metadata.resource_version)
+        revision = ""
+        async with aclosing(self.pages(selection)) as pages:
+            async for page in pages:
+                items += [read(item) for item in page.items]
+                revision = page.revision
+        return Listing(items, revision)
 
     async def _object(self, request: Request) -> Object:
         return _decoded(_object, await self._sender.send(request), request)

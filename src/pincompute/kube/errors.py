@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import re
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -78,19 +80,46 @@ class Forbidden(ApiError):
     """This user may not do that."""
 
 
-class Unreachable(ApiError):
-    """No answer came: nobody listens, the connection broke, or it took too long."""
+class Unreadable(ApiError):
+    """What answered is not Kubernetes: a page to log in, a balancer, or half of something."""
 
     means = CLUSTER_UNREACHABLE
     next = "pin status"
 
-    def __init__(self, address: str, why: str, *, about: str = "") -> None:
-        super().__init__(0, "Unreachable", f"{address} did not answer: {why}", about=about)
+
+class Unreachable(ApiError):
+    """No answer came, and how that showed decides what may be done about it."""
+
+    means = CLUSTER_UNREACHABLE
+    next = "pin status"
+
+    def __init__(self, address: str, why: str, *, about: str = "", how: How = "lost") -> None:
+        super().__init__(0, _HOW[how].reason, f"{_HOW[how].words.format(address)}: {why}", about=about)
+        self.how = how
+
+
+How = Literal["absent", "lost", "silent"]
+
+
+class _Seen(NamedTuple):
+    reason: str
+    words: str
+
+
+_HOW: dict[How, _Seen] = {
+    # Nobody was there to send to: nothing was done, so that even a write may be sent again.
+    "absent": _Seen("NobodyThere", "{} did not answer"),
+    # The connection broke: whether a write arrived is not known.
+    "lost": _Seen("ConnectionLost", "the connection to {} was lost"),
+    # It stands, and says nothing: who is busy is not helped by being asked twice.
+    "silent": _Seen("Silent", "{} fell silent"),
+}
 
 
 class _Status(msgspec.Struct):
     """What the API server sends instead of an object."""
 
+    kind: str = ""
     reason: str = ""
     message: str = ""
     code: int = 0
@@ -119,24 +148,58 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 _OBJECTS_FAULT = ("failed to create typed patch object", "strict decoding error")
 
 
-def error_of(body: bytes | msgspec.Raw, *, status: int = 0, about: str = "", retry_after: str = "") -> ApiError:
+def error_of(
+    body: bytes | msgspec.Raw, *, status: int = 0, about: str = "", retry_after: str = "", date: str = ""
+) -> ApiError:
     """The error that a Status, or whatever a proxy sent in its place, stands for."""
+    details: dict[str, Any] = {}
+    if seconds := _patience(retry_after, date):
+        details["retryAfterSeconds"] = seconds
     try:
         said = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:
-        # A balancer or a part that panics answers in plain words or HTML.
-        said = _Status(message=bytes(body)[:300].decode("utf-8", "replace").strip())
+        said = _Status()
+    if said.kind != "Status":
+        return _foreign(bytes(body), status, details, about)
     code = said.code or status
-    details = said.details or {}
-    if retry_after.isdigit():
-        details.setdefault("retryAfterSeconds", int(retry_after))
     kind = _BY_REASON.get(said.reason) or _BY_STATUS.get(code) or ApiError
     if any(words in said.message for words in _OBJECTS_FAULT):
         kind = Invalid
-    return kind(code, said.reason, said.message or f"HTTP {code}", details, about=about)
+    return kind(code, said.reason, said.message or f"HTTP {code}", details | (said.details or {}), about=about)
 
 
 def unreadable(body: bytes, about: str) -> ApiError:
-    """For an answer that says it is good and is not one of Kubernetes: a login page, or half of something."""
-    text = body[:100].decode("utf-8", "replace")
-    return ApiError(200, "Unreadable", f"the answer is not Kubernetes' JSON: {text}", about=about)
+    """For an answer that says it is good and is not one of Kubernetes."""
+    return Unreadable(200, "Unreadable", f"the answer is not Kubernetes': {_plain(body)}", about=about)
+
+
+def _foreign(body: bytes, status: int, details: dict[str, Any], about: str) -> ApiError:
+    """No Status: the API server's own plain words are few, and nothing else may pass for what it says of an object."""
+    if body.startswith(_UNKNOWN_PATH) and status == 404:
+        return NotFound(status, "NotFound", "the server serves no such kind", details, about=about)
+    words = _plain(body)
+    if body.lstrip()[:1] in _MARKUP:
+        words = f"the answer is not Kubernetes' (HTTP {status}): {words}"
+        return Unreadable(status, "Unreadable", words, details, about=about)
+    return ApiError(status, "", words or f"HTTP {status}", details, about=about)
+
+
+_UNKNOWN_PATH = b"404 page not found"
+_MARKUP = (b"<", b"{", b"[")
+_HEAD_OR_TAG = re.compile(rb"<(script|style|head)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+
+
+def _plain(body: bytes) -> str:
+    """The words of a page, without its tags, on one line."""
+    words = _HEAD_OR_TAG.sub(b" ", body[:10_000]).decode("utf-8", "replace").split()
+    return " ".join(words)[:200]
+
+
+def _patience(retry_after: str, date: str) -> float:
+    """The seconds that a Retry-After stands for: a number, or a time of day by the clock of who sent it."""
+    if retry_after.isdecimal():
+        return float(retry_after)
+    try:
+        return max(0.0, (parsedate_to_datetime(retry_after) - parsedate_to_datetime(date)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

@@ -88,6 +88,13 @@ def watch(selection: Request, revision: str, seconds: int) -> Request:
     return selection._replace(query={**selection.query, **asked}, verb="watch")
 
 
+def stream(selection: Request, seconds: int) -> Request:
+    """All there is, one by one, then a bookmark that says so, and then what happens."""
+    asked = _query(sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
+    begun = watch(selection, "", seconds)
+    return begun._replace(query={**begun.query, **asked})
+
+
 def create(target: Target, item: Object, manager: str) -> Request:
     # A new object is posted to the folder that will hold it.
     folder = target.resource.path(target.namespace)

@@ -14,14 +14,37 @@ def pause(request: Request, error: ApiError, attempt: int, jitter: float) -> flo
     """Seconds to wait before sending it again, or None to give up. `jitter` is drawn from 0 to 1."""
     if attempt >= ATTEMPTS:
         return None
-    if error.status in (429, 503) and 0 < error.retry_after <= LONGEST:
+    busy = error.status in (429, 503)
+    if busy and error.retry_after:
         # The server says that it did nothing yet: even a write is safe to repeat.
-        return error.retry_after * (1 + jitter / 4)
-    if request.safe and (isinstance(error, Unreachable) or error.status in (429, 503)):
-        return backoff(attempt, jitter)
-    return None
+        return error.retry_after * (1 + jitter / 4) if error.retry_after <= LONGEST else None
+    if isinstance(error, Unreachable):
+        again = error.how == "absent" or (error.how == "lost" and request.safe)
+    else:
+        again = busy and request.safe
+    return backoff(attempt, jitter) if again else None
 
 
 def backoff(failures: int, jitter: float, longest: float = LONGEST) -> float:
     """Seconds after so many failures in a row: doubling, and spread so that many who failed together part ways."""
     return min(longest, 0.1 * 2 ** min(failures, 16)) * (0.5 + jitter / 2)
+
+
+class Budget:
+    """How many requests may be sent once more: a share of all, and a few. So an outage never multiplies the load."""
+
+    def __init__(self, share: float = 0.1, reserve: float = 10) -> None:
+        self._share = share
+        self._reserve = reserve
+        self._left = reserve
+
+    def earn(self) -> None:
+        """For each request that is sent the first time."""
+        self._left = min(self._reserve, self._left + self._share)
+
+    def spend(self) -> bool:
+        """Whether one more may be sent again."""
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

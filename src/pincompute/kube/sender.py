@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, Self
 from pincompute.base.clock import Clock
 from pincompute.kube.errors import ApiError
 from pincompute.kube.request import Request
-from pincompute.kube.retry import pause
+from pincompute.kube.retry import Budget, pause
 
 Chance = Callable[[], float]
 """Draws from 0 to 1."""
@@ -62,6 +62,7 @@ class Sender:
         self._carrier = carrier
         self._clock = clock
         self._chance = chance
+        self._budget = Budget()
 
     async def __aenter__(self) -> Self:
         await self._carrier.__aenter__()
@@ -74,6 +75,7 @@ class Sender:
 
     async def send(self, request: Request) -> bytes:
         """The whole answer."""
+        self._budget.earn()
         attempt = 0
         while True:
             attempt += 1
@@ -89,6 +91,7 @@ class Sender:
 
     async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
         """An answer line by line, as it comes; once it has begun it is not asked for again."""
+        self._budget.earn()
         attempt = 0
         while True:
             attempt += 1
@@ -110,7 +113,7 @@ class Sender:
 
     async def _wait_or_raise(self, request: Request, error: ApiError, attempt: int) -> None:
         wait = pause(request, error, attempt, self._chance())
-        if wait is None:
+        if wait is None or not self._budget.spend():
             raise error
         self.traffic.retries += 1
         await self._clock.sleep(wait)

@@ -14,7 +14,7 @@ from yarl import URL
 
 from pincompute import __version__
 from pincompute.kube.access import Access
-from pincompute.kube.errors import Unreachable, error_of
+from pincompute.kube.errors import How, Unreachable, error_of
 from pincompute.kube.request import Request
 from pincompute.kube.watch import Splitter
 
@@ -29,6 +29,8 @@ class Limits(NamedTuple):
     silence: float = 60
     """How much later than that a watch which says nothing is given up."""
     page: int = 500
+    stream: bool = True
+    """Whether a first list may come by a watch, where the server does that."""
 
 
 USUAL = Limits()
@@ -111,6 +113,7 @@ class Transport:
                     status=answer.status,
                     about=request.about,
                     retry_after=answer.headers.get("Retry-After", ""),
+                    date=answer.headers.get("Date", ""),
                 )
 
     @contextmanager
@@ -118,10 +121,17 @@ class Transport:
         """Whatever breaks below HTTP is Unreachable, and says why."""
         try:
             yield
+        except aiohttp.ConnectionTimeoutError as error:
+            raise self._unreachable(request, "it took too long to connect", "absent") from error
         except TimeoutError as error:
-            raise Unreachable(self._access.server, "it took too long", about=request.about) from error
+            raise self._unreachable(request, "it took too long", "silent") from error
+        except aiohttp.ClientConnectorError as error:
+            raise self._unreachable(request, _words(error), "absent") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(self._access.server, _words(error), about=request.about) from error
+            raise self._unreachable(request, _words(error), "lost") from error
+
+    def _unreachable(self, request: Request, why: str, how: How) -> Unreachable:
+        return Unreachable(self._access.server, why, about=request.about, how=how)
 
 
 def _hang_up(answer: aiohttp.ClientResponse) -> None:
@@ -135,6 +145,10 @@ def _words(error: Exception) -> str:
     """What went wrong below HTTP, without the client's own vocabulary."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"its certificate is not trusted: {error.certificate_error}"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "it hung up"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "its answer broke off"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno).lower()

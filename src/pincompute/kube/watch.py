@@ -43,6 +43,14 @@ class Metadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
+class _Marks(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Marks
+
+
 class Splitter:
     """Chunks in, whole lines out. Lines may be of any length."""
 
@@ -67,6 +75,7 @@ class Splitter:
 
 _told = msgspec.json.Decoder(Told)
 _identity = msgspec.json.Decoder(Identity)
+_bookmark = msgspec.json.Decoder(_Bookmark)
 
 
 def told(line: bytes, about: str = "") -> Told:
@@ -82,3 +91,8 @@ def told(line: bytes, about: str = "") -> Told:
 
 def identity(item: msgspec.Raw) -> Identity:
     return _identity.decode(item)
+
+
+def all_told(bookmark: msgspec.Raw) -> bool:
+    """Whether this is the bookmark after the last of the objects that were there already."""
+    return (_bookmark.decode(bookmark).metadata.annotations or {}).get("k8s.io/initial-events-end") == "true"
