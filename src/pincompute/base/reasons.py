@@ -177,6 +177,13 @@ KUBECONFIG_INVALID = _reason(
     "A kubeconfig cannot be read or names something that is not there.",
     "Compare it with `kubectl config view`.",
 )
+CREDENTIALS_MISSING = _reason(
+    "CredentialsMissing",
+    USER,
+    401,
+    "The program or the file that a kubeconfig names has nothing to show to its cluster.",
+    "Run the program by hand and log in again; what it needs to be told is in the kubeconfig.",
+)
 CLUSTER_UNREACHABLE = _reason(
     "ClusterUnreachable",
     INFRASTRUCTURE,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import KUBECONFIG_INVALID
+from pincompute.base.reasons import CREDENTIALS_MISSING, KUBECONFIG_INVALID, Reason
+from pincompute.kube.plugin import Plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Access:
     key: bytes = field(default=b"", repr=False)
     token: str = field(default="", repr=False)
     token_file: Path | None = None
+    plugin: Plugin | None = None
+    """A program that gives a token or a certificate, where neither stands here."""
     namespace: str = "default"
     context: str = ""
     file: Path | None = None
@@ -32,7 +35,8 @@ class Access:
         try:
             return self.token_file.read_text().strip() if self.token_file else self.token
         except OSError as error:
-            raise self._refused(f"the token file {self.token_file} cannot be read: {error.strerror}") from error
+            what = f"the token file {self.token_file} cannot be read: {error.strerror}"
+            raise self._refused(what, CREDENTIALS_MISSING) from error
 
     def tls(self) -> ssl.SSLContext:
         """What to verify and what to show; with no authority given, the system's are trusted."""
@@ -51,9 +55,9 @@ class Access:
             file.flush()
             context.load_cert_chain(file.name, password=_no_password)
 
-    def _refused(self, what: str) -> Refused:
+    def _refused(self, what: str, reason: Reason = KUBECONFIG_INVALID) -> Refused:
         where = Where(file=str(self.file or ""), object=f"context '{self.context}'")
-        return Refused(Problem(KUBECONFIG_INVALID, what, where, next="pin status"))
+        return Refused(Problem(reason, what, where, next="pin status"))
 
 
 def _no_password() -> str:

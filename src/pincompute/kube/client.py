@@ -70,7 +70,7 @@ class Client:
         self.chance = chance
         self.streams = limits.stream
         """Whether this server tells by a watch what is there already; found out by whoever asks first."""
-        self._sender = Sender(transport or Transport(access, agent, limits), self.clock, chance)
+        self._sender = Sender(transport or Transport(access, agent, limits, self.clock), self.clock, chance)
 
     async def __aenter__(self) -> Self:
         await self._sender.__aenter__()

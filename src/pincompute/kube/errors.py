@@ -80,6 +80,17 @@ class Forbidden(ApiError):
     """This user may not do that."""
 
 
+class Unproven(ApiError):
+    """There is nothing to show to the server just now. No reason to end: a token or a login is renewed by others."""
+
+    def __init__(self, problem: Problem, *, about: str = "") -> None:
+        self._problem = problem
+        super().__init__(0, "Unproven", problem.what, about=about)
+
+    def problem(self) -> Problem:
+        return self._problem
+
+
 class Unreadable(ApiError):
     """What answered is not Kubernetes: a page to log in, a balancer, or half of something."""
 

@@ -13,8 +13,11 @@ import aiohttp
 from yarl import URL
 
 from pincompute import __version__
+from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.problem import Refused
 from pincompute.kube.access import Access
-from pincompute.kube.errors import How, Unreachable, error_of
+from pincompute.kube.credentials import Credentials, Shown
+from pincompute.kube.errors import How, Unproven, Unreachable, error_of
 from pincompute.kube.request import Request
 from pincompute.kube.watch import Splitter
 
@@ -39,16 +42,17 @@ USUAL = Limits()
 class Transport:
     """Knows nothing of kinds: bytes go in and come out."""
 
-    def __init__(self, access: Access, agent: str, limits: Limits) -> None:
+    def __init__(self, access: Access, agent: str, limits: Limits, clock: Clock | None = None) -> None:
         self._access = access
         self._agent = agent
         self._limits = limits
+        self._clock = clock or SystemClock()
 
     async def __aenter__(self) -> Self:
-        tls = self._access.tls() if self._access.server.startswith("https") else True
+        self._credentials = Credentials(self._access, self._clock)
         self._session = aiohttp.ClientSession(
             # Watches hold a connection each, so the pool's customary limit would starve whoever comes last.
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls),
+            connector=aiohttp.TCPConnector(limit=0),
             headers={
                 "User-Agent": f"pincompute/{__version__} {self._agent}",
                 "Accept": "application/json",
@@ -90,21 +94,13 @@ class Transport:
 
     async def _open(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """Send it, and wait until a good answer begins."""
-        headers = {"Content-Type": request.content} if request.body else {}
-        if token := self._access.bearer():
-            headers["Authorization"] = f"Bearer {token}"
+        shown = await self._show(request)
         with self._in_words(request):
-            answer = await self._session.request(
-                request.method,
-                URL(self._access.server + request.path, encoded=True),
-                params=request.query,
-                data=request.body or None,
-                headers=headers,
-                timeout=patience,
-                server_hostname=self._access.server_name or None,
-                # Whoever answers for the address may not send what we carry elsewhere.
-                allow_redirects=False,
-            )
+            answer = await self._ask(request, patience, shown)
+            if answer.status == 401 and await self._credentials.renew(shown):
+                # Nothing was done: even a write may be sent again with what is accepted.
+                answer.release()
+                answer = await self._ask(request, patience, await self._show(request))
             if answer.status < 300:
                 return answer
             async with answer:
@@ -115,6 +111,29 @@ class Transport:
                     retry_after=answer.headers.get("Retry-After", ""),
                     date=answer.headers.get("Date", ""),
                 )
+
+    async def _ask(self, request: Request, patience: aiohttp.ClientTimeout, shown: Shown) -> aiohttp.ClientResponse:
+        headers = {"Content-Type": request.content} if request.body else {}
+        if shown.bearer:
+            headers["Authorization"] = f"Bearer {shown.bearer}"
+        return await self._session.request(
+            request.method,
+            URL(self._access.server + request.path, encoded=True),
+            params=request.query,
+            data=request.body or None,
+            headers=headers,
+            timeout=patience,
+            ssl=shown.tls,
+            server_hostname=self._access.server_name or None,
+            # Whoever answers for the address may not send what we carry elsewhere.
+            allow_redirects=False,
+        )
+
+    async def _show(self, request: Request) -> Shown:
+        try:
+            return await self._credentials.show()
+        except Refused as refused:
+            raise Unproven(refused.problems[0], about=request.about) from refused
 
     @contextmanager
     def _in_words(self, request: Request) -> Generator[None]:
