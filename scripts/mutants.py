@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant("api/admission.py", "or len(name) > most", "", "tests/api"),
     Mutant("api/admission.py", "if place in first:", "if False:", "tests/api/test_admission.py"),
     Mutant("api/manifests.py", 'key != "title" and', "", "tests/api"),
-    Mutant("controller/loop.py", "if key in self._busy:", "if False:", "tests/controller/test_loop.py"),
+    Mutant("controller/loop.py", "if key not in self._busy:", "if True:", "tests/controller/test_loop.py"),
     Mutant("controller/loop.py", "elif again is not None:", "elif False:", "tests/controller/test_loop.py"),
     Mutant("controller/act.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
     Mutant("controller/act.py", "controller_uid(found) != controller_uid(native)", "False", "tests/controller"),

@@ -20,7 +20,7 @@ from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
 from pincompute.kube.watch import Event
-from pincompute.operator.process import Loops
+from pincompute.operator.loops import Loops
 from pincompute.planning.snapshot import Cluster
 from workloads import HELLO, cluster, new_project
 

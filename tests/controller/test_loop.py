@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from structlog.testing import capture_logs
 
+from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
 from pincompute.controller import loop as module
-from pincompute.controller.loop import Key, Loop
+from pincompute.controller.loop import Loop
+from pincompute.controller.passes import Cause, Key, Made, Outcome
 
 A, B = Key("me", "a"), Key("me", "b")
 
@@ -31,13 +34,13 @@ class Passes:
         self.happened = asyncio.Event()
         self._behave = behave
 
-    async def __call__(self, key: Key) -> float | None:
+    async def __call__(self, key: Key) -> Made:
         self.overlapped = self.overlapped or key in self.running
         self.running.add(key)
         self.made.append(key)
         self.happened.set()
         try:
-            return await self._behave(key, self.made.count(key)) if self._behave else None
+            return Made(again=await self._behave(key, self.made.count(key)) if self._behave else None)
         finally:
             self.running.discard(key)
 
@@ -114,7 +117,7 @@ async def test_many_touches_while_it_rests_cause_one_pass(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("error", [Refused(Problem(INTERNAL, "no")), RuntimeError("broken")])
 async def test_a_failure_is_tried_again_and_stops_no_other(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.01)
 
     async def fail_twice(key: Key, count: int) -> None:
         if key == A and count <= 2:
@@ -127,3 +130,89 @@ async def test_a_failure_is_tried_again_and_stops_no_other(error: Exception, mon
     await settled(passes, loop, 4)
     assert passes.made.count(A) == 3
     assert passes.made.count(B) == 1
+
+
+async def test_a_users_edit_does_not_wait_for_what_a_roll_touches() -> None:
+    passes = Passes()
+    loop = Loop(passes, workers=1)
+    for number in range(20):
+        loop.touch(Key("me", f"rolled-{number}"), Cause.AROUND)
+    loop.touch(A, Cause.EDITED)
+    await settled(passes, loop, 21)
+    assert passes.made[0] == A
+
+
+async def test_who_is_cut_off_in_a_pass_is_looked_at_by_whoever_runs_next() -> None:
+    async def hang_once(_: Key, count: int) -> float | None:
+        if count == 1:
+            await asyncio.Event().wait()
+        return None
+
+    passes = Passes(hang_once)
+    loop = Loop(passes)
+    loop.touch(A)
+    await settled(passes, loop, 1)
+    assert loop.waiting == 1
+    await settled(passes, loop, 2)
+    assert passes.made == [A, A]
+
+
+async def test_told_to_finish_it_ends_what_is_under_way_and_begins_nothing() -> None:
+    async def finish(_: Key, __: int) -> float | None:
+        loop.finish()
+        await asyncio.sleep(0)
+        return None
+
+    passes = Passes(finish)
+    loop = Loop(passes, workers=1)
+    loop.touch(A)
+    loop.touch(B)
+    async with asyncio.timeout(5):
+        await loop.run()
+    assert passes.made == [A]
+    assert loop.tally.passes["Workload", Outcome.SETTLED] == 1
+
+
+async def test_a_loop_that_stands_still_is_told_from_one_that_has_nothing_to_do() -> None:
+    class Later(SystemClock):
+        seconds = 0.0
+
+        def monotonic(self) -> float:
+            return self.seconds
+
+    clock = Later()
+    hanging = Passes(lambda _, __: asyncio.sleep(60))
+    loop = Loop(hanging, workers=1, clock=clock)
+    clock.seconds = 1000
+    assert loop.stuck() == 0
+    loop.touch(A)
+    assert loop.stuck() == 0
+    running = asyncio.create_task(loop.run())
+    await hanging.until(1)
+    clock.seconds = 1100
+    loop.touch(B)
+    assert loop.stuck() == 100
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_the_same_failure_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.001)
+
+    async def fail(_: Key, count: int) -> float | None:
+        if count < 5:
+            raise Refused(Problem(INTERNAL, "no"))
+        return None
+
+    passes = Passes(fail)
+    loop = Loop(passes)
+    loop.touch(A)
+    with capture_logs() as logs:
+        await settled(passes, loop, 5)
+    assert [each["event"] for each in logs] == ["pass failed", "pass succeeds again"]
+    assert loop.failing == 0
+    assert [(told.outcome, told.times) for _, told in loop.story.of("me", "a")] == [
+        (Outcome.REFUSED, 1),
+        (Outcome.REFUSED, 3),
+        (Outcome.SETTLED, 1),
+    ]

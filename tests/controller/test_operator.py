@@ -10,7 +10,7 @@ import pytest
 from control_plane import ControlPlane
 from operated import world
 from pincompute.api.names import TEMPLATE, WORKLOAD
-from pincompute.controller.loop import Key
+from pincompute.controller.passes import Key
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import DEPLOYMENTS, PODS, SERVICES

@@ -213,6 +213,13 @@ NAME_TAKEN = _reason(
     "Another workload of the project has this name; a name is one workload's, over all kinds.",
     "Choose another name.",
 )
+NOT_LEADING = _reason(
+    "NotLeading",
+    INFRASTRUCTURE,
+    409,
+    "An operator that does not hold the lease does not write: another one leads by now.",
+    "Nothing: it stands by. `kubectl get lease --namespace pincompute-system` names who leads.",
+)
 KIND_NOT_SERVED = _reason(
     "KindNotServed",
     INFRASTRUCTURE,

@@ -14,7 +14,7 @@ from pincompute.api.noun import Noun
 from pincompute.api.wire import Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
-from pincompute.controller.loop import Key
+from pincompute.controller.passes import Cause, Key
 from pincompute.controller.resources import NATIVES, NOUNS, PLANNED, PROJECT_LABELS, PROJECT_NATIVES
 from pincompute.controller.surroundings import Surroundings
 from pincompute.kube.client import Client
@@ -33,7 +33,7 @@ COUNTED = 1.0
 class View:
     """Kept by watches; it answers from memory."""
 
-    def __init__(self, client: Client, changed: Callable[[Key], None], clock: Clock) -> None:
+    def __init__(self, client: Client, changed: Callable[[Key, Cause], None], clock: Clock) -> None:
         self._changed = changed
         self._clock = clock
         self._owners: defaultdict[Key, dict[str, Noun]] = defaultdict(dict)
@@ -68,7 +68,15 @@ class View:
 
     def age(self) -> float:
         """Seconds since the API server was last heard about the kind that is quiet the longest."""
-        return max(informer.age() for informer in self._informers.values())
+        return max(self.ages().values())
+
+    def ages(self) -> dict[str, float]:
+        """The same of each kind."""
+        return {kind: informer.age() for kind, informer in self._informers.items()}
+
+    @property
+    def complete(self) -> bool:
+        return self._complete
 
     def owners(self, key: Key) -> tuple[Any, ...]:
         """Those of this name, the eldest first."""
@@ -95,6 +103,11 @@ class View:
         """Whether what was written at this revision of a native's kind can be seen by now."""
         return self._informers[kind].revision >= revision
 
+    @property
+    def _seen(self) -> Cause:
+        """Before the view is complete everything is found, and nothing has changed."""
+        return Cause.SEEN if self._complete else Cause.FOUND
+
     def _all(self) -> Iterator[Noun]:
         return (each for family in self._owners.values() for each in family.values())
 
@@ -105,7 +118,7 @@ class View:
             key = _whose(event.object.metadata)
             each = resource.kind, event.object.metadata.name
             _keep(into, key, each, event)
-            self._changed(key)
+            self._changed(key, self._seen)
 
         # Only what carries our labels is ever decoded; the rest of the cluster is not our business.
         return Informer(client, resource, type=type_, labels=labels, on_change=changed)
@@ -113,7 +126,7 @@ class View:
     def _owner_changed(self, event: Event[Noun]) -> None:
         owner = event.object
         _keep(self._owners, key_of(owner), owner.kind, event)
-        self._changed(key_of(owner))
+        self._changed(key_of(owner), Cause.EDITED if _is_news(event) else self._seen)
         if isinstance(owner, Workload):
             self._count_soon()
         else:
@@ -125,7 +138,7 @@ class View:
         if self._complete and concerned:
             # No set: those who come first are the same on every run.
             for key in dict.fromkeys(key_of(each) for each in self._all() if concerned(each)):
-                self._changed(key)
+                self._changed(key, Cause.AROUND)
 
     def _count_soon(self) -> None:
         """A roll goes on by how those are doing that it has reached."""
@@ -135,7 +148,13 @@ class View:
     def _count_now(self) -> None:
         self._count = None
         if self._around.rolling:
-            self._changed(key_of(self._around.rolling))
+            self._changed(key_of(self._around.rolling), Cause.AROUND)
+
+
+def _is_news(event: Event[Any]) -> bool:
+    """Somebody wants it otherwise than it was last looked at."""
+    owner = event.object
+    return event.type == DELETED or owner.status.observed_generation != owner.metadata.generation
 
 
 def key_of(owner: Noun) -> Key:

@@ -65,7 +65,9 @@ def _desk(platform: Platform) -> Part:
 
 
 def _operator(platform: Platform) -> Part:
-    return _server("operator", platform, OPERATOR, platform.ports["operator"])
+    part = _server("operator", platform, OPERATOR, platform.ports["operator"])
+    # Healthy it is also while it has not yet seen all that there is.
+    return part._replace(ready=Web(f"http://{_LOOPBACK}:{platform.ports['operator']}/readyz"))
 
 
 def _ingress(platform: Platform, nginx: Path) -> Part:

@@ -176,6 +176,11 @@ def error_of(
     kind = _BY_REASON.get(said.reason) or _BY_STATUS.get(code) or ApiError
     if any(words in said.message for words in _OBJECTS_FAULT):
         kind = Invalid
+    if kind is Invalid and any(
+        each.get("field") == "metadata.uid" for each in (said.details or {}).get("causes") or ()
+    ):
+        # It was meant for one that stood here before.
+        kind = Conflict
     return kind(code, said.reason, said.message or f"HTTP {code}", details | (said.details or {}), about=about)
 
 

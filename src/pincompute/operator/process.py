@@ -4,75 +4,102 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 import structlog
-from aiohttp import web
 
-from pincompute.api.names import CLUSTER_FACTS, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
 from pincompute.base import log as logs
-from pincompute.controller.loop import Key, Loop
-from pincompute.controller.reconcile import Reconciler
-from pincompute.controller.view import View
+from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
 from pincompute.kube.kubeconfig import load
+from pincompute.kube.lease import Lease, Terms
 from pincompute.kube.resource import CONFIG_MAPS
+from pincompute.kube.transport import USUAL, Transport
+from pincompute.operator.door import Door
+from pincompute.operator.fence import Fenced
+from pincompute.operator.loops import Loops
 from pincompute.planning.snapshot import Cluster
 
-STALE = 300.0
-"""Seconds without a word from the API server, bookmarks included, after which the view is not to be trusted."""
+GRACE = 3.0
+"""Seconds that passes under way get to end in, once this process was told to."""
 
 log = structlog.get_logger()
 
 
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to act with.")
-@click.option("--listen", default="127.0.0.1:0", help="Where health is told.", show_default=True)
+@click.option("--listen", default="127.0.0.1:0", help="Where health, metrics and stories are told.", show_default=True)
 def operator(kubeconfig: Path, listen: str) -> None:
     """Run every loop until told to stop."""
     logs.configure(process="operator")
-    asyncio.run(_run(kubeconfig, listen))
+    asyncio.run(_run(load(kubeconfig), listen))
 
 
-async def _run(kubeconfig: Path, listen: str) -> None:
+async def _run(access: Access, listen: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with Client(load(kubeconfig), agent="operator") as client:
-        cluster = await cluster_facts(client)
-        loops = Loops(client, cluster)
-        site = await _serve(listen, loops)
-        running = asyncio.create_task(loops.run())
-        ended = asyncio.create_task(stop.wait())
-        await asyncio.wait({running, ended}, return_when=asyncio.FIRST_COMPLETED)
-        ended.cancel()
-        await site.cleanup()
-        if running.done():
-            # A loop that ended by itself is a fault: whoever started this process will see it end, and why.
-            running.result()
-        running.cancel()
-        await asyncio.wait({running})
+    door = Door()
+    port = await door.open(listen)
+    try:
+        # Nobody else has this port of this machine: who held the lease by this name before has ended.
+        await operate(access, f"{socket.gethostname()}:{port}", stop, door)
+    finally:
+        await door.close()
 
 
-class Loops:
-    """Every loop that exists."""
+async def operate(
+    access: Access, holder: str, stop: asyncio.Event, door: Door | None = None, terms: Terms | None = None
+) -> None:
+    """Stand by, lead when it is our turn, and end in peace when told to stop."""
+    # The lease goes by a connection of its own: no backlog of ours may cost us it.
+    async with Client(access, agent="operator lease") as alone:
+        lease = Lease(alone, SYSTEM, OPERATOR, holder, terms or Terms())
+        fenced = Fenced(Transport(access, "operator", USUAL), lambda: lease.held)
+        async with Client(access, agent="operator", transport=fenced) as client, _told(stop) as told:
+            facts = asyncio.create_task(cluster_facts(client))
+            if not await _before(facts, told):
+                return
+            loops = Loops(client, facts.result(), lease)
+            if door:
+                door.loops = loops
+            running = asyncio.create_task(loops.run())
+            if await _before(running, told, loops.stop):
+                # A loop that ended by itself is a fault: whoever started this process will see it end, and why.
+                running.result()
+            await lease.release()
 
-    def __init__(self, client: Client, cluster: Cluster) -> None:
-        self.view = View(client, self._touch, client.clock)
-        self.planned = Loop(Reconciler(client, self.view, cluster))
 
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.view.run())
-            # A pass over half a view would make again what is only not yet seen.
-            await self.view.synced()
-            log.info("the view is complete")
-            group.create_task(self.planned.run())
+@asynccontextmanager
+async def _told(stop: asyncio.Event) -> AsyncGenerator[asyncio.Task[object]]:
+    waiting: asyncio.Task[object] = asyncio.create_task(stop.wait())
+    try:
+        yield waiting
+    finally:
+        waiting.cancel()
 
-    def _touch(self, key: Key) -> None:
-        self.planned.touch(key)
+
+async def _before(
+    work: asyncio.Task[Any], told: asyncio.Task[object], finish: Callable[[], None] | None = None
+) -> bool:
+    """Whether the work came to its own end; told to stop, it has a while to finish where it knows how."""
+    try:
+        await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
+        if finish:
+            finish()
+            await asyncio.wait({work}, timeout=GRACE)
+        return work.done()
+    finally:
+        if not work.done():
+            work.cancel()
+            await asyncio.wait({work})
 
 
 async def cluster_facts(client: Client) -> Cluster:
@@ -85,18 +112,3 @@ async def cluster_facts(client: Client) -> Cluster:
             await asyncio.sleep(0.5)
         else:
             return Cluster.of(facts["data"])
-
-
-async def _serve(listen: str, loops: Loops) -> web.AppRunner:
-    async def healthz(_: web.Request) -> web.Response:
-        age = loops.view.age()
-        text = f"view {age:.0f} s old, {loops.planned.passes} passes\n"
-        return web.Response(text=text, status=200 if age < STALE else 503)
-
-    application = web.Application()
-    application.router.add_get("/healthz", healthz)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    host, _, port = listen.rpartition(":")
-    await web.TCPSite(runner, host, int(port)).start()
-    return runner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.objects.content import Object
+from pincompute.objects.content import Object, identity
 
 
 class Create(NamedTuple):
@@ -46,3 +46,15 @@ class Ungate(NamedTuple):
 
 
 Step = Create | Apply | Delete | Evict | Ungate
+
+
+def words(step: Step) -> str:
+    """As logs and stories name it: `Apply Deployment/hello`."""
+    match step:
+        case Create(native) | Apply(native):
+            thing = identity(native)
+        case Delete(kind, name):
+            thing = f"{kind}/{name}"
+        case Evict(pod) | Ungate(pod):
+            thing = f"Pod/{pod}"
+    return f"{type(step).__name__} {thing}"

@@ -1,0 +1,30 @@
+"""Whether the loops move: for a person to read, and for whoever starts this process anew when they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pincompute.operator.loops import Loops
+
+STALE = 300.0
+"""Seconds without a word from the API server, bookmarks included, after which the view is not to be trusted."""
+STUCK = 120.0
+"""Seconds in which somebody waited, or was in a pass, and no pass ended: longer than any request may take."""
+
+
+def ills(loops: Loops) -> Iterator[str]:
+    """What is wrong with this process, in words; nothing where it does its work."""
+    age = loops.view.age()
+    if age > STALE:
+        yield f"the API server was not heard for {age:.0f} s"
+    stuck = loops.planned.stuck()
+    if loops.leads and stuck > STUCK:
+        yield f"{loops.planned.waiting} wait, and no pass has ended for {stuck:.0f} s"
+
+
+def told(loops: Loops) -> str:
+    """A line each."""
+    planned = loops.planned
+    role = "leads" if loops.leads else "stands by"
+    passes = f"{planned.passes} passes, {planned.waiting} waiting, {planned.failing} failing"
+    return "\n".join([*ills(loops), f"{role}; view {loops.view.age():.0f} s old; {passes}"]) + "\n"
