@@ -29,6 +29,20 @@ def storage(kubeconfig: Path, listen: str, folder: Path, node: str) -> None:
 
 
 @agent.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to act with.")
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Where health and figures are told.")
+@click.option("--certificate", type=click.Path(path_type=Path), required=True, help="By whose name it signs.")
+@click.option("--key", type=click.Path(path_type=Path), required=True, help="With which key.")
+def signer(kubeconfig: Path, listen: str, certificate: Path, key: Path) -> None:
+    """Give pods the certificates that say who they are."""
+    from pincompute.agents.identity.process import run
+    from pincompute.base import log
+
+    log.configure(process="signer")
+    asyncio.run(run(kubeconfig, listen, certificate, key))
+
+
+@agent.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to look with.")
 @click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Where http is answered.")
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="What nginx reads and writes.")

@@ -18,6 +18,10 @@ LOG_SHIPPER: Final = "pincompute-log-shipper"
 HAND: Final = "pincompute-pin"
 STORAGE: Final = f"{GROUP}/storage"
 """Who provides volumes, as storage classes call it too."""
+SIGNER: Final = "pincompute-signer"
+
+# Who vouches for pods; also the beginning of the names of what it is trusted by.
+IDENTITY: Final = f"{GROUP}/identity"
 
 # Labels that track whose an object is and what it may use, on everything that a workload becomes.
 PROJECT: Final = f"{GROUP}/project"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from string import Template
 
 import yaml
 
 from pincompute.api.manifests import crds
-from pincompute.api.names import CLUSTER_FACTS, ENGINE, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, ENGINE, OPERATOR, SYSTEM
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.platform import Platform
 from pincompute.kube import resource as kinds
@@ -18,6 +19,20 @@ from pincompute.kube.errors import Invalid
 from pincompute.kube.resource import Object
 
 MANIFESTS = Path(__file__).parent / "manifests"
+
+MAKERS = (
+    *(
+        f"system:serviceaccount:kube-system:{each}-controller"
+        for each in ("replicaset", "statefulset", "daemon-set", "job")
+    ),
+    # All of those, where its controllers have no accounts of their own.
+    "system:kube-controller-manager",
+    "system:serviceaccount:kubeflow:training-operator",
+    training_operator.USER,
+    OPERATOR,
+    f"system:serviceaccount:{SYSTEM}:{OPERATOR}",
+)
+"""Who makes the pods of workloads, and nobody else may."""
 
 _RESOURCES = {
     each.kind: each
@@ -31,6 +46,8 @@ _RESOURCES = {
         kinds.CLUSTER_ROLES,
         kinds.CLUSTER_ROLE_BINDINGS,
         kinds.CRDS,
+        kinds.ADMISSION_POLICIES,
+        kinds.ADMISSION_BINDINGS,
     )
 }
 
@@ -38,7 +55,9 @@ _RESOURCES = {
 async def furnish(client: Client, platform: Platform) -> None:
     """Namespaces come first, for some of the rest lie in them."""
     await _apply(client, _read("base"))
-    await _apply(client, [*_read("access"), *_read("roles"), *_read("tiers"), *crds(), _facts(platform)])
+    await _apply(
+        client, [*_read("access"), *_read("roles"), *_read("tiers"), *_read("guard"), *crds(), _facts(platform)]
+    )
 
 
 async def _apply(client: Client, objects: Iterable[Object]) -> None:
@@ -58,7 +77,8 @@ async def _put(client: Client, wanted: Object) -> None:
 
 
 def _read(name: str) -> list[Object]:
-    return list(yaml.safe_load_all((MANIFESTS / f"{name}.yaml").read_text()))
+    text = (MANIFESTS / f"{name}.yaml").read_text()
+    return list(yaml.safe_load_all(Template(text).substitute(makers=list(MAKERS))))
 
 
 def _facts(platform: Platform) -> Object:

@@ -25,8 +25,9 @@ SLACK = timedelta(minutes=5)
 class Authority:
     """Files in one folder: `ca.crt` and `ca.key`, and `NAME.crt` and `NAME.key` for everyone it vouches for."""
 
-    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, clock: Clock | None = None, name: str = "pincompute") -> None:
         self.folder = folder
+        self.name = name
         self._clock = clock or SystemClock()
         self.replaced = False
         """Whether one that was in use was given up for a new one: whoever holds it must be started anew."""
@@ -48,7 +49,7 @@ class Authority:
         if self._fresh("ca"):
             return False
         key = ec.generate_private_key(ec.SECP256R1())
-        name = _name("pincompute")
+        name = _name(self.name)
         usage = _usage(signs=True)
         draft = self._draft(name, name, key, CA_LIFE)
         draft = draft.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
@@ -74,6 +75,24 @@ class Authority:
             draft = draft.add_extension(extension, critical=critical)
         if hosts:
             draft = draft.add_extension(_alternatives(hosts), critical=False)
+        self._keep(name, key, draft.sign(issuer_key, hashes.SHA256()))
+        return True
+
+    def delegate(self, name: str, uri: str) -> bool:
+        """Let `name` sign for those whose names lie below this one, and make no further authority."""
+        subject = _name(f"{self.name}-{name}")
+        if self._fresh(name) and self._says(name, subject, (uri,)):
+            return False
+        issuer, issuer_key = self._ca
+        key = ec.generate_private_key(ec.SECP256R1())
+        draft = self._draft(subject, issuer.subject, key, LIFE)
+        for extension, critical in (
+            (x509.BasicConstraints(ca=True, path_length=0), True),
+            (_usage(signs=True), True),
+            (x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), False),
+            (_alternatives((uri,)), False),
+        ):
+            draft = draft.add_extension(extension, critical=critical)
         self._keep(name, key, draft.sign(issuer_key, hashes.SHA256()))
         return True
 
@@ -164,6 +183,8 @@ def _alternatives(hosts: tuple[str, ...]) -> x509.SubjectAlternativeName:
 
 
 def _alternative(host: str) -> x509.GeneralName:
+    if "://" in host:
+        return x509.UniformResourceIdentifier(host)
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:

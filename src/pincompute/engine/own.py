@@ -1,4 +1,4 @@
-"""Our own processes: the desk, the operator, the agents of storage and of the proxy, and the keeper of the logs."""
+"""Our own processes: the desk, the operator, the agents, and the keeper of the logs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pincompute
 from pincompute import __version__
-from pincompute.api.names import DESK, OPERATOR
+from pincompute.api.names import DESK, OPERATOR, SIGNER
 from pincompute.base.context import Context, write_context
-from pincompute.engine import keeper
+from pincompute.engine import identity, keeper
 from pincompute.engine.certificates import write_private
 from pincompute.engine.debian import program
 from pincompute.engine.kubeconfigs import write_kubeconfig
@@ -22,13 +22,14 @@ from pincompute.engine.platform import Platform
 INGRESS = "pincompute-ingress"
 STORAGE = "pincompute-storage"
 
-_USERS = (DESK, OPERATOR, INGRESS, STORAGE)
+_USERS = (DESK, OPERATOR, INGRESS, STORAGE, SIGNER)
 _LOOPBACK = "127.0.0.1"
 
 
 def certify(platform: Platform) -> None:
     for user in _USERS:
         platform.authority.issue(user, groups=("pincompute:system",))
+    identity.certify(platform)
 
 
 def prepare(platform: Platform) -> None:
@@ -54,7 +55,9 @@ def announce(platform: Platform) -> None:
 def stages(platform: Platform) -> list[list[Part]]:
     nginx = program("nginx")
     proxy = [_ingress(platform, nginx)] if nginx else []
-    return [[_keeper(platform)], [_desk(platform), _operator(platform), _storage(platform), *proxy]]
+    # Only the kubelet of a real node asks for certificates.
+    signer = [_signer(platform)] if platform.real else []
+    return [[_keeper(platform)], [_desk(platform), _operator(platform), _storage(platform), *signer, *proxy]]
 
 
 def _desk(platform: Platform) -> Part:
@@ -79,6 +82,12 @@ def _storage(platform: Platform) -> Part:
     folder = platform.home.data / "volumes"
     node = ("--node", platform.node_name) if platform.real else ()
     return _server("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node)
+
+
+def _signer(platform: Platform) -> Part:
+    own = identity.authority(platform)
+    files = ("--certificate", own.certificate(SIGNER), "--key", own.key(SIGNER))
+    return _server("agent signer", platform, SIGNER, platform.ports["signer"], *files)
 
 
 def _keeper(platform: Platform) -> Part:

@@ -27,6 +27,7 @@ NAMES = (
     "kubeflow-webhook",
     "storage",
     "log-store",
+    "signer",
 )
 """All but `http`, which a person may choose."""
 

@@ -18,6 +18,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     only_simulated: bool = False
     """A real node is not wanted, even if it could be had."""
     simulated: Simulated = Simulated()
+    runtime: bool = False
+    """Workloads have the parts that come with the platform."""
     engine: str = ""
     """The folder with the programs that it was started with last."""
     neighbours: dict[str, str] = {}

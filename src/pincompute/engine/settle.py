@@ -31,6 +31,7 @@ class Wish(NamedTuple):
     wanted: tuple[str, ...] = ()
     """Neighbours that it is to have, such as kubeflow."""
     unwanted: tuple[str, ...] = ()
+    runtime: bool | None = None
 
     def check(self) -> None:
         """Before anything is touched: do the words make sense?"""
@@ -50,6 +51,7 @@ def settle(home: Home, record: Record, wish: Wish) -> tuple[Record, tuple[Proble
         simulated=_nodes(record.simulated, wish, real=real),
         neighbours={name: record.neighbours.get(name, "") for name in _neighbours(record, wish)},
         ports=ports.choose(record.ports, wish.http_port),
+        runtime=record.runtime if wish.runtime is None else wish.runtime,
     )
     return settled, obstacles
 
@@ -64,6 +66,7 @@ def platform_of(home: Home, record: Record, programs: Programs) -> Platform:
         real=record.real,
         simulated=record.simulated,
         neighbours={name: Path(folder) for name, folder in record.neighbours.items()},
+        runtime=record.runtime,
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pincompute.base.problem import Refused
-from pincompute.engine import bootstrap, own, processes
+from pincompute.engine import bootstrap, first_runtime, identity, own, processes
 from pincompute.engine.build import build
 from pincompute.engine.down import foreigners, take_down
 from pincompute.engine.first_project import await_project
@@ -86,6 +86,7 @@ async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
         await bootstrap.furnish(client, platform)
         if training_operator.NAME not in platform.neighbours:
             await training_operator.leave(client)
+        await identity.furnish(client, platform)
         if not kwok_stays:
             await simulated_nodes.release(client, platform)
         await simulated_nodes.adjust(client, platform)
@@ -97,6 +98,9 @@ async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
 
 async def _await(platform: Platform, since: str, progress: Progress) -> None:
     await asyncio.gather(await_nodes(platform, since, progress), await_project(platform))
+    if platform.runtime:
+        async with Client(load(platform.home.kubeconfig), agent="pin") as client:
+            await first_runtime.furnish(client, platform)
 
 
 def _since(kubelet: Process | None) -> str:

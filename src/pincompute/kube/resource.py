@@ -85,3 +85,10 @@ POD_CERTIFICATES = Resource("certificates.k8s.io", "v1beta1", "podcertificatereq
 TRUST_BUNDLES = Resource(
     "certificates.k8s.io", "v1beta1", "clustertrustbundles", "ClusterTrustBundle", namespaced=False
 )
+ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
+)
+ADMISSION_BINDINGS = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)  # fmt: skip

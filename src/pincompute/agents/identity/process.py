@@ -1,0 +1,73 @@
+"""The signer's process: it answers until told to end, and says how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from aiohttp import web
+
+from pincompute.agents.identity.issuing import Issuer
+from pincompute.agents.identity.signer import Signer
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+
+STALE = 600.0
+"""Seconds without a word from the API server; of a quiet kind it may say nothing until the watch is renewed."""
+
+
+async def run(kubeconfig: Path, listen: str, certificate: Path, key: Path) -> None:
+    """Until told to end."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        async with Client(load(kubeconfig), agent="signer") as client:
+            signer = Signer(client, Issuer(certificate, key))
+            async with _page(listen, signer):
+                await signer.run()
+
+
+@asynccontextmanager
+async def _page(listen: str, signer: Signer) -> AsyncGenerator[None]:
+    async def healthz(_: web.Request) -> web.Response:
+        text = f"heard the API server {signer.age:.0f} s ago, {signer.waiting} requests wait\n"
+        return web.Response(text=text, status=200 if signer.age < STALE else 503)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(text=_figures(signer))
+
+    application = web.Application()
+    application.router.add_get("/healthz", healthz)
+    application.router.add_get("/metrics", metrics)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    host, _, port = listen.rpartition(":")
+    await web.TCPSite(runner, host, int(port)).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def _figures(signer: Signer) -> str:
+    """As Prometheus reads them."""
+    answers = [
+        f'pincompute_signer_answers_total{{answer="{answer.lower()}"}} {signer.counts[answer]}'
+        for answer in ("Issued", "Denied", "Failed", "Again")
+    ]
+    return "\n".join(
+        [
+            "# TYPE pincompute_signer_answers_total counter",
+            *answers,
+            "# TYPE pincompute_signer_waiting gauge",
+            f"pincompute_signer_waiting {signer.waiting}",
+            "# TYPE pincompute_signer_certificate_ends_seconds gauge",
+            f"pincompute_signer_certificate_ends_seconds {signer.issuer.ends:.0f}",
+            "",
+        ]
+    )

@@ -1,0 +1,38 @@
+"""The parts that come with a platform, and the runtimes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import yaml
+
+from pincompute.api.kinds import KINDS
+from pincompute.api.names import ENGINE, GROUP, VERSION
+from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.errors import AlreadyExists
+from pincompute.kube.resource import Object, Resource
+
+PARTS = MANIFESTS / "parts"
+
+
+async def furnish(client: Client, platform: Platform) -> None:
+    """Parts before the runtimes that name them; neither ever changes, so what is there stays as it is."""
+    objects = given(platform)
+    for kind in ("PinterestSidecar", "PinterestDaemon", "Runtime"):
+        await asyncio.gather(*(_make(client, each) for each in objects if each["kind"] == kind))
+
+
+def given(platform: Platform) -> list[Object]:
+    """As the files say it; `platform` is for what differs from one to another."""
+    del platform
+    return [each for file in sorted(PARTS.glob("*.yaml")) for each in yaml.safe_load_all(file.read_text())]
+
+
+async def _make(client: Client, object_: Object) -> None:
+    noun = KINDS[object_["kind"]]
+    resource = Resource(GROUP, VERSION, noun.plural(), noun.__name__, namespaced=not noun.CLUSTER_WIDE)
+    with suppress(AlreadyExists):
+        await client.create(resource, object_, manager=ENGINE)

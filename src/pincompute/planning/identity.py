@@ -1,0 +1,204 @@
+"""Whether a pod is given the certificate of a workload: pure, from what the cluster says of both."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from pincompute.api.names import API_VERSION, KIND, PROJECT, WORKLOAD
+from pincompute.api.wire import Metadata, Wire
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import IDENTITY_DENIED
+from pincompute.objects.spiffe import SpiffeId
+from pincompute.planning.snapshot import OwnedMetadata
+
+LIFE = timedelta(hours=1)
+SLACK = timedelta(minutes=1)
+"""How far the clock of whoever reads it may lag behind the signer's."""
+JITTER = 0.05
+"""Pods that were made together renew apart: by so much of a life before and after its half."""
+
+CHAINS = {
+    ("apps/v1 ReplicaSet", "apps/v1 Deployment"),
+    ("apps/v1 StatefulSet",),
+    ("apps/v1 DaemonSet",),
+    ("batch/v1 Job",),
+    ("batch/v1 Job", "batch/v1 CronJob"),
+    ("kubeflow.org/v1 PyTorchJob",),
+    ("kubeflow.org/v1 TFJob",),
+}
+"""Who stands between a pod and its workload, from the pod upwards."""
+
+
+class RequestSpec(Wire, frozen=True):
+    signer_name: str
+    pod_name: str
+    node_name: str
+    service_account_name: str
+    pod_uid: str = msgspec.field(name="podUID")
+    service_account_uid: str = msgspec.field(name="serviceAccountUID")
+    key: bytes = msgspec.field(name="stubPKCS10Request", default=b"")
+    """A PKCS#10 request, which is of interest for the key in it."""
+    unverified_user_annotations: dict[str, str] = {}
+
+
+class Condition(Wire, frozen=True):
+    type: str
+    status: str
+
+
+class RequestStatus(Wire, frozen=True):
+    conditions: list[Condition] = []
+
+
+class Request(Wire, frozen=True):
+    """A PodCertificateRequest: a node asks for one of its pods."""
+
+    metadata: Metadata
+    spec: RequestSpec
+    status: RequestStatus = RequestStatus()
+
+    @property
+    def answered(self) -> bool:
+        """Once for all: an answer is never changed."""
+        return any(each.status == "True" for each in self.status.conditions)
+
+
+class BearerSpec(Wire, frozen=True):
+    node_name: str = ""
+    service_account_name: str = ""
+
+
+class BearerStatus(Wire, frozen=True):
+    phase: str = ""
+
+
+class Bearer(Wire, frozen=True):
+    """A pod, as far as it matters who it is."""
+
+    metadata: OwnedMetadata
+    spec: BearerSpec = BearerSpec()
+    status: BearerStatus = BearerStatus()
+
+
+class Link(Wire, frozen=True):
+    """Anything that has an owner or is one: a native, a service account, a workload."""
+
+    metadata: OwnedMetadata
+    kind: str = ""
+    api_version: str = ""
+
+
+class Evidence(NamedTuple):
+    """What the cluster says at this moment. What is not there is None."""
+
+    pod: Bearer | None
+    account: Link | None
+    owners: tuple[Link, ...] = ()
+    """From the pod's controller up to the native that a workload became, as far as they are there."""
+    workload: Link | None = None
+
+
+class Granted(NamedTuple):
+    """What a certificate is to say."""
+
+    who: SpiffeId
+    begin: datetime
+    renew: datetime
+    end: datetime
+
+
+def decide(request: Request, evidence: Evidence, trust_domain: str, now: datetime) -> Granted | Problem:
+    """The same answer to the same question: a request that comes twice gets no more than it would have got once."""
+    asked, place = request.spec, request.metadata.namespace
+    why = next(_objections(request, evidence), "")
+    if why or evidence.workload is None:
+        return Problem(
+            IDENTITY_DENIED,
+            f"{asked.pod_name} gets no certificate: {why}",
+            Where(object=f"{place}/{asked.pod_name}"),
+            next=f"pin get --project {place}",
+        )
+    begin = now.replace(microsecond=0) - SLACK
+    renew = begin + timedelta(seconds=int(LIFE.total_seconds() * (0.5 + JITTER * _spread(request.metadata.uid))))
+    return Granted(SpiffeId(trust_domain, (place, evidence.workload.metadata.name)), begin, renew, begin + LIFE)
+
+
+def _objections(request: Request, evidence: Evidence) -> Iterator[str]:
+    """Each in the words that the condition will say."""
+    if request.spec.unverified_user_annotations:
+        yield f"the signer knows no {', '.join(request.spec.unverified_user_annotations)}; leave userAnnotations out"
+    pod, account, workload = evidence.pod, evidence.account, evidence.workload
+    if pod is None:
+        yield "there is no such pod"
+        return
+    yield from _wrong_pod(request, pod)
+    if account is None:
+        yield f"there is no service account {request.spec.service_account_name}"
+        return
+    yield from _wrong_chain(pod, evidence.owners)
+    native = evidence.owners[-1]
+    if workload is None or workload.metadata.uid != native.metadata.controller:
+        yield f"the workload that made its {native.kind} {native.metadata.name} is no more"
+        return
+    yield from _wrong_account(request, account, workload)
+    yield from _wrong_workload(request, pod, native, workload)
+
+
+def _wrong_pod(request: Request, pod: Bearer) -> Iterator[str]:
+    asked = request.spec
+    if pod.metadata.uid != asked.pod_uid:
+        yield f"the pod of that name is another one by now, {pod.metadata.uid} and not {asked.pod_uid}"
+    if not asked.node_name or pod.spec.node_name != asked.node_name:
+        yield f"it runs on {pod.spec.node_name or 'no node'}, and {asked.node_name or 'no node'} asks for it"
+    if pod.spec.service_account_name != asked.service_account_name:
+        yield f"its service account is {pod.spec.service_account_name}, and not {asked.service_account_name}"
+    if pod.status.phase in {"Succeeded", "Failed"}:
+        yield "it has ended"
+
+
+def _wrong_chain(pod: Bearer, owners: tuple[Link, ...]) -> Iterator[str]:
+    """Names can be given to anything; a uid is given once."""
+    if not owners:
+        yield "no workload made it"
+        return
+    expected = pod.metadata.controller
+    for each in owners:
+        if each.metadata.uid != expected:
+            yield f"{each.kind} {each.metadata.name} is not the one that made it"
+        expected = each.metadata.controller
+    kinds = tuple(f"{each.api_version} {each.kind}" for each in owners)
+    if kinds not in CHAINS:
+        yield f"no workload becomes what made it: {', '.join(kinds)}"
+
+
+def _wrong_account(request: Request, account: Link, workload: Link) -> Iterator[str]:
+    name = account.metadata.name
+    if account.metadata.uid != request.spec.service_account_uid:
+        yield f"the service account {name} is another one by now"
+    if name != workload.metadata.name or account.metadata.controller != workload.metadata.uid:
+        yield f"the service account {name} is not that of {workload.kind} {workload.metadata.name}"
+
+
+def _wrong_workload(request: Request, pod: Bearer, native: Link, workload: Link) -> Iterator[str]:
+    whose = {PROJECT: request.metadata.namespace, WORKLOAD: workload.metadata.name, KIND: workload.kind}
+    name = f"{workload.kind} {workload.metadata.name}"
+    if workload.api_version != API_VERSION:
+        yield f"{name} is of {workload.api_version}, which is not ours"
+    if workload.metadata.namespace != request.metadata.namespace:
+        yield f"{name} is in another project"
+    if workload.metadata.deletion_timestamp:
+        yield f"{name} is being deleted"
+    for what, labels in (("it", pod.metadata.labels), (f"its {native.kind}", native.metadata.labels)):
+        for label, value in whose.items():
+            if labels.get(label) != value:
+                yield f"{what} has the label {label}={labels.get(label, '')}, and {value} is expected"
+
+
+def _spread(uid: str) -> float:
+    """From -1 to 1, as chance would have it, and always the same."""
+    return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4]) / (1 << 31) - 1
