@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from control_plane import ControlPlane
 from pincompute.api.documents import MAX_BYTES
+from pincompute.api.logs import Copies, Wanted
 from pincompute.api.names import SUBMISSION
 from pincompute.base.clock import SystemClock
 from pincompute.base.context import Context
@@ -127,7 +128,7 @@ async def test_the_hand_and_the_desk_understand_each_other(plane: ControlPlane, 
         followed = port.follow(here.project, "hello")
         assert await anext(followed) == submitted
         await followed.aclose()
-        assert [line async for line in port.logs(here.project, "hello", tail=5, follow=False)] == []
+        assert [line async for line in port.logs(here.project, "hello", Wanted(tail=5))] == [Copies([])]
         await port.delete(here.project, "hello")
         assert await port.all(here.project) == []
 

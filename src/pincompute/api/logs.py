@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from pincompute.api.wire import Wire
 
 LINES = 100
 """Of each copy, unless a person says otherwise."""
+
+
+class Copies(Wire, frozen=True, omit_defaults=True, tag="copies", tag_field="is"):
+    """Whose lines follow: said first, and again when another joins."""
+
+    copies: list[str]
 
 
 class Line(Wire, frozen=True, omit_defaults=True, tag="line", tag_field="is"):
@@ -29,7 +33,7 @@ class Mark(Wire, frozen=True, omit_defaults=True, tag="mark", tag_field="is"):
     text: str
 
 
-Said = Line | Mark
+Said = Copies | Line | Mark
 
 
 class Wanted(Wire, frozen=True, kw_only=True):
@@ -78,6 +82,3 @@ class Entry(Wire, frozen=True):
 
     time: str
     text: str
-
-
-decode_said = msgspec.json.Decoder(Said).decode

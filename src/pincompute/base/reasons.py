@@ -306,6 +306,16 @@ WORKLOAD_UNKNOWN = _reason(
 NO_LOGS = _reason(
     "NoLogs", USER, 409, "A workload prints nothing.", "On a real node it would: leave `--simulated` out."
 )
+COPY_UNKNOWN = _reason(
+    "CopyUnknown", USER, 404, "A workload has no copy or task of that name.", "The message says which there are."
+)
+LOGS_AWAY = _reason(
+    "LogsAway",
+    INFRASTRUCTURE,
+    503,
+    "What is left of containers whose pods are gone cannot be read.",
+    "See that the store of logs runs: `pin status`.",
+)
 IMAGE_PULL_FAILED = _reason(
     "ImagePullFailed",
     USER,

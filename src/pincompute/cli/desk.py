@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
 
+from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
 from pincompute.base.context import Context
@@ -19,6 +21,8 @@ from pincompute.kube.registry import known
 from pincompute.kube.watch import Splitter
 
 T = TypeVar("T")
+_said: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
+_summary = msgspec.json.Decoder(Summary)
 
 
 @asynccontextmanager
@@ -60,12 +64,13 @@ class DeskPort:
 
     async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/progress"):
-            yield _read(line, Summary)
+            yield _read(line, _summary)
 
-    async def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]:
-        query = f"tail={tail}&follow={'true' if follow else 'false'}"
+    async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
+        asked = msgspec.to_builtins(wanted)
+        query = urlencode({field: str(value).lower() if value is True else value for field, value in asked.items()})
         async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/logs?{query}"):
-            yield _read(line, str)
+            yield _read(line, _said)
 
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
         async with self._session.request(method, path, data=body) as answer:
@@ -90,9 +95,9 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
         raise _refusal(await answer.read(), f"the desk answered {answer.status}")
 
 
-def _read(line: bytes, type_: type[T]) -> T:
+def _read(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
-        return msgspec.json.decode(line, type=type_)
+        return decoder.decode(line)
     except msgspec.ValidationError:
         # The last line of a stream that broke says why.
         raise _refusal(line, "the desk broke off") from None

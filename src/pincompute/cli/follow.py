@@ -8,11 +8,13 @@ from contextlib import aclosing
 
 import click
 
+from pincompute.api.logs import Wanted
 from pincompute.api.summary import Summary
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import IMAGE_PULL_FAILED, INTERNAL, NOT_IN_TIME, REASONS, WORKLOAD_UNKNOWN
 from pincompute.cli.port import Port
+from pincompute.cli.told import Told
 from pincompute.objects.image import nearest
 
 MILESTONES = ("scheduled", "started")
@@ -82,8 +84,11 @@ async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
 
 async def _last_lines(port: Port, summary: Summary) -> list[str]:
     try:
-        async with aclosing(port.logs(summary.project, summary.name, tail=LAST_LINES, follow=False)) as said:
-            return [line async for line in said][-LAST_LINES:]
+        told = Told(summary.name)
+        async with aclosing(port.logs(summary.project, summary.name, Wanted(tail=LAST_LINES))) as said:
+            return [click.unstyle(line) for each in [each async for each in said] for line in told.lines(each)][
+                -LAST_LINES:
+            ]
     except Refused:
         # There may be none at all, and that is not what went wrong.
         return []

@@ -1,33 +1,62 @@
-"""`pin logs`: what a workload prints."""
+"""`pin logs`: what a workload prints, and has printed."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import aclosing
 
 import click
 
+from pincompute.api.logs import LINES, Mark, Wanted
+from pincompute.base.clock import SystemClock
 from pincompute.cli.target import Target, connect, to_platform
+from pincompute.cli.told import Told
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_MOST = 100_000
+
+
+def _ago(_: click.Context, __: click.Parameter, value: str) -> int:
+    """10m as nanoseconds since 1970."""
+    if not value:
+        return 0
+    found = re.fullmatch(r"(\d{1,6})([smhd])", value)
+    if found is None:
+        raise click.BadParameter(f"'{value}' is no time span: write 30s, 10m, 2h or 1d")
+    return int((SystemClock().now().timestamp() - int(found[1]) * _UNITS[found[2]]) * 1e9)
 
 
 @click.command()
-@click.argument("workload")
-@click.option("--follow", "-f", is_flag=True, help="Go on as it prints more.")
-@click.option("--tail", type=click.IntRange(0), default=100, help="Lines to begin with.", show_default=True)
+@click.argument("workload", metavar="NAME[/COPY]")
+@click.option("--follow", "-f", is_flag=True, help="Go on as it prints more, over restarts too.")
+@click.option("--tail", type=click.IntRange(0, _MOST), default=LINES, help="Lines of each copy.", show_default=True)
+@click.option("--since", metavar="SPAN", default="", callback=_ago, help="Only lines of this time, such as 10m.")
+@click.option("--previous", is_flag=True, help="Of the life before the present one.")
+@click.option("--container", "-c", metavar="NAME", default="", help="Of another container, or a file of its logs.")
 @to_platform
-def logs(target: Target, workload: str, follow: bool, tail: int) -> None:
-    """Show what a workload prints."""
+def logs(target: Target, workload: str, follow: bool, tail: int, since: int, previous: bool, container: str) -> None:  # noqa: PLR0913, PLR0917  (they are what a person may say)
+    """Show what a workload prints.
+
+    All copies at once, with restarts marked, also after its pods are gone; NAME/COPY for one copy or task, such as
+    resize/12.
+    """
+    name, _, copy = workload.partition("/")
+    wanted = Wanted(copy=copy, container=container, previous=previous, since=since, tail=tail, follow=follow)
     try:
-        asyncio.run(_logs(target, workload, tail=tail, follow=follow))
+        asyncio.run(_logs(target, name, wanted))
     except KeyboardInterrupt:
         # The customary way to end --follow.
         return
 
 
-async def _logs(target: Target, workload: str, *, tail: int, follow: bool) -> None:
+async def _logs(target: Target, name: str, wanted: Wanted) -> None:
+    told = Told(name)
     async with (
         connect(target) as platform,
-        aclosing(platform.logs(target.project, workload, tail=tail, follow=follow)) as lines,
+        aclosing(platform.logs(target.project, name, wanted)) as lines,
     ):
-        async for line in lines:
-            click.echo(line)
+        async for said in lines:
+            about_all = isinstance(said, Mark) and not said.copy
+            for line in told.lines(said):
+                click.echo(line, err=about_all)

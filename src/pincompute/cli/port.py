@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
 
@@ -22,7 +23,7 @@ class Port(Protocol):
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]: ...
 
-    def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]: ...
+    def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]: ...
 
     async def delete(self, project: str, name: str) -> None: ...
 

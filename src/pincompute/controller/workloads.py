@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
 import msgspec
 
-from pincompute.api.names import PROJECT, WORKLOAD
+from pincompute.api.logs import Mark, Said, Wanted
+from pincompute.api.names import PROJECT
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
+from pincompute.api.status import SUCCEEDED
 from pincompute.api.summary import Summary, summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import KIND_NOT_SERVED, NO_LOGS, PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
+from pincompute.controller.following import Following
+from pincompute.controller.lines import Lines, copies
+from pincompute.controller.log_store import LogStore
 from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS, WORKLOADS
+from pincompute.controller.turns import Whose, series_of
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Gone, NotFound
-from pincompute.kube.resource import NAMESPACES, PODS
+from pincompute.kube.resource import NAMESPACES
 from pincompute.kube.watch import DELETED
 from pincompute.objects.content import Object
 
 REST = 0.2
-MOST = 50
-"""Pods whose lines are read at once: of a batch there may be thousands."""
 
 
 class Workloads:
     """Everything it answers, it reads from the cluster."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, log_store: LogStore | None = None) -> None:
         self._client = client
+        self._lines = Lines(client, log_store)
 
     async def write(self, workload: Workload, *, manager: str) -> Summary:
         """Make it be so; what others have written into the resource stays."""
@@ -107,33 +112,45 @@ class Workloads:
                 # The watch begins again with what is there.
                 await asyncio.sleep(REST)
 
-    async def logs(self, project: str, name: str, *, tail: int, follow: bool) -> AsyncGenerator[str]:
-        """The lines of every copy's own program; each line names its pod where there are several."""
-        workload = await self._find(project, name)
+    async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
+        """The last lines of its copies; with `follow`, also those to come. What was deleted is told by the store."""
+        (pods, (kept, unread)) = await asyncio.gather(self._lines.pods(project, name), self._lines.kept(project, name))
+        workload = await self._printing(project, name, known=bool(kept))
+        whose = _whose(name, workload)
+        found = series_of(whose, pods, kept, wanted.container)
+        chosen = self._lines.choose(project, found, whose, wanted)
+        yield copies(chosen)
+        for mark in _about(name, workload, unread, len(found) - len(chosen) if not wanted.copy else 0):
+            yield mark
+        now = int(self._client.clock.now().timestamp() * 1e9)
+        said = await self._lines.told(project, whose, chosen, wanted)
+        for _, each in said:
+            yield each
+        if wanted.follow and workload:
+            following = Following(self._client, project, whose, wanted.container, wanted.copy)
+            following.had(chosen, said, wanted.since if wanted.tail else now)
+            async with aclosing(following.run(self._over(workload))) as more:
+                async for each in more:
+                    yield each
+
+    async def _printing(self, project: str, name: str, *, known: bool) -> Workload | None:
+        """Nothing, where it was deleted and its lines are kept."""
+        try:
+            workload = await self._find(project, name)
+        except Refused:
+            if known:
+                return None
+            raise
         if workload.status.simulated:
             raise Refused(Problem(NO_LOGS, f"{project}/{name} is simulated: no program runs, so nothing is printed"))
-        pods = await self._client.list(PODS, project, labels=f"{WORKLOAD}={name}")
-        ran = sorted((pod for pod in pods.items if _has_run(pod)), key=_interest)
-        lines: asyncio.Queue[str | Refused | None] = asyncio.Queue(maxsize=1000)
-        async with asyncio.TaskGroup() as readers:
-            for pod in ran[:MOST]:
-                copy = pod["metadata"]["name"]
-                prefix = f"{copy.removeprefix(name + '-')} | " if len(ran) > 1 else ""
-                program = _program(pod, workload.main)
-                source = self._client.logs(project, copy, container=program, tail=tail, follow=follow)
-                readers.create_task(_copy(source, prefix, lines))
-            open_ = len(ran[:MOST])
-            while open_:
-                match await lines.get():
-                    case None:
-                        open_ -= 1
-                    case str(line):
-                        yield line
-                    case Refused() as refused:
-                        # One copy that cannot be read does not silence the others.
-                        yield f"({refused.problems[0].what})"
-        if len(ran) > MOST:
-            yield f"({len(ran) - MOST} more have run: kubectl logs POD --namespace {project})"
+        return workload
+
+    async def _over(self, workload: Workload) -> None:
+        """Return when it prints no more: it was deleted, or has come to its end."""
+        async with aclosing(self.follow(workload.metadata.namespace, workload.metadata.name)) as summaries:
+            async for summary in summaries:
+                if workload.GOAL == SUCCEEDED and (summary.done or summary.failed):
+                    return
 
     async def delete(self, project: str, name: str) -> None:
         """Its natives go with it: Kubernetes removes what it owned."""
@@ -168,32 +185,15 @@ class Workloads:
         )
 
 
-def _interest(pod: Object) -> tuple[bool, str]:
-    """What failed comes first."""
-    return pod["status"].get("phase") != "Failed", pod["metadata"]["name"]
+def _whose(name: str, workload: Workload | None) -> Whose:
+    attempts = getattr(workload.status, "attempts", ()) if workload else ()
+    return Whose(name, workload.main if workload else name, {each.number: each.tasks for each in attempts})
 
 
-def _program(pod: Object, main: str) -> str:
-    """The container of the workload's own, among those that stand beside it."""
-    names: list[str] = [each["name"] for each in pod["spec"]["containers"]]
-    return main if main in names else names[0]
-
-
-def _has_run(pod: Object) -> bool:
-    """A container that never was has printed nothing."""
-    return any(each.get("containerID") for each in pod["status"].get("containerStatuses", ()))
-
-
-async def _copy(source: AsyncGenerator[str], prefix: str, into: asyncio.Queue[str | Refused | None]) -> None:
-    """Each line with its prefix, and at the end nothing."""
-    try:
-        async with aclosing(source):
-            async for line in source:
-                await into.put(prefix + line)
-    except NotFound:
-        # The pod ended since it was listed.
-        pass
-    except Refused as refused:
-        await into.put(refused)
-    finally:
-        await into.put(None)
+def _about(name: str, workload: Workload | None, unread: str, more: int) -> Iterator[Mark]:
+    if workload is None:
+        yield Mark("", "", f"{name} was deleted; these are its last lines")
+    if unread:
+        yield Mark("", "", unread)
+    if more > 0:
+        yield Mark("", "", f"{more} more have run: pin logs {name}/COPY")

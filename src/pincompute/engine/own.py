@@ -64,6 +64,7 @@ def _desk(platform: Platform) -> Part:
     return _server(
         "desk", platform, DESK, platform.ports["desk"],
         "--token-file", _token(platform), "--database", platform.home.data / "desk.sqlite",
+        *(("--log-store", platform.log_store) if platform.log_store else ()),
     )  # fmt: skip
 
 

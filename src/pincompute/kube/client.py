@@ -172,11 +172,14 @@ class Client:
         tail: int | None = None,
         follow: bool = False,
         previous: bool = False,
+        since: str = "",
+        timestamps: bool = False,
     ) -> AsyncGenerator[str]:
         """A container's lines, without their line breaks; with `follow`, for as long as it prints."""
         asked = requests.logs(
-            Target(PODS, pod, namespace), container=container, tail=tail, follow=follow, previous=previous
-        )
+            Target(PODS, pod, namespace),
+            container=container, tail=tail, follow=follow, previous=previous, since=since, timestamps=timestamps,
+        )  # fmt: skip
         async with aclosing(self._sender.lines(asked, silence=None if follow else self.limits.whole)) as lines:
             async for line in lines:
                 yield line.decode("utf-8", "replace")

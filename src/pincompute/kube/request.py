@@ -122,12 +122,23 @@ def delete(target: Target, uid: str, propagation: str) -> Request:
     return Request("DELETE", target.path, {}, body, JSON, target.about, "delete", target.right)
 
 
-def logs(pod: Target, *, container: str, tail: int | None, follow: bool, previous: bool) -> Request:
+def logs(  # noqa: PLR0913
+    pod: Target,
+    *,
+    container: str,
+    tail: int | None,
+    follow: bool,
+    previous: bool,
+    since: str = "",
+    timestamps: bool = False,
+) -> Request:
     query = _query(
         container=container,
         tailLines=tail,
         follow="true" if follow else "",
         previous="true" if previous else "",
+        sinceTime=since,
+        timestamps="true" if timestamps else "",
     )
     log = pod._replace(subresource="log")
     return Request("GET", log.path, query, about=log.about, verb="get", resource=log.right)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from aiohttp import web
 from pincompute.base import log as logs
 from pincompute.base.clock import SystemClock
 from pincompute.base.ids import RandomIds
+from pincompute.controller.log_store import log_store
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
@@ -24,20 +26,24 @@ from pincompute.submission.server import application
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to act with.")
 @click.option("--listen", default="127.0.0.1:0", help="Address and port.", show_default=True)
 @click.option("--token-file", type=click.Path(path_type=Path), required=True, help="What clients must show.")
+@click.option("--log-store", default="", help="Where lines are kept; nowhere by default.")
 @click.option("--database", type=click.Path(path_type=Path), required=True, help="Where the record is kept.")
-def desk(kubeconfig: Path, listen: str, token_file: Path, database: Path) -> None:
+def desk(kubeconfig: Path, listen: str, token_file: Path, log_store: str, database: Path) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
-    asyncio.run(_run(kubeconfig, listen, token_file.read_text().strip(), database))
+    asyncio.run(_run(kubeconfig, listen, token_file.read_text().strip(), log_store, database))
 
 
-async def _run(kubeconfig: Path, listen: str, token: str, database: Path) -> None:
+async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database: Path) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     record = Record(database)
-    async with Client(load(kubeconfig), agent="desk") as client:
-        desk = Desk(Workloads(client), record, SystemClock(), RandomIds())
+    access = load(kubeconfig)
+    async with Client(access, agent="desk") as client, AsyncExitStack() as stack:
+        # By the same certificate that it has for the cluster.
+        store = await stack.enter_async_context(log_store(logs_at, access.tls())) if logs_at else None
+        desk = Desk(Workloads(client, store), record, SystemClock(), RandomIds())
         # Streams that people follow would otherwise keep the process from ending for a minute.
         runner = web.AppRunner(application(desk, token), access_log=None, shutdown_timeout=1.0)
         await runner.setup()

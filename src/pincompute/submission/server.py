@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from pincompute.api.documents import MAX_BYTES
+from pincompute.api.logs import Wanted
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL, NOT_SIGNED_IN
 from pincompute.submission.desk import Desk
@@ -63,12 +64,11 @@ class Routes:
         return await _stream(request, self._desk.follow(*_names(request)))
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
-        project, name = _names(request)
-        tail = request.query.get("tail", "100")
-        if not tail.isdigit():
-            raise Refused(Problem(DOCUMENT_INVALID, f"tail is {tail!r}: it must be a number of lines"))
-        follow = request.query.get("follow") == "true"
-        return await _stream(request, self._desk.workloads.logs(project, name, tail=int(tail), follow=follow))
+        try:
+            wanted = msgspec.convert(dict(request.query), Wanted, strict=False)
+        except msgspec.ValidationError as error:
+            raise Refused(Problem(DOCUMENT_INVALID, f"no lines can be asked for like this: {error}")) from error
+        return await _stream(request, self._desk.workloads.logs(*_names(request), wanted))
 
 
 async def _text(request: web.Request) -> str:

@@ -7,32 +7,12 @@ from collections import OrderedDict
 import msgspec
 
 from pincompute.api.logs import End
-from pincompute.api.names import ATTEMPT, WORKLOAD
+from pincompute.api.names import WORKLOAD
 from pincompute.api.wire import Wire
-from pincompute.planning.snapshot import Container, OwnedMetadata, PodStatus, Terminated
+from pincompute.planning.lives import TELLING, Pod, lives_of
 
 REMEMBERED = 10_000
 """Pods that are gone, of which lines may still be on their way."""
-JOB_INDEX = "batch.kubernetes.io/job-completion-index"
-JOB_NAME = "batch.kubernetes.io/job-name"
-TEMPLATE_HASH = "pod-template-hash"
-_TELLING = (ATTEMPT, JOB_INDEX, JOB_NAME, TEMPLATE_HASH)
-
-
-class Named(Wire, frozen=True):
-    name: str
-
-
-class Containers(Wire, frozen=True):
-    containers: list[Named] = msgspec.field(default_factory=list)
-
-
-class Pod(Wire, frozen=True):
-    """The fields of a pod that the store goes by."""
-
-    metadata: OwnedMetadata
-    spec: Containers = Containers()
-    status: PodStatus = PodStatus()
 
 
 class Known(Wire, frozen=True, kw_only=True):
@@ -83,9 +63,10 @@ def known_of(pod: Pod, before: Known | None) -> Known:
     """As it is seen now, with the ends that were seen before."""
     metadata = pod.metadata
     ends = {name: dict(each) for name, each in (before.ends if before else {}).items()}
-    for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        for restart, ended in _ends(each):
-            ends.setdefault(each.name, {})[restart] = End(ended.reason, ended.exit_code, ended.finished_at)
+    for each in pod.containers:
+        for life in lives_of(each):
+            if life.end:
+                ends.setdefault(each.name, {})[life.restart] = life.end
     return Known(
         project=metadata.namespace,
         name=metadata.name,
@@ -93,15 +74,6 @@ def known_of(pod: Pod, before: Known | None) -> Known:
         workload=metadata.labels.get(WORKLOAD, ""),
         main=next((each.name for each in pod.spec.containers), ""),
         created=str(metadata.creation_timestamp),
-        labels={name: metadata.labels[name] for name in _TELLING if name in metadata.labels},
+        labels={name: metadata.labels[name] for name in TELLING if name in metadata.labels},
         ends=ends,
     )
-
-
-def _ends(container: Container) -> list[tuple[int, Terminated]]:
-    """Of the present life, and of the one before: while it waits to begin again, the number is still the old one."""
-    number, state, last = container.restart_count, container.state, container.last_state.terminated
-    found = [(number, state.terminated)] if state.terminated else []
-    if last:
-        found.append((number if state.waiting else number - 1, last))
-    return found

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from aiohttp import web
 
 from pincompute.agents.logs.callers import Caller, caller
-from pincompute.agents.logs.pods import Pod
 from pincompute.agents.logs.server import application
 from pincompute.agents.logs.store import Store
 from pincompute.api.names import DESK, WORKLOAD
@@ -22,6 +21,7 @@ from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import PODS
 from pincompute.kube.watch import DELETED, Event
+from pincompute.planning.lives import Pod
 
 READERS = frozenset({DESK})
 HOUSEKEEPING = 60.0

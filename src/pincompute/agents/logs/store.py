@@ -15,9 +15,10 @@ from pincompute.agents.logs import lines
 from pincompute.agents.logs.keeping import Limits, Lying, decide
 from pincompute.agents.logs.kept import Kept
 from pincompute.agents.logs.place import Batch, Position, Stream
-from pincompute.agents.logs.pods import Known, Pod, Pods, known_of
+from pincompute.agents.logs.pods import Known, Pods, known_of
 from pincompute.api.logs import Entry, Life
 from pincompute.objects.times import instant, stamp
+from pincompute.planning.lives import Pod
 
 SHORT = 256 << 10
 """Bytes that the last lines of a stream are taken to have, for the sum of all."""

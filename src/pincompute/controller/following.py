@@ -1,0 +1,168 @@
+"""Goes on with a workload's lines as they are printed: over restarts, and with copies that join."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Iterable
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+
+from pincompute.api.logs import Copies, Mark, Said
+from pincompute.api.names import WORKLOAD
+from pincompute.controller.lines import read_line
+from pincompute.controller.turns import Series, Turn, Whose, turns_of
+from pincompute.kube.client import Client
+from pincompute.kube.errors import ApiError
+from pincompute.kube.resource import PODS
+from pincompute.kube.watch import DELETED
+from pincompute.objects.times import stamp
+from pincompute.planning.lives import Pod, how
+
+REST = 2.0
+"""Seconds that a pod may take to say that the life has ended whose lines have."""
+WAITING = 1000
+"""Lines that are read before the first of them is taken: whoever reads slowly slows the reading, and nothing grows."""
+
+
+class _Chain:
+    """One container of one pod: its lives, one after the other."""
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        """What was printed until here was told."""
+        self.begun: set[int] = set()
+        self.ended: set[int] = set()
+        self.gone = False
+        self.changed = asyncio.Event()
+        self.asked: asyncio.Queue[Turn | Mark] = asyncio.Queue()
+        self.busy = False
+
+
+class Following:
+    """Where it begins, `had` says; then `run` goes on."""
+
+    def __init__(self, client: Client, project: str, whose: Whose, container: str, copy: str) -> None:
+        self._client = client
+        self._project = project
+        self._whose = whose
+        self._container = container
+        self._copy = copy
+        self._chains: dict[tuple[str, str], _Chain] = {}
+        self._copies: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._told: asyncio.Queue[Said | None] = asyncio.Queue(maxsize=WAITING)
+
+    def had(self, series: Iterable[Series], said: Iterable[tuple[int, Said]], since: int) -> None:
+        """What was told of copies that are there; of the others, nothing more will come."""
+        latest: dict[str, int] = {}
+        for at, each in said:
+            if not isinstance(each, Copies):
+                latest[each.copy] = max(at, latest.get(each.copy, 0))
+        for each in series:
+            life = each.turns[-1].life
+            chain = self._chain((life.uid, life.container), max(since, latest.get(each.copy, 0)))
+            over = {turn.life.restart for turn in each.turns if turn.life.end}
+            chain.begun |= over
+            chain.ended |= over
+            if each.copy not in self._copies:
+                self._copies.append(each.copy)
+
+    async def run(self, over: Awaitable[None]) -> AsyncGenerator[Said]:
+        """Until it is over, and all is told that was printed until then."""
+        self._start(self._watch())
+        self._start(self._end(over))
+        try:
+            while (said := await self._told.get()) is not None:
+                yield said
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Every pod that there is, and then each change; a watch that ends is begun again."""
+        while True:
+            with suppress(ApiError):
+                changes = self._client.watch(PODS, self._project, labels=f"{WORKLOAD}={self._whose.name}", type=Pod)
+                async with aclosing(changes) as events:
+                    async for event in events:
+                        await self._see(event.object, gone=event.type == DELETED)
+            await self._client.clock.sleep(REST)
+
+    async def _see(self, pod: Pod, *, gone: bool) -> None:
+        for turn in turns_of(self._whose, pod, self._container):
+            if self._copy in ("", turn.copy, turn.life.pod):
+                await self._take(turn)
+        if gone:
+            for (uid, _), chain in self._chains.items():
+                if uid == pod.metadata.uid and not chain.gone:
+                    chain.gone = True
+                    chain.changed.set()
+
+    async def _take(self, turn: Turn) -> None:
+        life = turn.life
+        chain = self._chain((life.uid, life.container), 0)
+        if turn.copy not in self._copies:
+            self._copies.append(turn.copy)
+            await self._told.put(Copies(list(self._copies)))
+        if life.restart not in chain.begun:
+            if chain.begun:
+                chain.asked.put_nowait(Mark(turn.copy, "", "started again"))
+            chain.begun.add(life.restart)
+            chain.asked.put_nowait(turn)
+        if life.end and life.restart not in chain.ended:
+            chain.ended.add(life.restart)
+            chain.changed.set()
+            chain.asked.put_nowait(Mark(turn.copy, life.end.at, f"ended: {how(life.end)}"))
+
+    def _chain(self, key: tuple[str, str], since: int) -> _Chain:
+        if key not in self._chains:
+            self._chains[key] = _Chain(since)
+            self._start(self._tell(self._chains[key]))
+        return self._chains[key]
+
+    async def _tell(self, chain: _Chain) -> None:
+        """One after the other: a mark stands behind the last line of what it speaks of."""
+        while True:
+            asked = await chain.asked.get()
+            chain.busy = True
+            if isinstance(asked, Mark):
+                await self._told.put(asked)
+            else:
+                await self._read(chain, asked)
+            chain.busy = False
+
+    async def _read(self, chain: _Chain, turn: Turn) -> None:
+        """Until that life has ended: a stream that breaks off before is taken up where it was."""
+        while True:
+            chain.changed.clear()
+            with suppress(ApiError):
+                await self._stream(chain, turn)
+            if turn.life.restart in chain.ended or chain.gone:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REST):
+                    await chain.changed.wait()
+
+    async def _stream(self, chain: _Chain, turn: Turn) -> None:
+        since = stamp(datetime.fromtimestamp(chain.since // 1_000_000_000, UTC)) if chain.since else ""
+        source = self._client.logs(
+            self._project, turn.life.pod, container=turn.life.container, previous=turn.previous,
+            follow=True, since=since, timestamps=True,
+        )  # fmt: skip
+        async with aclosing(source) as lines:
+            async for line in lines:
+                at, said = read_line(turn, line)
+                # The server counts in whole seconds.
+                if at > chain.since:
+                    chain.since = at
+                    await self._told.put(said)
+
+    async def _end(self, over: Awaitable[None]) -> None:
+        await over
+        while any(each.busy or not each.asked.empty() for each in self._chains.values() if not each.gone):
+            await self._client.clock.sleep(0.2)
+        await self._told.put(None)
+
+    def _start(self, work: Awaitable[None]) -> None:
+        self._tasks.add(asyncio.ensure_future(work))  # type: ignore[arg-type]

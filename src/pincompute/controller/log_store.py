@@ -1,0 +1,51 @@
+"""The store of lines, as those see it who read: what is left of containers whose pods are gone."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+
+from pincompute.api.logs import Entry, Life
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import LOGS_AWAY
+
+T = TypeVar("T")
+PATIENCE = 10.0
+
+
+class LogStore:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def lives(self, project: str, workload: str) -> list[Life]:
+        return await self._ask("/v1/lives", list[Life], project=project, workload=workload)
+
+    async def lines(self, project: str, workload: str, life: Life, *, tail: int, since: int) -> list[Entry]:
+        """The last lines of one life, oldest first."""
+        named = {"pod": life.pod, "uid": life.uid, "container": life.container, "restart": life.restart}
+        found = {"project": project, "workload": workload, "tail": tail, "since": since}
+        return await self._ask("/v1/lines", list[Entry], **named, **found)
+
+    async def _ask(self, path: str, type_: type[T], **query: Any) -> T:
+        try:
+            async with self._session.get(path, params=query) as answer:
+                body = await answer.read()
+                if answer.status == 200:
+                    return msgspec.json.decode(body, type=type_)
+                why = f"it answered {answer.status}"
+        except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
+            why = str(error) or type(error).__name__
+        raise Refused(Problem(LOGS_AWAY, f"the store of logs cannot be read: {why}", next="pin status"))
+
+
+@asynccontextmanager
+async def log_store(address: str, tls: ssl.SSLContext) -> AsyncIterator[LogStore]:
+    patience = aiohttp.ClientTimeout(total=PATIENCE)
+    connector = aiohttp.TCPConnector(ssl=tls)
+    async with aiohttp.ClientSession(address, connector=connector, timeout=patience) as session:
+        yield LogStore(session)
