@@ -43,6 +43,8 @@ class Wanted(Wire, frozen=True, kw_only=True):
     """Of one copy or task; of all where empty."""
     container: str = ""
     """Of another container than the workload's own program, or of a file of its log volume."""
+    gone: bool = False
+    """Of copies whose pods are gone as well, while others are there."""
     previous: bool = False
     """Of the life before the present one only."""
     since: int = 0

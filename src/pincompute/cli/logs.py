@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import aclosing
+from typing import Any
 
 import click
 
@@ -33,18 +34,18 @@ def _ago(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--tail", type=click.IntRange(0, _MOST), default=LINES, help="Lines of each copy.", show_default=True)
 @click.option("--since", metavar="SPAN", default="", callback=_ago, help="Only lines of this time, such as 10m.")
 @click.option("--previous", is_flag=True, help="Of the life before the present one.")
+@click.option("--gone", is_flag=True, help="Of copies too whose pods are gone, while others are there.")
 @click.option("--container", "-c", metavar="NAME", default="", help="Of another container, or a file of its logs.")
 @to_platform
-def logs(target: Target, workload: str, follow: bool, tail: int, since: int, previous: bool, container: str) -> None:  # noqa: PLR0913, PLR0917  (they are what a person may say)
+def logs(target: Target, workload: str, **words: Any) -> None:
     """Show what a workload prints.
 
     All copies at once, with restarts marked, also after its pods are gone; NAME/COPY for one copy or task, such as
     resize/12.
     """
     name, _, copy = workload.partition("/")
-    wanted = Wanted(copy=copy, container=container, previous=previous, since=since, tail=tail, follow=follow)
     try:
-        asyncio.run(_logs(target, name, wanted))
+        asyncio.run(_logs(target, name, Wanted(copy=copy, **words)))
     except KeyboardInterrupt:
         # The customary way to end --follow.
         return

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 
 from pincompute.api.logs import Copies, Mark, Said
 from pincompute.api.names import WORKLOAD
+from pincompute.base.problem import Refused
 from pincompute.controller.lines import read_line
 from pincompute.controller.turns import Series, Turn, Whose, turns_of
 from pincompute.kube.client import Client
-from pincompute.kube.errors import ApiError
+from pincompute.kube.errors import ApiError, Gone, Unreachable
 from pincompute.kube.resource import PODS
 from pincompute.kube.watch import DELETED
 from pincompute.objects.times import stamp
@@ -30,7 +31,10 @@ class _Chain:
     def __init__(self, since: int) -> None:
         self.since = since
         """What was printed until here was told."""
+        self.known: set[int] = set()
+        """Lives that it was told of to have begun."""
         self.begun: set[int] = set()
+        """Those of them whose lines are read, or were."""
         self.ended: set[int] = set()
         self.gone = False
         self.changed = asyncio.Event()
@@ -50,7 +54,7 @@ class Following:
         self._chains: dict[tuple[str, str], _Chain] = {}
         self._copies: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._told: asyncio.Queue[Said | None] = asyncio.Queue(maxsize=WAITING)
+        self._told: asyncio.Queue[Said | Refused | None] = asyncio.Queue(maxsize=WAITING)
 
     def had(self, series: Iterable[Series], said: Iterable[tuple[int, Said]], since: int) -> None:
         """What was told of copies that are there; of the others, nothing more will come."""
@@ -62,6 +66,7 @@ class Following:
             life = each.turns[-1].life
             chain = self._chain((life.uid, life.container), max(since, latest.get(each.copy, 0)))
             over = {turn.life.restart for turn in each.turns if turn.life.end}
+            chain.known |= {turn.life.restart for turn in each.turns}
             chain.begun |= over
             chain.ended |= over
             if each.copy not in self._copies:
@@ -73,6 +78,8 @@ class Following:
         self._start(self._end(over))
         try:
             while (said := await self._told.get()) is not None:
+                if isinstance(said, Refused):
+                    raise said
                 yield said
         finally:
             for task in self._tasks:
@@ -82,11 +89,16 @@ class Following:
     async def _watch(self) -> None:
         """Every pod that there is, and then each change; a watch that ends is begun again."""
         while True:
-            with suppress(ApiError):
+            try:
                 changes = self._client.watch(PODS, self._project, labels=f"{WORKLOAD}={self._whose.name}", type=Pod)
                 async with aclosing(changes) as events:
                     async for event in events:
                         await self._see(event.object, gone=event.type == DELETED)
+            except (Gone, Unreachable):
+                # It is begun again with what is there by then.
+                pass
+            except ApiError as error:
+                await self._told.put(error)
             await self._client.clock.sleep(REST)
 
     async def _see(self, pod: Pod, *, gone: bool) -> None:
@@ -106,8 +118,9 @@ class Following:
             self._copies.append(turn.copy)
             await self._told.put(Copies(list(self._copies)))
         if life.restart not in chain.begun:
-            if chain.begun:
+            if chain.known - {life.restart} and life.restart not in chain.known:
                 chain.asked.put_nowait(Mark(turn.copy, "", "started again"))
+            chain.known.add(life.restart)
             chain.begun.add(life.restart)
             chain.asked.put_nowait(turn)
         if life.end and life.restart not in chain.ended:

@@ -47,6 +47,9 @@ class Lines:
         chosen = [each for each in found if not wanted.copy or wanted.copy in (each.copy, each.turns[-1].life.pod)]
         if wanted.copy and not chosen:
             raise self._no_copy(project, found, whose, wanted)
+        if not wanted.copy and not wanted.gone:
+            left_out = whose.leaves_out(chosen)
+            chosen = [each for each in chosen if each not in left_out]
         if wanted.previous:
             chosen = [Series(each.turns[-2:-1]) for each in chosen if len(each.turns) > 1]
             if not chosen:

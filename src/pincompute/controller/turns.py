@@ -38,6 +38,10 @@ class Series(NamedTuple):
         return self.turns[0].copy
 
     @property
+    def gone(self) -> bool:
+        return bool(self.turns[-1].life.gone)
+
+    @property
     def failed(self) -> bool:
         last = self.turns[-1].life.end
         return last is not None and last.exit_code != 0
@@ -59,6 +63,16 @@ class Whose(NamedTuple):
     name: str
     main: str
     attempts: Mapping[int, str] = {}
+    created: str = ""
+    """What ran before is of another one, which had the same name."""
+    goes_on: bool = False
+    """Whether a copy that is gone has a successor."""
+
+    def leaves_out(self, series: Sequence[Series]) -> list[Series]:
+        """What nobody means who names no copy: those that were, while others are there in their place."""
+        before = [each for each in series if each.turns[-1].life.created < self.created]
+        there = any(not each.gone for each in series)
+        return [each for each in series if each in before or (self.goes_on and there and each.gone)]
 
 
 def series_of(whose: Whose, pods: Iterable[Pod], kept: Iterable[Life], container: str) -> list[Series]:

@@ -120,7 +120,7 @@ class Workloads:
         found = series_of(whose, pods, kept, wanted.container)
         chosen = self._lines.choose(project, found, whose, wanted)
         yield copies(chosen)
-        for mark in _about(name, workload, unread, len(found) - len(chosen) if not wanted.copy else 0):
+        for mark in _about(name, workload, unread, 0 if wanted.copy else len(found) - len(chosen)):
             yield mark
         now = int(self._client.clock.now().timestamp() * 1e9)
         said = await self._lines.told(project, whose, chosen, wanted)
@@ -186,8 +186,11 @@ class Workloads:
 
 
 def _whose(name: str, workload: Workload | None) -> Whose:
-    attempts = getattr(workload.status, "attempts", ()) if workload else ()
-    return Whose(name, workload.main if workload else name, {each.number: each.tasks for each in attempts})
+    if workload is None:
+        return Whose(name, name)
+    tasks = {each.number: each.tasks for each in getattr(workload.status, "attempts", ())}
+    goes_on = workload.GOAL != SUCCEEDED
+    return Whose(name, workload.main, tasks, workload.metadata.creation_timestamp, goes_on)
 
 
 def _about(name: str, workload: Workload | None, unread: str, more: int) -> Iterator[Mark]:
@@ -196,4 +199,4 @@ def _about(name: str, workload: Workload | None, unread: str, more: int) -> Iter
     if unread:
         yield Mark("", "", unread)
     if more > 0:
-        yield Mark("", "", f"{more} more have run: pin logs {name}/COPY")
+        yield Mark("", "", f"{more} more have run: pin logs {name} --gone, or {name}/COPY")
