@@ -11,7 +11,7 @@ from msgspec import Meta
 from pincompute.api.noun import Fault, Rule, label_faults
 from pincompute.api.serving import HealthCheck
 from pincompute.api.status import Status
-from pincompute.api.wire import Paused, Strict, share
+from pincompute.api.wire import Paused, Restarts, Strict, share
 from pincompute.api.workload import Tier, Workload, WorkloadSpec
 
 _ALL = 100
@@ -36,6 +36,7 @@ class Rollout(Strict, frozen=True, kw_only=True):
         ),
     ] = 60
     paused: Paused = ""
+    restarts: Restarts = 0
 
 
 class DaemonSpec(WorkloadSpec, frozen=True, kw_only=True):

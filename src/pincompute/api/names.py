@@ -61,6 +61,9 @@ SIZE: Final = f"{GROUP}/size"
 CLAIMS: Final = f"{GROUP}/claims"
 """On a pod: the claims that it was made with, such as data log."""
 
+RESTARTS: Final = f"{GROUP}/restarts"
+"""On a pod: how often copies had been asked to be made anew."""
+
 TASKS: Final = f"{GROUP}/tasks"
 """On a Job: the tasks that it runs, such as 17,88,203."""
 WORK: Final = f"{GROUP}/work"

@@ -11,7 +11,7 @@ from msgspec import Meta
 from pincompute.api.noun import Fault, Rule
 from pincompute.api.serving import COPIES, PORT_ONCE, HealthCheck, Ports, Shutdown, port_faults
 from pincompute.api.status import Status
-from pincompute.api.wire import Paused, Strict, share
+from pincompute.api.wire import Paused, Restarts, Strict, share
 from pincompute.api.workload import Workload, WorkloadSpec
 
 _DNS = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -58,6 +58,7 @@ class Rollout(Strict, frozen=True):
         ),
     ] = 600
     paused: Paused = ""
+    restarts: Restarts = 0
 
 
 class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):

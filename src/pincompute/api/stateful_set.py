@@ -13,7 +13,7 @@ from pincompute.api.noun import NAME_PATTERN, Fault, Rule
 from pincompute.api.pod import main_container
 from pincompute.api.serving import COPIES, MAIN_PORT_NAME, PORT_ONCE, HealthCheck, Ports, Shutdown, port_faults
 from pincompute.api.status import Status
-from pincompute.api.wire import Paused, Strict, amount, share
+from pincompute.api.wire import Paused, Restarts, Strict, amount, share
 from pincompute.api.workload import Workload, WorkloadSpec
 
 STORAGE = "data"
@@ -84,6 +84,7 @@ class Rollout(Strict, frozen=True):
         ),
     ] = 0
     paused: Paused = ""
+    restarts: Restarts = 0
 
 
 class StatefulSetSpec(WorkloadSpec, frozen=True, kw_only=True):

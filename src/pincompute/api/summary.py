@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
+
 import msgspec
 
 from pincompute.api.status import SUCCEEDED, Condition, Progress, condition
 from pincompute.api.wire import Wire
 from pincompute.api.workload import Workload
-from pincompute.base.reasons import CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROGRAM_FAILED, PROGRESSING, REASONS, Who
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import (
+    CRASH_LOOP,
+    KILLED,
+    OUT_OF_MEMORY,
+    PROGRAM_FAILED,
+    PROGRESSING,
+    REASONS,
+    WORKLOAD_UNKNOWN,
+    Who,
+)
 
 _TRIED_AGAIN = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROGRAM_FAILED)}
 """How one program of many may end, before it is known what becomes of the work."""
+_SHOWN = 20
+"""Names that are listed where one is unknown."""
 
 
 class Summary(Wire, frozen=True, omit_defaults=False):
@@ -100,3 +115,15 @@ def _failed(workload: Workload, goal: Condition) -> bool:
             return False
     reason = REASONS.get(goal.reason)
     return reason is not None and reason.who is Who.USER
+
+
+def unknown_workload(project: str, name: str, there: Sequence[str]) -> Problem:
+    """With the name that was probably meant."""
+    near = get_close_matches(name, there, 1)
+    shown = ", ".join(there[:_SHOWN]) + (f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else "")
+    return Problem(
+        WORKLOAD_UNKNOWN,
+        f"project {project} has no workload '{name}'",
+        note=f"there are: {shown or 'none'}",
+        next=f"did you mean {near[0]}?" if near else "pin get",
+    )

@@ -83,3 +83,13 @@ Environment = Annotated[
 Paused = Annotated[
     str, Meta(description="Who keeps it still, and why, such as ann: looking at errors.", max_length=256)
 ]
+
+Restarts = Annotated[
+    int,
+    Meta(
+        description="How often copies were asked to be made anew, such as 3: another number does it again; "
+        "0 by default.",
+        ge=0,
+        le=1_000_000,
+    ),
+]

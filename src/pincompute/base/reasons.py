@@ -303,6 +303,41 @@ QUOTA_EXCEEDED = _reason(
 WORKLOAD_UNKNOWN = _reason(
     "WorkloadUnknown", USER, 404, "There is no workload of that name in the project.", "`pin get` lists them."
 )
+NOT_FOR_KIND = _reason(
+    "NotForKind",
+    USER,
+    422,
+    "A verb has no meaning for this kind of workload.",
+    "The message names the verb that does what was probably meant.",
+)
+NOTHING_FAILED = _reason(
+    "NothingFailed",
+    USER,
+    409,
+    "What failed was to run again, and nothing has failed so.",
+    "`pin get NAME` says what has.",
+)
+REVISION_UNKNOWN = _reason(
+    "RevisionUnknown",
+    USER,
+    404,
+    "There is no record of that revision; the last ten are kept.",
+    "`pin show NAME` lists them.",
+)
+CHANGED_MEANWHILE = _reason(
+    "ChangedMeanwhile",
+    USER,
+    409,
+    "Somebody else changed the workload after it was read, and nothing was written.",
+    "`pin show NAME` says what it is now; then type the same again.",
+)
+OPERATOR_SILENT = _reason(
+    "OperatorSilent",
+    INFRASTRUCTURE,
+    503,
+    "The operator has not looked at what was submitted.",
+    "`pin status` tells whether it runs; what runs already goes on meanwhile.",
+)
 NO_LOGS = _reason(
     "NoLogs", USER, 409, "A workload prints nothing.", "On a real node it would: leave `--simulated` out."
 )

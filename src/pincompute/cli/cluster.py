@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.admission import admit_all, admit_workload
+from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
 from pincompute.api.names import HAND
 from pincompute.api.preview import Preview
@@ -17,14 +19,31 @@ from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
 
 
-class ClusterPort(Workloads):
-    """All but the submission is as the desk does it."""
+class ClusterPort:
+    """As the desk does it, but for the record."""
+
+    def __init__(self, client: Client) -> None:
+        self._workloads = Workloads(client)
+        self.all = self._workloads.all
+        self.find = self._workloads.find
+        self.follow = self._workloads.follow
+        self.logs = self._workloads.logs
+        self.delete = self._workloads.delete
 
     async def submit(self, text: str, file: str, project: str) -> Summary:
-        return await self.write(admit_workload(read_one(text, file), project), manager=HAND)
+        return await self._workloads.write(admit_workload(read_one(text, file), project), manager=HAND)
 
     async def plan(self, text: str, project: str) -> list[Preview]:
-        return await self.preview(admit_all(read(text), project), SystemClock().now())
+        return await self._workloads.preview(admit_all(read(text), project), SystemClock().now())
+
+    async def account(self, project: str, name: str) -> Account:
+        return await self._workloads.account(project, name, SystemClock().now())
+
+    async def why(self, project: str, name: str) -> Answer:
+        return await self._workloads.why(project, name, SystemClock().now())
+
+    async def change(self, project: str, name: str, change: Change) -> Changed:
+        return await self._workloads.amend(project, name, change, manager=HAND)
 
     async def images(self) -> list[str]:
         """A cluster does not say what its registries hold."""

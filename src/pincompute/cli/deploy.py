@@ -15,7 +15,7 @@ from pincompute.api.service import PinterestService
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
-from pincompute.cli.follow import follow
+from pincompute.cli.follow import Timer, follow
 from pincompute.cli.target import Target, connect, to_platform
 
 
@@ -53,8 +53,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
 
 
 async def _deploy(target: Target, text: str, file: Path, patience: float | None, *, fresh: bool) -> None:
-    clock = SystemClock()
-    began = clock.monotonic()
+    timer = Timer.start(SystemClock(), patience or 0.0)
     async with connect(target) as platform:
         if fresh:
             _write(file, text, target.project)
@@ -62,7 +61,7 @@ async def _deploy(target: Target, text: str, file: Path, patience: float | None,
         if patience is None:
             click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
             return
-        running = await follow(platform, submitted, clock, began, patience)
+        running = await follow(platform, submitted, timer)
     if running.simulated:
         nothing = f", and nothing answers at {running.address}" if running.address else ""
         click.echo(f"{running.label} is simulated: no program runs{nothing}", err=True)

@@ -10,9 +10,12 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
+from pincompute.api.account import Account, Answer, Changed
+from pincompute.api.change import Change
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
+from pincompute.api.workload import Workload
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, REASONS, VERSIONS_DIFFER
@@ -54,6 +57,23 @@ class DeskPort:
 
     async def all(self, project: str) -> list[Summary]:
         return await self._ask("GET", f"/v1/projects/{project}/workloads", list[Summary])
+
+    async def find(self, project: str, name: str) -> Workload:
+        # Only who looks at one workload needs to know every kind.
+        from pincompute.api.kinds import WORKLOADS
+
+        found = await self._ask("GET", f"/v1/projects/{project}/workloads/{name}", dict[str, Any])
+        return msgspec.convert(found, WORKLOADS[found["kind"]])
+
+    async def account(self, project: str, name: str) -> Account:
+        return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/account", Account)
+
+    async def why(self, project: str, name: str) -> Answer:
+        return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/why", Answer)
+
+    async def change(self, project: str, name: str, change: Change) -> Changed:
+        body = msgspec.json.encode(change)
+        return await self._ask("POST", f"/v1/projects/{project}/workloads/{name}/changes", Changed, body)
 
     async def delete(self, project: str, name: str) -> None:
         async with self._session.delete(f"/v1/projects/{project}/workloads/{name}") as answer:

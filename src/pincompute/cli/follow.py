@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import NamedTuple
 
 import click
 
@@ -21,29 +22,52 @@ MILESTONES = ("scheduled", "started")
 LAST_LINES = 20
 
 
-async def follow(port: Port, submitted: Summary, clock: Clock, began: float, patience: float) -> Summary:
-    """Print how far it is; return when its goal is reached, refuse when it never will be."""
+class Timer(NamedTuple):
+    """How long something is followed, counted from when it was asked for."""
+
+    clock: Clock
+    began: float
+    patience: float
+
+    @classmethod
+    def start(cls, clock: Clock, patience: float) -> Timer:
+        return cls(clock, clock.monotonic(), patience)
+
+    @property
+    def seconds(self) -> float:
+        return self.clock.monotonic() - self.began
+
+
+async def follow(port: Port, submitted: Summary, timer: Timer, *, to_its_end: bool = False) -> Summary:
+    """Print how far it is; return when its goal is reached, refuse when it never will be.
+
+    To its end is also where some of it has failed: whoever asked for a part of it looks at that part.
+    """
     click.echo(submitted.label, nl=False, err=True)
     milestones = (*MILESTONES, submitted.goal.lower())
     told = 0
     latest = submitted
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timer.patience):
             async with aclosing(_since(port, submitted)) as summaries:
                 async for latest in summaries:
-                    seconds = clock.monotonic() - began
+                    seconds = timer.seconds
                     reached = _reached(latest)
                     for milestone in milestones[told:reached]:
                         click.echo(f"  {milestone} {seconds:.1f} s", nl=False, err=True)
                     told = max(told, reached)
                     if latest.done:
                         return latest
+                    if latest.failed and to_its_end:
+                        return latest
                     if latest.failed:
                         break
                 else:
                     raise Refused(Problem(WORKLOAD_UNKNOWN, f"{submitted.label} was deleted while it was followed"))
     except TimeoutError:
-        raise Refused(await _failure(port, latest, f"not {submitted.goal.lower()} after {patience:.0f} s: ")) from None
+        raise Refused(
+            await _failure(port, latest, f"not {submitted.goal.lower()} after {timer.patience:.0f} s: ")
+        ) from None
     finally:
         click.echo(err=True)
     raise Refused(await _failure(port, latest, ""))
@@ -78,7 +102,7 @@ async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
         prefix + (summary.message or "the operator has not looked at it yet"),
         Where(object=f"{summary.project}/{summary.label}"),
         "\n".join(notes),
-        summary.next or (reason.mend if certain else f"pin get {summary.name} -o wide"),
+        summary.next or (reason.mend if certain else f"pin why {summary.name}"),
     )
 
 

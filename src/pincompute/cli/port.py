@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from pincompute.api.account import Account, Answer, Changed
+from pincompute.api.change import Change
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
+from pincompute.api.workload import Workload
 
 
 class Port(Protocol):
@@ -20,6 +23,20 @@ class Port(Protocol):
         ...
 
     async def all(self, project: str) -> list[Summary]: ...
+
+    async def find(self, project: str, name: str) -> Workload:
+        """One workload whole."""
+        ...
+
+    async def account(self, project: str, name: str) -> Account:
+        """All that is known of it."""
+        ...
+
+    async def why(self, project: str, name: str) -> Answer: ...
+
+    async def change(self, project: str, name: str, change: Change) -> Changed:
+        """One thing of what is there, written only if nobody else has changed it meanwhile."""
+        ...
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]: ...
 

@@ -9,26 +9,34 @@ from datetime import datetime
 
 import msgspec
 
+from pincompute.api.account import Account, Answer, Changed
+from pincompute.api.change import Change
 from pincompute.api.logs import Mark, Said, Wanted
 from pincompute.api.names import PROJECT
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
 from pincompute.api.status import SUCCEEDED
-from pincompute.api.summary import Summary, summarize
+from pincompute.api.summary import Summary, summarize, unknown_workload
 from pincompute.api.workload import Workload
-from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import KIND_NOT_SERVED, NO_LOGS, PROJECT_UNKNOWN, WORKLOAD_UNKNOWN
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import KIND_NOT_SERVED, NO_LOGS, PROJECT_UNKNOWN
+from pincompute.controller.amend import amend, resource_of
 from pincompute.controller.following import Following
+from pincompute.controller.gather import edited, events, records, seen, surroundings
 from pincompute.controller.lines import Lines, copies
 from pincompute.controller.log_store import LogStore
 from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS, WORKLOADS
 from pincompute.controller.turns import Whose, series_of
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Gone, NotFound
+from pincompute.kube.errors import Forbidden, Gone, NotFound
 from pincompute.kube.resource import NAMESPACES
 from pincompute.kube.watch import DELETED
-from pincompute.objects.content import Object
+from pincompute.planning import answer as answers
+from pincompute.planning.account import account
+from pincompute.planning.edits import carried
+from pincompute.planning.history import history
+from pincompute.planning.preview import Surroundings
 
 REST = 0.2
 
@@ -45,23 +53,21 @@ class Workloads:
         if workload.kind not in WORKLOADS:
             what, served = f"nobody here makes a {workload.kind} so", ", ".join(WORKLOADS)
             raise Refused(Problem(KIND_NOT_SERVED, what, note=f"this platform serves {served}"))
-        metadata = workload.metadata
-        resource: Object = {
-            "apiVersion": workload.apiVersion,
-            "kind": workload.kind,
-            "metadata": {
-                "name": metadata.name,
-                "namespace": metadata.namespace,
-                "labels": metadata.labels,
-                "annotations": metadata.annotations,
-            },
-            "spec": msgspec.to_builtins(workload.spec),
-        }
         try:
-            written = await self._client.apply(resource, NOUNS[workload.kind], manager=manager)
+            # What was edited since stays so, as far as the file does not speak of it.
+            whole = carried(await self._before(workload), workload)
+            written = await self._client.apply(resource_of(whole), NOUNS[workload.kind], manager=manager)
         except NotFound as error:
-            raise await self._unknown_project(metadata.namespace) from error
+            raise await self._unknown_project(workload.metadata.namespace) from error
         return summarize(msgspec.convert(written, type(workload)))
+
+    async def _before(self, workload: Workload) -> Workload | None:
+        metadata = workload.metadata
+        try:
+            found = await self._client.get(NOUNS[workload.kind], metadata.name, metadata.namespace)
+        except NotFound:
+            return None
+        return msgspec.convert(found, type(workload))
 
     async def preview(self, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
         """What they would become and change."""
@@ -77,10 +83,34 @@ class Workloads:
             await self._must_exist(project)
         return found
 
-    async def get(self, project: str, name: str) -> Summary:
-        return summarize(await self._find(project, name))
+    async def amend(self, project: str, name: str, change: Change, *, manager: str, submission: str = "") -> Changed:
+        """Scale, pause, roll back and so on: what is there, with one thing changed."""
+        return await amend(self._client, await self.find(project, name), change, manager=manager, submission=submission)
 
-    async def _find(self, project: str, name: str) -> Workload:
+    async def account(self, project: str, name: str, now: datetime) -> Account:
+        """All that is known of one workload."""
+        owner = await self.find(project, name)
+        seen_, told, past = await asyncio.gather(
+            seen(self._client, owner), events(self._client, project), records(self._client, owner)
+        )
+        # How it is planned does not matter here: only what is there is told.
+        return account(seen_.snapshot(owner, Surroundings(), now), seen_.natives, told, history(owner, past))
+
+    async def why(self, project: str, name: str, now: datetime) -> Answer:
+        """What keeps it from its goal, thought anew from what is there now."""
+        owner = await self.find(project, name)
+        try:
+            seen_, told, around = await asyncio.gather(
+                seen(self._client, owner), events(self._client, project), surroundings(self._client)
+            )
+        except Forbidden:
+            return answers.told(owner)
+        return answers.answer(seen_.snapshot(owner, around, now), told, edited(seen_.owner or {}))
+
+    async def get(self, project: str, name: str) -> Summary:
+        return summarize(await self.find(project, name))
+
+    async def find(self, project: str, name: str) -> Workload:
         """A name is one workload's, over all kinds; the eldest where somebody went past the desk."""
         fields = f"metadata.name={name}"
         listings = await asyncio.gather(
@@ -136,7 +166,7 @@ class Workloads:
     async def _printing(self, project: str, name: str, *, known: bool) -> Workload | None:
         """Nothing, where it was deleted and its lines are kept."""
         try:
-            workload = await self._find(project, name)
+            workload = await self.find(project, name)
         except Refused:
             if known:
                 return None
@@ -167,11 +197,8 @@ class Workloads:
             raise await self._unknown_project(project) from error
 
     async def _unknown(self, project: str, name: str) -> Refused:
-        there = [each.name for each in await self.all(project)]
-        note = f"there are {', '.join(there)}" if there else "it has none"
-        return Refused(
-            Problem(WORKLOAD_UNKNOWN, f"project {project} has no workload '{name}'", Where(object=project), note)
-        )
+        there = sorted(each.name for each in await self.all(project))
+        return Refused(unknown_workload(project, name, there))
 
     async def _unknown_project(self, project: str) -> Refused:
         listing = await self._client.list(NAMESPACES, labels=PROJECT)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from pincompute.objects.content import Object
+
+_LONGEST = 60
 
 
 class Change(NamedTuple):
@@ -23,6 +27,15 @@ def changes(before: Object, after: Object) -> Iterator[Change]:
     """What `after` says otherwise. What only `before` says is somebody else's, or a default of the server; an entry
     of a list that `after` gives whole is gone, however."""
     yield from _fields(before, after, "")
+
+
+def shortened(value: Any) -> str:
+    """Nothing is shown as nothing, and what is long is cut."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _fields(before: Any, after: Any, path: str) -> Iterator[Change]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pincompute.api.job_set import JobSetSpec
+from pincompute.api.job_set import JobSetSpec, PinterestJobSet
 from pincompute.api.status import SUCCEEDED, Condition
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
@@ -64,7 +64,7 @@ def why(snapshot: Snapshot, found: Course) -> Problem | None:
         f"{first.count} of {owner.spec.count} tasks failed{code} ({'task' if first.count == 1 else 'tasks'} {shown})",
         Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}"),
         "\n".join(each for each in (first.message, also) if each),
-        _next(owner.spec, first.reason),
+        rerun_of(owner, first.reason),
     )
 
 
@@ -85,9 +85,14 @@ def _counts(snapshot: Snapshot, found: Course) -> str:
     return f"{len(found.done)} of {spec.count} done{failed}{needed}"
 
 
-def _next(spec: JobSetSpec, reason: str) -> str:
+def memory_of(spec: JobSetSpec) -> str:
+    """What each task last had."""
+    return str(next((each.memory for each in reversed(spec.attempts) if each.memory), spec.memory or LEAST_MEMORY))
+
+
+def rerun_of(owner: PinterestJobSet, reason: str) -> str:
+    """What to type to run again what failed so."""
+    name = owner.metadata.name
     if reason == reasons.OUT_OF_MEMORY.code:
-        last = next((each.memory for each in reversed(spec.attempts) if each.memory), spec.memory or LEAST_MEMORY)
-        more = binary(amount(last) * 2)
-        return f"add to the file: attempts: [{{tasks: failed, reason: {reason}, memory: {more}}}]"
-    return "add to the file: attempts: [{tasks: failed}]"
+        return f"pin rerun {name} --reason {reason} --memory {binary(amount(memory_of(owner.spec)) * 2)}"
+    return f"pin rerun {name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pincompute.api.names import KIND, PARTS, PRIORITY, SIMULATED, TEMPLATE, WORKLOAD
+from pincompute.api.names import KIND, PARTS, PRIORITY, RESTARTS, SIMULATED, TEMPLATE, WORKLOAD
 from pincompute.api.pod import main_container
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
@@ -85,10 +85,16 @@ def _plain(owner: Workload, cluster: Cluster, shape: Shape) -> Object:
         "metadata": {
             **metadata,
             "labels": {**metadata.get("labels", {}), **labels(owner), **shape.labels},
-            **_said(annotations={**metadata.get("annotations", {}), **shape.annotations}),
+            **_said(annotations={**metadata.get("annotations", {}), **shape.annotations, **_restarts(owner)}),
         },
         "spec": _pod(owner, cluster, shape, given.get("spec", {})),
     }
+
+
+def _restarts(owner: Workload) -> dict[str, str]:
+    """Of kinds that run on; another number is another template, and copies are replaced as for any other change."""
+    restarts = getattr(getattr(owner.spec, "rollout", None), "restarts", 0)
+    return {RESTARTS: str(restarts)} if restarts else {}
 
 
 def _pod(owner: Workload, cluster: Cluster, shape: Shape, given: Object) -> Object:

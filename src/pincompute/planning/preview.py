@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +12,7 @@ from pincompute.api.noun import Noun
 from pincompute.api.preview import FieldChange, NativeChange, Preview, Verb
 from pincompute.api.project import Project
 from pincompute.base.problem import Problem, Where
-from pincompute.objects.comparison import Change, changes
+from pincompute.objects.comparison import Change, changes, shortened
 from pincompute.objects.content import Object, identity
 from pincompute.planning.diff import Apply, Create, Delete, Difference, diff
 from pincompute.planning.plan import Plan
@@ -25,7 +25,6 @@ LAPTOP = Cluster(name="main", domain="localhost", port=8080)
 
 _OURS = ("metadata.annotations.", "metadata.labels.", "metadata.ownerReferences")
 """Bookkeeping that follows from the rest."""
-_LONGEST = 60
 
 
 class Surroundings(NamedTuple):
@@ -118,13 +117,4 @@ def _says(field: FieldChange) -> bool:
 
 
 def _field(change: Change) -> FieldChange:
-    return FieldChange(path=change.path, before=_short(change.before), after=_short(change.after))
-
-
-def _short(value: Any) -> str:
-    """Nothing is shown as nothing, and what is long is cut."""
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return FieldChange(path=change.path, before=shortened(change.before), after=shortened(change.after))

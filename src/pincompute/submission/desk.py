@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import closing
+from typing import Any, TypeVar
 
 import msgspec
 
+from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.admission import admit_all, admit_workload
+from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
 from pincompute.api.names import DESK, SUBMISSION
 from pincompute.api.preview import Preview
@@ -16,6 +20,8 @@ from pincompute.base.ids import Ids
 from pincompute.base.problem import Refused
 from pincompute.controller.workloads import Workloads
 from pincompute.submission.record import Outcome, Record, Submission
+
+T = TypeVar("T")
 
 
 class Desk:
@@ -34,16 +40,35 @@ class Desk:
         submission = Submission(
             self._ids.new("submission"), self._clock.now(), metadata.namespace, workload.kind, metadata.name, text
         )
-        self._record.receive(submission)
         annotated = {**metadata.annotations, SUBMISSION: submission.id}
         workload = msgspec.structs.replace(workload, metadata=msgspec.structs.replace(metadata, annotations=annotated))
-        try:
-            written = await self.workloads.write(workload, manager=DESK)
-        except Refused as refused:
-            self._record.conclude(submission.id, Outcome.REFUSED, refused.text())
-            raise
+        return await self._recorded(submission, self.workloads.write(workload, manager=DESK))
+
+    async def change(self, project: str, name: str, change: Change) -> Changed:
+        """One thing of a workload that is there, on record as a submission of its own."""
+        kind = (await self.workloads.find(project, name)).kind
+        text = msgspec.json.encode(change).decode()
+        submission = Submission(self._ids.new("submission"), self._clock.now(), project, kind, name, text)
+        amended = self.workloads.amend(project, name, change, manager=DESK, submission=submission.id)
+        return await self._recorded(submission, amended)
+
+    async def _recorded(self, submission: Submission, done: Coroutine[Any, Any, T]) -> T:
+        """Received before anything is done, and concluded by what came of it."""
+        with closing(done):
+            self._record.receive(submission)
+            try:
+                became = await done
+            except Refused as refused:
+                self._record.conclude(submission.id, Outcome.REFUSED, refused.text())
+                raise
         self._record.conclude(submission.id, Outcome.WRITTEN)
-        return written
+        return became
+
+    async def account(self, project: str, name: str) -> Account:
+        return await self.workloads.account(project, name, self._clock.now())
+
+    async def why(self, project: str, name: str) -> Answer:
+        return await self.workloads.why(project, name, self._clock.now())
 
     async def plan(self, text: str, project: str) -> list[Preview]:
         """What documents would become and change; nothing is written, not even the record."""

@@ -11,6 +11,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from pincompute.api.change import Change
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Wanted
 from pincompute.base.problem import Problem, Refused
@@ -18,6 +19,7 @@ from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL, NOT_SIGNED_IN
 from pincompute.submission.desk import Desk
 
 log = structlog.get_logger()
+_change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 
 
 def application(desk: Desk, token: str) -> web.Application:
@@ -33,6 +35,9 @@ def application(desk: Desk, token: str) -> web.Application:
             web.get("/v1/projects/{project}/workloads", routes.list),
             web.get(workload, routes.get),
             web.delete(workload, routes.delete),
+            web.post(f"{workload}/changes", routes.change),
+            web.get(f"{workload}/account", routes.account),
+            web.get(f"{workload}/why", routes.why),
             web.get(f"{workload}/progress", routes.follow),
             web.get(f"{workload}/logs", routes.logs),
         ]
@@ -54,7 +59,21 @@ class Routes:
         return _json(await self._desk.workloads.all(request.match_info["project"]))
 
     async def get(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._desk.workloads.get(*_names(request)))
+        """The resource whole, as the cluster has it."""
+        return _json(await self._desk.workloads.find(*_names(request)))
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        try:
+            change = _change.decode(await request.read())
+        except msgspec.DecodeError as error:
+            raise Refused(Problem(DOCUMENT_INVALID, f"this is no change that there is: {error}")) from error
+        return _json(await self._desk.change(*_names(request), change))
+
+    async def account(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._desk.account(*_names(request)))
+
+    async def why(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._desk.why(*_names(request)))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         await self._desk.workloads.delete(*_names(request))

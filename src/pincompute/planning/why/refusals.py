@@ -15,6 +15,7 @@ from pincompute.base.reasons import (
     NOT_MADE,
     POD_SECURITY,
     PRIORITY_MISSING,
+    QUOTA_USED_UP,
     ROLLOUT_LATE,
 )
 from pincompute.planning.snapshot import Native, Snapshot
@@ -55,11 +56,16 @@ def _refused(snapshot: Snapshot, native: Native, words: str) -> Seen:
     if _PASSING in words and age < PATIENCE:
         yield Wait(PATIENCE - age)
         return
-    used_up = quotas.exceeded(snapshot, words)
-    problem = used_up or quotas.unsaid(snapshot, words) or _against_rules(snapshot, words)
-    may_pass = used_up is not None or problem.reason is ADMISSION_UNREACHABLE
+    problem = refused(snapshot, words)
+    may_pass = problem.reason in {QUOTA_USED_UP, ADMISSION_UNREACHABLE}
     what = f"{problem.what}{_missing(snapshot)}"
     yield Cause(problem._replace(where=_where(native), what=what), Rank.SLOW if may_pass else Rank.FINAL)
+
+
+def refused(snapshot: Snapshot, words: str) -> Problem:
+    """By the API server's own words."""
+    against_quota = quotas.exceeded(snapshot, words) or quotas.unsaid(snapshot, words)
+    return against_quota or _against_rules(snapshot, words)
 
 
 def _against_rules(snapshot: Snapshot, words: str) -> Problem:

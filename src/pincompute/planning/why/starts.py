@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import COMMAND_NOT_FOUND, CONFIGURATION_MISSING, RUNS_AS_ROOT, START_FAILED
 from pincompute.planning.snapshot import Container
@@ -35,7 +36,7 @@ def refused(copy: Copy, container: Container, words: str) -> Cause:
     """By the node's own words."""
     rank = Rank.SLOW if any(each in words for each in _PASSING) else Rank.FINAL
     words = _WRAPPING.sub("", words)
-    problem = _root(container, words) or _missing(copy, words) or _command(container, words)
+    problem = _root(container, words) or missing(copy.owner, words) or _command(container, words)
     if problem is None:
         problem = Problem(START_FAILED, "the container cannot be started", note=ending(words), next=copy.describe)
     return copy.cause(container, problem, rank)
@@ -56,9 +57,9 @@ def _root(container: Container, words: str) -> Problem | None:
     return None
 
 
-def _missing(copy: Copy, words: str) -> Problem | None:
+def missing(owner: Workload, words: str) -> Problem | None:
     """Only names are told, never what is in them."""
-    project = copy.owner.metadata.namespace
+    project = owner.metadata.namespace
     if key := _KEY.search(words):
         kind, name = _spelled(key["kind"]), key["name"]
         what = f"the {kind} '{name}' has no key '{key['key']}'"

@@ -1,0 +1,96 @@
+"""Make an edit so: read, edited, and written only if nobody else has changed it meanwhile."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pincompute.api.account import Changed
+from pincompute.api.change import Change, Rollback
+from pincompute.api.names import SUBMISSION
+from pincompute.api.wire import spoken
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import CHANGED_MEANWHILE
+from pincompute.controller.gather import records
+from pincompute.controller.resources import NOUNS
+from pincompute.kube.client import Client
+from pincompute.kube.errors import Conflict
+from pincompute.objects.content import Object
+from pincompute.planning.edits import edit, summarized
+from pincompute.planning.history import history
+
+ATTEMPTS = 10
+"""Writes of an object whose status moves while it is edited."""
+
+
+async def amend(client: Client, workload: Workload, change: Change, *, manager: str, submission: str) -> Changed:
+    """What it did, in words; a desk's submission is noted on what it wrote."""
+    past = history(workload, await records(client, workload)) if isinstance(change, Rollback) else ()
+    done = edit(workload, change, past)
+    if done.workload is workload:
+        return Changed(summary=summarized(workload), said=list(done.said), written=False)
+    metadata = done.workload.metadata
+    noted = {**metadata.annotations, SUBMISSION: submission} if submission else metadata.annotations
+    wanted = msgspec.structs.replace(done.workload, metadata=msgspec.structs.replace(metadata, annotations=noted))
+    written = await _fenced(client, workload, wanted, manager)
+    return Changed(summary=summarized(written), said=list(done.said))
+
+
+async def _fenced(client: Client, before: Workload, wanted: Workload, manager: str) -> Workload:
+    """A status that moved is no edit; a spec that moved is somebody's."""
+    read = before
+    for _ in range(ATTEMPTS):
+        try:
+            return await _write(client, read, wanted, manager)
+        except Conflict:
+            read = await _again(client, before)
+            if _edited(read) != _edited(before):
+                break
+    what = f"somebody else changed {before.metadata.name} just now, and nothing was written"
+    where = Where(object=f"{before.metadata.namespace}/{before.metadata.name}")
+    raise Refused(Problem(CHANGED_MEANWHILE, what, where, next=f"pin show {before.metadata.name}"))
+
+
+def _edited(workload: Workload) -> tuple[str, int, dict[str, str]]:
+    metadata = workload.metadata
+    return metadata.uid, metadata.generation, metadata.annotations
+
+
+async def _again(client: Client, workload: Workload) -> Workload:
+    metadata = workload.metadata
+    return msgspec.convert(await client.get(NOUNS[workload.kind], metadata.name, metadata.namespace), type(workload))
+
+
+async def _write(client: Client, read: Workload, wanted: Workload, manager: str) -> Workload:
+    resource = NOUNS[wanted.kind]
+    written = await client.apply(resource_of(wanted, read.metadata.resource_version), resource, manager=manager)
+    found = msgspec.convert(written, type(wanted))
+    if spoken(found.spec) == spoken(wanted.spec):
+        return found
+    # An apply leaves alone what somebody else has written; an edit means the whole.
+    revision = found.metadata.resource_version
+    body = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": revision},
+        {"op": "replace", "path": "/spec", "value": msgspec.to_builtins(wanted.spec)},
+    ]
+    metadata = wanted.metadata
+    patched = await client.patch(resource, metadata.name, metadata.namespace, body, style="json", manager=manager)
+    return msgspec.convert(patched, type(wanted))
+
+
+def resource_of(workload: Workload, revision: str = "") -> Object:
+    """What is applied; with a revision, only where that is still the present one."""
+    metadata = workload.metadata
+    fence = {"resourceVersion": revision, "uid": metadata.uid} if revision else {}
+    return {
+        "apiVersion": workload.apiVersion,
+        "kind": workload.kind,
+        "metadata": {
+            "name": metadata.name,
+            "namespace": metadata.namespace,
+            "labels": metadata.labels,
+            "annotations": metadata.annotations,
+            **fence,
+        },
+        "spec": msgspec.to_builtins(workload.spec),
+    }

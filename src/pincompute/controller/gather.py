@@ -1,0 +1,113 @@
+"""What nouns became, and what they are planned by, read from a cluster when somebody asks: nothing is watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from pincompute.api.names import CLUSTER_FACTS, PROJECT, SYSTEM, WORKLOAD
+from pincompute.api.noun import Noun
+from pincompute.api.workload import Workload
+from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES, PROJECTS, RUNTIMES
+from pincompute.kube.client import Client
+from pincompute.kube.errors import Forbidden, NotFound
+from pincompute.kube.resource import CONFIG_MAPS, EVENTS, PODS, Resource
+from pincompute.objects.content import Object
+from pincompute.planning.events import Event
+from pincompute.planning.preview import LAPTOP, Surroundings
+from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
+
+
+class Seen(NamedTuple):
+    """One noun as the cluster has it, and what it became there."""
+
+    owner: Object | None = None
+    natives: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+
+    def snapshot(self, owner: Noun, surroundings: Surroundings, now: datetime) -> Snapshot:
+        return Snapshot(
+            owner,
+            tuple(msgspec.convert(native, Native) for native in self.natives),
+            tuple(msgspec.convert(pod, Pod) for pod in self.pods),
+            surroundings.cluster,
+            now,
+            surroundings.projects.get(owner.metadata.namespace),
+            surroundings.runtimes,
+        )
+
+
+async def seen(client: Client, noun: Noun) -> Seen:
+    metadata = noun.metadata
+    try:
+        owner = await client.get(NOUNS[noun.kind], metadata.name, metadata.namespace)
+    except NotFound:
+        return Seen()
+    if isinstance(noun, Workload):
+        labels = f"{WORKLOAD}={metadata.name}"
+        natives, pods = await asyncio.gather(
+            _became(client, NATIVES.values(), metadata.namespace, labels),
+            client.list(PODS, metadata.namespace, labels=labels),
+        )
+        return Seen(owner, natives, tuple(pods.items))
+    if isinstance(noun, PROJECTS):
+        labels = f"{PROJECT_LABELS},{PROJECT}={metadata.name}"
+        return Seen(owner, await _became(client, PROJECT_NATIVES.values(), metadata.name, labels))
+    return Seen(owner)
+
+
+async def records(client: Client, owner: Workload) -> list[Object]:
+    """Of its revisions, with the files that they were configured by."""
+    return (await client.list(CONFIG_MAPS, owner.metadata.namespace, labels=f"{WORKLOAD}={owner.metadata.name}")).items
+
+
+async def events(client: Client, project: str) -> list[Event]:
+    """Of the whole project: none says to which workload it belongs. Who may not read them goes without."""
+    try:
+        return (await client.list(EVENTS, project, type=Event)).items
+    except Forbidden:
+        return []
+
+
+def edited(resource: Object) -> datetime | None:
+    """When somebody last wrote what is wanted of it, as its managers have it."""
+    entries = resource.get("metadata", {}).get("managedFields", ())
+    times = [each["time"] for each in entries if "time" in each and not each.get("subresource")]
+    return max((datetime.fromisoformat(each) for each in times), default=None)
+
+
+async def surroundings(client: Client, nouns: Sequence[Noun] = ()) -> Surroundings:
+    """What work stands on, with what a set of nouns brings itself."""
+    cluster, there = await asyncio.gather(_cluster(client), _there(client))
+    brought = {(noun.kind, noun.metadata.name) for noun in nouns}
+    others = [each for each in there if (each.kind, each.metadata.name) not in brought]
+    return Surroundings.of([*others, *nouns], cluster)
+
+
+async def _became(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
+    """The natives whole, side by side; items of a list do not say their kind."""
+    listings = await asyncio.gather(*(client.list(each, namespace, labels=labels) for each in kinds))
+    return tuple(
+        {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+        for resource, listing in zip(kinds, listings, strict=True)
+        for item in listing.items
+    )
+
+
+async def _there(client: Client) -> list[Noun]:
+    """Projects, runtimes and their parts."""
+    listings = await asyncio.gather(*(client.list(NOUNS[each.__name__], type=each) for each in (*PROJECTS, *RUNTIMES)))
+    return [each for listing in listings for each in listing.items]
+
+
+async def _cluster(client: Client) -> Cluster:
+    """A cluster that does not say what it is, is taken for a laptop's."""
+    try:
+        facts = await client.get(CONFIG_MAPS, CLUSTER_FACTS, SYSTEM)
+    except NotFound:
+        return LAPTOP
+    return Cluster.of(facts["data"])
