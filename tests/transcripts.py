@@ -16,6 +16,8 @@ PAGES = sorted((ROOT / "docs" / "transcripts").glob("*.md"))
 _SHAPES = (
     (re.compile(r"\d+\.\d s\b"), "T s"),
     (re.compile(r"\d+\.\d MB\b"), "S MB"),
+    # An age, and what stands between it and its neighbours in a table.
+    (re.compile(r" *\b(\d+[dhm])?\d+[hms]\b *"), " AGE "),
     (re.compile(r"\d+ layers?, \d+ new"), "layers"),
     # What stands beyond an address moves with the length of its port.
     (re.compile(r"localhost:\d+ *"), "localhost:PORT "),

@@ -396,7 +396,7 @@ IMAGE_SLOW = _reason(
     INFRASTRUCTURE,
     504,
     "An image is being fetched for longer than five minutes.",
-    "Smaller images come faster; `kubectl describe pod NAME` says how far it is.",
+    "Smaller images come faster; `pin show NAME` says how far it is.",
 )
 CONFIGURATION_MISSING = _reason(
     "ConfigurationMissing",
@@ -515,7 +515,7 @@ NOT_PREPARED = _reason(
     INFRASTRUCTURE,
     504,
     "A pod has a node, and its volumes, certificate or network are not there after a minute.",
-    "`kubectl describe pod NAME` names what it waits for.",
+    "`pin why NAME` reads what it waits for.",
 )
 PREPARES_LONG = _reason(
     "PreparesLong",
@@ -564,11 +564,9 @@ NOT_IN_TIME = _reason(
     INFRASTRUCTURE,
     504,
     "It did not become ready as long as it was followed.",
-    "`pin get NAME -o wide` says how far it is.",
+    "`pin why NAME` says what it waits for.",
 )
-PAUSED = _reason(
-    "Paused", USER, 200, "Somebody keeps a rollout still, on purpose.", "Take `rollout.paused` out of the file."
-)
+PAUSED = _reason("Paused", USER, 200, "Somebody keeps a rollout still, on purpose.", "`pin resume NAME`.")
 ROLLOUT_BLOCKED = _reason(
     "RolloutBlocked",
     USER,
@@ -699,22 +697,20 @@ UNSUPPORTED_KEY_TYPE = _reason(
 
 # Work that ends
 SUCCEEDED = _reason("Succeeded", US, 200, "All of the work is done.", "Nothing.")
-SUSPENDED = _reason(
-    "Suspended", USER, 200, "Somebody keeps a workload still, on purpose.", "Take `suspended` out of the file."
-)
+SUSPENDED = _reason("Suspended", USER, 200, "Somebody keeps a workload still, on purpose.", "`pin resume NAME`.")
 TASK_FAILED = _reason(
     "TaskFailed",
     USER,
     422,
     "A task ended badly as often as it was tried.",
-    "Its exit code and last line say why; then add an attempt to the file: `attempts: [{tasks: failed}]`.",
+    "Its exit code and last line say why; then `pin rerun NAME`.",
 )
 OUT_OF_MEMORY = _reason(
     "OutOfMemory",
     USER,
     422,
     "A program wanted more memory than it was given.",
-    "Give it more: `memory`; a job set's failed tasks by `attempts: [{reason: OutOfMemory, memory: 1Gi}]`.",
+    "Give it more: `memory`; a job set's failed tasks by `pin rerun NAME --reason OutOfMemory --memory 1Gi`.",
 )
 DEADLINE_EXCEEDED = _reason(
     "DeadlineExceeded", USER, 504, "Work was not done within its time.", "Give it more time, or more at once."
@@ -724,7 +720,7 @@ TOO_MANY_FAILED = _reason(
     USER,
     422,
     "More tasks failed than `maxFailed` bears, and the others were ended.",
-    "Mend what the failed ones say, then add an attempt to the file: `attempts: [{tasks: failed}]`.",
+    "Mend what the failed ones say, then `pin rerun NAME`.",
 )
 COPY_FAILED = _reason(
     "CopyFailed",

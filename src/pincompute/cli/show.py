@@ -114,4 +114,4 @@ def _history(history: Sequence[RevisionAccount], now: datetime) -> Iterator[str]
         runtime = f"  runtime {each.runtime}" if each.runtime else ""
         first, *more = each.changes or ["as it was first recorded" if each is history[0] else "nothing that runs"]
         yield f"@{each.number}  {age(each.at, now)} ago{runtime}  {first}"
-        yield from (f"      {change}" for change in more)
+        yield from (f"    {change}" for change in more)

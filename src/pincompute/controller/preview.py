@@ -11,10 +11,12 @@ import msgspec
 
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
+from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, refuse_all
 from pincompute.controller.gather import Seen, seen, surroundings
 from pincompute.kube.client import Client
 from pincompute.objects.content import identity
+from pincompute.planning.edits import carried
 from pincompute.planning.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
 
@@ -39,8 +41,10 @@ def _snapshot(noun: Noun, each: Seen, around: Surroundings, now: datetime) -> Sn
     """As it will be when the document has been written: one generation on, if it says anything new."""
     owner: Any = first(noun)
     if each.owner is not None:
-        before = msgspec.convert(each.owner, type(noun))
-        changed = before.spec != noun.spec
-        metadata = msgspec.structs.replace(before.metadata, generation=before.metadata.generation + changed)
-        owner = msgspec.structs.replace(before, spec=noun.spec, metadata=metadata)
+        before: Any = msgspec.convert(each.owner, type(noun))
+        spec = carried(before, noun).spec if isinstance(noun, Workload) else noun.spec
+        metadata = msgspec.structs.replace(
+            before.metadata, generation=before.metadata.generation + (before.spec != spec)
+        )
+        owner = msgspec.structs.replace(before, spec=spec, metadata=metadata)
     return each.snapshot(owner, around, now)

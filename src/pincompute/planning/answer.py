@@ -10,7 +10,7 @@ from pincompute.api.status import Condition, Status, condition
 from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import INTERNAL, OPERATOR_SILENT, PROGRESSING, REASONS
+from pincompute.base.reasons import INTERNAL, OPERATOR_SILENT, PAUSED, PROGRESSING, REASONS, SUSPENDED
 from pincompute.planning.account import family
 from pincompute.planning.events import Event
 from pincompute.planning.plan import Plan
@@ -76,8 +76,13 @@ def _well(owner: Workload, plan: Plan | None, problem: Problem | None) -> Answer
         wrong=False,
         reason=problem.reason.code if problem else goal.reason if goal else PROGRESSING.code,
         what=problem.what if problem and on_purpose else goal.message if goal else "the operator looks at it now",
-        next=problem.next if problem else "",
+        next=f"pin resume {owner.metadata.name}" if _kept_still(problem, goal) else "",
     )
+
+
+def _kept_still(problem: Problem | None, goal: Condition | None) -> bool:
+    reason = problem.reason.code if problem else goal.reason if goal else ""
+    return reason in {PAUSED.code, SUSPENDED.code}
 
 
 def _wrong(owner: Workload, problem: Problem) -> Answer:

@@ -48,7 +48,7 @@ def cause(snapshot: Snapshot, copies: Copies) -> Finding:
     paused = snapshot.owner.spec.rollout.paused
     if paused:
         what = f"the rollout is paused by {paused}"
-        return Finding(Problem(reasons.PAUSED, what, next="take rollout.paused out"))
+        return Finding(Problem(reasons.PAUSED, what, next=f"pin resume {snapshot.owner.metadata.name}"))
     newest = first_cause(snapshot, copies.current)
     return newest if newest.problem else _blocked(snapshot, copies) or newest
 

@@ -201,7 +201,7 @@ def _missed(owner: PinterestCronJob, due: str, found: Runs) -> Problem:
         what = f"the run of {due} could not begin, because {going[0]} still goes"
         return Problem(reasons.RUN_OVERLAPS, what, where, note, "write overlap: allow or replace, or make runs shorter")
     what = f"the run of {due} has not begun"
-    return Problem(reasons.RUN_MISSED, what, where, note, f"kubectl describe cronjob {name} -n {project}")
+    return Problem(reasons.RUN_MISSED, what, where, note, f"pin rerun {name}")
 
 
 def _native(snapshot: Snapshot) -> Native | None:

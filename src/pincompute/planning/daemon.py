@@ -148,7 +148,7 @@ def _stands_still(snapshot: Snapshot, spread: Spread) -> Finding | None:
     paused = snapshot.owner.spec.rollout.paused
     if paused and spread.former:
         what = f"the rollout is paused by {paused}"
-        return Finding(Problem(reasons.PAUSED, what, next="take rollout.paused out"))
+        return Finding(Problem(reasons.PAUSED, what, next=f"pin resume {snapshot.owner.metadata.name}"))
     ailing = [(each, ails(snapshot, each)) for each in sorted(spread.current, key=_by_node)]
     failing = [(each, problem) for each, problem in ailing if problem]
     if not failing:

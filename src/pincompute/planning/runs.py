@@ -85,13 +85,12 @@ def asked(owner: PinterestCronJob) -> int | Problem:
     if not said or (said.isascii() and said.isdigit() and 0 < int(said) <= MOST):
         return int(said or 0)
     metadata = owner.metadata
-    again = f"kubectl annotate --overwrite pinterestcronjob {metadata.name} -n {metadata.namespace}"
     return Problem(
         DOCUMENT_INVALID,
         f"the annotation {RUN_NOW} is '{said}', and not a number from 1 to {MOST}",
         Where(object=f"{metadata.namespace}/{metadata.name}"),
         "a number higher than before runs it once",
-        f"{again} {RUN_NOW}={owner.status.ran_now + 1}",
+        f"pin rerun {metadata.name}",
     )
 
 

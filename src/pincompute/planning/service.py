@@ -126,5 +126,9 @@ def _paused(owner: PinterestService) -> Finding | None:
     if not owner.spec.rollout.paused:
         return None
     return Finding(
-        Problem(reasons.PAUSED, f"the rollout is paused by {owner.spec.rollout.paused}", next="take rollout.paused out")
+        Problem(
+            reasons.PAUSED,
+            f"the rollout is paused by {owner.spec.rollout.paused}",
+            next=f"pin resume {owner.metadata.name}",
+        )
     )

@@ -98,7 +98,7 @@ def _incomplete(snapshot: Snapshot, job: Native, found: Gang, again: float | Non
     held = ", and none starts before all are" if found.gated else ""
     what = f"{there} of {len(found.seats)} copies are there{held}"
     note = f"missing: {shown([called(each) for each in found.missing])}"
-    next_ = f"kubectl describe {job.kind.lower()} {owner.metadata.name} -n {owner.metadata.namespace}"
+    next_ = f"pin show {owner.metadata.name}"
     return Finding(Problem(reasons.GANG_INCOMPLETE, what, _where(owner), note, next_))
 
 
@@ -131,7 +131,7 @@ def _silent(owner: PinterestTrainingJob, note: str) -> Problem:
 
 def _suspended(owner: PinterestTrainingJob) -> Problem:
     what = f"it is suspended by {owner.spec.suspended}"
-    return Problem(reasons.SUSPENDED, what, _where(owner), next="take suspended out of the file")
+    return Problem(reasons.SUSPENDED, what, _where(owner), next=f"pin resume {owner.metadata.name}")
 
 
 def _cannot_change(owner: PinterestTrainingJob) -> Problem:

@@ -82,7 +82,7 @@ class Copy(NamedTuple):
     @property
     def describe(self) -> str:
         """What to type to see the events."""
-        return f"kubectl describe pod {self.pod.metadata.name} -n {self.owner.metadata.namespace}"
+        return f"pin show {self.owner.metadata.name}"
 
     @property
     def disruption(self) -> PodCondition | None:

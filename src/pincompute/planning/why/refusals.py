@@ -47,7 +47,7 @@ def late(snapshot: Snapshot) -> Seen:
         said = native.says("Progressing", "False")
         if said and said.reason == "ProgressDeadlineExceeded":
             what = "the rollout has not moved for longer than its deadline"
-            problem = Problem(ROLLOUT_LATE, what, _where(native), beginning(said.message), _describe(snapshot, native))
+            problem = Problem(ROLLOUT_LATE, what, _where(native), beginning(said.message), _describe(snapshot))
             yield Cause(problem, Rank.LAST)
 
 
@@ -112,7 +112,7 @@ def _none_made(snapshot: Snapshot) -> Seen:
             continue
         what = f"no {owner.COPY[0]} was made in {lasting(PATIENCE)}"
         note = "a quota or a rule stands against it, or whoever makes them is down: only Kubernetes' events say which"
-        yield Cause(Problem(NOT_MADE, what, _where(native), note, _describe(snapshot, native)), Rank.SLOW)
+        yield Cause(Problem(NOT_MADE, what, _where(native), note, _describe(snapshot)), Rank.SLOW)
 
 
 def _age(snapshot: Snapshot, native: Native) -> float:
@@ -142,5 +142,5 @@ def _where(native: Native) -> Where:
     return Where(object=f"{native.kind.lower()} {native.metadata.name}")
 
 
-def _describe(snapshot: Snapshot, native: Native) -> str:
-    return f"kubectl describe {native.kind.lower()} {native.metadata.name} -n {snapshot.owner.metadata.namespace}"
+def _describe(snapshot: Snapshot) -> str:
+    return f"pin show {snapshot.owner.metadata.name}"
