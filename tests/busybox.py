@@ -13,6 +13,9 @@ from pincompute.base.settings import setting
 from pincompute.engine import debian
 
 IMAGE = "busybox:test"
+# The image says root.
+SECURITY = "{runAsUser: 1000, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}"
+TEMPLATE = f"{{spec: {{securityContext: {SECURITY}}}}}"
 
 
 def write_image(file: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from busybox import IMAGE
+from busybox import IMAGE, TEMPLATE
 from person import Person, all_gone
 from pincompute.api.names import ENGINE, RUN_NOW, WORKLOAD
 from pincompute.controller.resources import NATIVES, NOUNS
@@ -20,10 +20,6 @@ from pincompute.kube.resource import CLAIMS, PODS, VOLUMES, Object
 from real_platform import until
 
 pytestmark = pytest.mark.cluster
-
-# The image says root.
-SECURITY = "{runAsUser: 1000, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}"
-TEMPLATE = f"{{spec: {{securityContext: {SECURITY}}}}}"
 
 JOB_SET = f"""\
 apiVersion: pinterest.com/v1

@@ -143,6 +143,7 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         assert "nothing would change" in await person.pin("plan", "project.yaml")
         await person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", PROJECT_NAME)
+        await person.pin("show", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)
         await _claim(client)
         await _disturb(client)

@@ -1,0 +1,118 @@
+"""Every verb on a real node: what it says has happened has happened, and nobody who asks the service is let down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from busybox import IMAGE, TEMPLATE
+from person import Person
+from pincompute.api.names import WORKLOAD
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.resource import PODS
+
+pytestmark = pytest.mark.cluster
+
+WEB = f"""\
+apiVersion: pinterest.com/v1
+kind: PinterestService
+metadata: {{name: web}}
+spec:
+  image: {IMAGE}
+  command: [sh, -c, 'trap exit TERM; httpd -f -p $PORT -h /etc/configuration & wait']
+  configuration: {{index.html: hello}}
+  port: 8080
+  replicas: 2
+  template: {TEMPLATE}
+"""
+
+RESIZE = f"""\
+apiVersion: pinterest.com/v1
+kind: PinterestJobSet
+metadata: {{name: resize}}
+spec:
+  image: {IMAGE}
+  command:
+    - sh
+    - -c
+    - read TASK < /etc/task/number; case $TASK$PIN_ATTEMPT in 11|12) echo bad header; exit 3;; 21) exit 4;; esac
+  tasks: 4
+  retries: 0
+  template: {TEMPLATE}
+"""
+
+
+@asynccontextmanager
+async def asking(person: Person) -> AsyncIterator[list[int]]:
+    """Somebody asks all the time; what was not answered well."""
+    failed: list[int] = []
+
+    async def ask() -> None:
+        while True:
+            status, _ = await person.ask("web")
+            if status != 200:
+                failed.append(status)
+
+    asker = asyncio.create_task(ask())
+    try:
+        yield failed
+    finally:
+        asker.cancel()
+        await asyncio.wait({asker})
+
+
+async def copies(client: Client, name: str) -> set[str]:
+    pods = await client.list(PODS, "me", labels=f"{WORKLOAD}={name}")
+    return {each["metadata"]["uid"] for each in pods.items if "deletionTimestamp" not in each["metadata"]}
+
+
+async def test_a_service_through_every_verb(real_platform: Platform, tmp_path: Path) -> None:
+    person = Person(real_platform, tmp_path)
+    (tmp_path / "web.yaml").write_text(WEB)
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        await person.pin("deploy", "web.yaml")
+        async with asking(person) as failed:
+            before = await copies(client, "web")
+            assert "2 copies -> 3" in await person.pin("scale", "web", "3")
+            assert before < await copies(client, "web")
+            assert "its copies are made anew" in await person.pin("restart", "web")
+            assert not before & await copies(client, "web")
+            await person.pin("pause", "web")
+            (tmp_path / "web.yaml").write_text(WEB.replace(IMAGE, "busybox:nowhere"))
+            assert "[Paused]" in await person.pin("deploy", "web.yaml", code=1)
+            assert "[ImagePullFailed]" in await person.pin("resume", "web", code=1)
+            told = await person.pin("why", "web", code=1)
+            assert "the image busybox:nowhere cannot be fetched" in told
+            assert "waits for you" in told
+            assert "image busybox:nowhere -> busybox:test" in await person.pin("rollback", "web", "--to", "1")
+        assert failed == []
+        shown = await person.pin("show", "web")
+        assert all(head in shown for head in ("conditions\n", "copies\n", "became\n", "events\n", "history\n"))
+        assert "nothing is wrong: 2 of 2 copies answer" in await person.pin("why", "web")
+        await person.pin("delete", "web")
+        assert await person.pin("wait", "web", "--for", "gone") == "web is gone\n"
+
+
+async def test_a_batch_runs_again_what_failed(real_platform: Platform, tmp_path: Path) -> None:
+    person = Person(real_platform, tmp_path)
+    (tmp_path / "resize.yaml").write_text(RESIZE)
+    await person.pin("deploy", "resize.yaml", code=1)
+    first, *failures = (await person.pin("get", "resize")).splitlines()
+    assert first.startswith("resize@1  2 done  2 failed  of 4   ")
+    assert [each.split("  next: ")[1] for each in failures] == ["pin logs resize/1", "pin logs resize/2"]
+    assert '1  exit 3 "bad header"  tasks 1' in failures[0]
+    told = await person.pin("why", "resize", code=1)
+    assert "1 of 4 tasks failed with exit code 3 (task 1)" in told
+    assert "next: pin rerun resize" in told
+    told = await person.pin("rerun", "resize", code=1)
+    assert "resize@1.2  attempt 2: the 2 tasks that failed" in told
+    assert "resize@1.2  1 done, 1 failed.  Together 3 of 4; left 1" in told
+    assert "resize@1.3  1 done.  Together 4 of 4" in await person.pin("rerun", "resize", "--task", "1")
+    assert "nothing is wrong: 4 of 4 done" in await person.pin("why", "resize")
+    await person.pin("delete", "resize")
