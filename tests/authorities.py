@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -44,6 +45,13 @@ class Made(NamedTuple):
         (folder / IDENTITY).write_text(key + self.pem + between)
         (folder / TRUST).write_text("".join(root.pem for root in roots))
         return folder
+
+
+def key_request(key: CertificateIssuerPrivateKeyTypes, digest: hashes.SHA256 | hashes.SHA512 | None = None) -> bytes:
+    """Of a key, and of nothing else, as the kubelet makes it."""
+    own = None if isinstance(key, ed25519.Ed25519PrivateKey) else digest or hashes.SHA256()
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, own)
+    return request.public_bytes(Encoding.DER)
 
 
 def usage(*said: str) -> x509.KeyUsage:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from person import Person, all_gone
-from pincompute import engine
 from pincompute.api.names import (
     API_VERSION,
     DESK,
@@ -22,6 +18,7 @@ from pincompute.api.names import (
     LOG_STORE,
     OPERATOR,
     PROJECT,
+    SIGNER,
     STORAGE,
     WANTED,
     WORKLOAD,
@@ -42,18 +39,12 @@ from pincompute.kube.resource import (
     Resource,
 )
 from real_platform import until
+from rights import Right, audited, granted, paged, used
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
 USERS = (OPERATOR, DESK, LOG_STORE, "pincompute-ingress", "pincompute-storage")
-
-
-class Right(NamedTuple):
-    user: str
-    group: str
-    resource: str
-    verb: str
 
 
 NEEDED_BUT_NOT_AUDITED = {
@@ -82,49 +73,8 @@ SPECS = {
 NAMES = {kind: f"rights-{index}" for index, kind in enumerate(SPECS)}
 
 
-def granted() -> set[Right]:
-    text = (Path(engine.__file__).parent / "manifests" / "access.yaml").read_text()
-    objects = list(yaml.safe_load_all(text))
-    roles = {(each["kind"], each["metadata"]["name"]): each for each in objects if "rules" in each}
-    found = set()
-    for binding in objects:
-        for subject in binding.get("subjects", ()):
-            role = roles.get((binding["roleRef"]["kind"], binding["roleRef"]["name"]))
-            if subject["name"] in USERS and role:
-                found |= set(_rights(subject["name"], role["rules"]))
-    return found
-
-
-def _rights(user: str, rules: list[dict[str, Any]]) -> Iterator[Right]:
-    for rule in rules:
-        for group in rule["apiGroups"]:
-            for resource in rule["resources"]:
-                yield from (Right(user, group, resource, verb) for verb in rule["verbs"])
-
-
-def paged() -> set[Right]:
-    """What an informer needs of a server that does not tell by a watch what is there already; this one does."""
-    every = granted()
-    return {each for each in every if each.verb == "list" and each._replace(verb="watch") in every}
-
-
-def audited(platform: Platform) -> list[dict[str, Any]]:
-    lines = (platform.home.logs / "audit" / "audit.log").read_text().splitlines()
-    events = [json.loads(line) for line in lines if line.endswith("}")]
-    return [event for event in events if event["user"]["username"] in USERS and "objectRef" in event]
-
-
-def used(platform: Platform) -> set[Right]:
-    found = set()
-    for event in audited(platform):
-        thing = event["objectRef"]
-        resource = "/".join(part for part in (thing["resource"], thing.get("subresource")) if part)
-        found.add(Right(event["user"]["username"], thing.get("apiGroup", ""), resource, event["verb"]))
-    return found
-
-
 def test_no_right_is_a_wildcard() -> None:
-    assert not [right for right in granted() if "*" in "".join(right)]
+    assert not [right for right in granted({*USERS, SIGNER}) if "*" in "".join(right)]
 
 
 async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Platform, tmp_path: Path) -> None:
@@ -152,9 +102,9 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         await all_gone(client, VOLUMES, "")
         for kind, name in (("Runtime", "1"), ("PinterestSidecar", "rights-1"), ("Project", PROJECT_NAME)):
             await client.delete(NOUNS[kind], name)
-    refused = [event for event in audited(real_platform) if event.get("responseStatus", {}).get("code") == 403]
+    refused = [event for event in audited(real_platform, USERS) if event.get("responseStatus", {}).get("code") == 403]
     assert refused == []
-    assert granted() - used(real_platform) - paged() == NEEDED_BUT_NOT_AUDITED
+    assert granted(USERS) - used(real_platform, USERS) - paged(USERS) == NEEDED_BUT_NOT_AUDITED
 
 
 async def _claim(client: Client) -> None:

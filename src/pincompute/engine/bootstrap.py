@@ -20,11 +20,9 @@ from pincompute.kube.resource import Object
 
 MANIFESTS = Path(__file__).parent / "manifests"
 
+_CONTROLLERS = ("deployment", "replicaset", "statefulset", "daemon-set", "cronjob", "job")
 MAKERS = (
-    *(
-        f"system:serviceaccount:kube-system:{each}-controller"
-        for each in ("replicaset", "statefulset", "daemon-set", "job")
-    ),
+    *(f"system:serviceaccount:kube-system:{each}-controller" for each in _CONTROLLERS),
     # All of those, where its controllers have no accounts of their own.
     "system:kube-controller-manager",
     "system:serviceaccount:kubeflow:training-operator",
@@ -32,7 +30,7 @@ MAKERS = (
     OPERATOR,
     f"system:serviceaccount:{SYSTEM}:{OPERATOR}",
 )
-"""Who makes the pods of workloads, and nobody else may."""
+"""Who makes the pods of workloads, and what makes them; nobody else may."""
 
 _RESOURCES = {
     each.kind: each

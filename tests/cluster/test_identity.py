@@ -1,0 +1,326 @@
+"""Who a pod is, on a real node: certificates before containers start, and none for those who only say so."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from authorities import key_request
+from busybox import IMAGE
+from person import all_gone
+from pincompute.agents.identity.bundle import peer_id
+from pincompute.api.names import API_VERSION, ENGINE, IDENTITY, PRIORITY, RUN_NOW, SIGNER, WORKLOAD
+from pincompute.controller.resources import NOUNS
+from pincompute.engine.first_runtime import PARTS
+from pincompute.engine.platform import Platform
+from pincompute.kube.access import Access
+from pincompute.kube.client import Client
+from pincompute.kube.errors import Forbidden
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CRON_JOBS,
+    DEPLOYMENTS,
+    JOBS,
+    POD_CERTIFICATES,
+    PODS,
+    REPLICA_SETS,
+    SERVICE_ACCOUNTS,
+    Object,
+)
+from real_platform import until
+from rights import Right, audited, granted, paged, used
+
+pytestmark = pytest.mark.cluster
+
+PROJECT = "who"
+NUMBER = "900"
+SHOW = "cat /run/identity/identity.pem /run/identity/trust.pem; trap exit TERM; sleep $SECONDS_TO_LIVE & wait"
+SECURITY = {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+SAFE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+KINDS: dict[str, Object] = {
+    "PinterestService": {"port": 8080},
+    "PinterestStatefulSet": {"port": 8080},
+    "PinterestDaemon": {},
+    "PinterestJobSet": {"tasks": 1},
+    "PinterestCronJob": {"schedule": "30 3 1 1 *"},
+}
+NAMES = {kind: kind.removeprefix("Pinterest").lower() for kind in KINDS}
+WEB = NAMES["PinterestService"]
+
+
+@pytest.fixture
+async def client(real_platform: Platform) -> AsyncIterator[Client]:
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        yield client
+
+
+@pytest.fixture
+async def runtime(client: Client) -> AsyncIterator[None]:
+    """The part that comes with the platform, for the workloads of this project only."""
+    part = yaml.safe_load((PARTS / "identity-1.yaml").read_text())
+    part["metadata"]["name"] = f"identity-{NUMBER}"
+    part["spec"]["serves"]["selector"] = {PROJECT: "tested"}
+    roll = {"waves": [100], "pauseSeconds": 0}
+    number = {"metadata": {"name": NUMBER}, "spec": {"parts": [f"identity-{NUMBER}"], "roll": roll}}
+    quota: Object = {"infrastructure": {}, "on-demand": {}}
+    project = {"metadata": {"name": PROJECT}, "spec": {"owner": "ann", "review": "open", "quota": quota}}
+    made: tuple[tuple[str, Object], ...] = (("PinterestSidecar", part), ("Runtime", number), ("Project", project))
+    for kind, body in made:
+        await client.create(NOUNS[kind], body, manager=ENGINE)
+    await until(client, NOUNS["Runtime"], "", lambda seen: seen.get("status", {}).get("done"), NUMBER)
+    await until(client, NOUNS["Project"], "", lambda seen: seen.get("status", {}).get("conditions"), PROJECT)
+    yield
+    for kind, body in reversed(made):
+        await client.delete(NOUNS[kind], body["metadata"]["name"])
+    async with asyncio.timeout(60):
+        await all_gone(client, PODS, PROJECT)
+
+
+@pytest.mark.usefixtures("runtime")
+async def test_who_a_pod_is_follows_from_who_made_it(client: Client, real_platform: Platform, tmp_path: Path) -> None:
+    await asyncio.gather(*(_make(client, kind) for kind in KINDS))
+    pods = await asyncio.gather(*(_pod_of(client, name) for name in NAMES.values()))
+    for name, pod in zip(NAMES.values(), pods, strict=True):
+        await _has_its_own_certificate(client, real_platform, name, pod, tmp_path)
+
+    await _the_clock_makes_one_that_has_its_own(client, real_platform, tmp_path)
+
+    await _nobody_makes_a_pod_that_says_it_is(client)
+    async with _ann(client, real_platform) as ann:
+        await _nobody_makes_what_makes_its_pods(client, ann)
+        await _what_slips_through_gets_no_certificate(client, ann)
+    await _what_outlives_its_workload_gets_no_certificate(client)
+
+    # A training job has no certificate yet, and that it may sign is asked without a request of its own.
+    needed = {Right(SIGNER, "certificates.k8s.io", "signers", "sign")}
+    assert granted([SIGNER]) - used(real_platform, [SIGNER]) - paged([SIGNER]) == needed
+    refused = [each for each in audited(real_platform, [SIGNER]) if each["responseStatus"]["code"] == 403]
+    assert refused == []
+
+
+async def _make(client: Client, kind: str) -> None:
+    ends = kind in {"PinterestJobSet", "PinterestCronJob"}
+    metadata: Object = {"name": NAMES[kind], "namespace": PROJECT, "labels": {PROJECT: "tested"}}
+    if kind == "PinterestCronJob":
+        metadata["annotations"] = {RUN_NOW: "1"}
+    spec = {
+        "image": IMAGE,
+        "command": ["sh", "-c", SHOW],
+        "environment": {"SECONDS_TO_LIVE": "0" if ends else "1000"},
+        "template": {"spec": {"securityContext": SECURITY}},
+        **KINDS[kind],
+    }
+    await client.create(
+        NOUNS[kind], {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}, manager=ENGINE
+    )
+
+
+async def _pod_of(client: Client, name: str, begins: str = "") -> Object:
+    def started(pod: Object) -> bool:
+        states = [each["state"] for each in pod["status"].get("containerStatuses", ())]
+        metadata = pod["metadata"]
+        ours = metadata["labels"].get(WORKLOAD) == name and metadata["name"].startswith(begins)
+        return ours and any("running" in state or "terminated" in state for state in states)
+
+    return await until(client, PODS, PROJECT, started)
+
+
+async def _has_its_own_certificate(client: Client, platform: Platform, name: str, pod: Object, folder: Path) -> None:
+    """What its first command found on the disk."""
+    lines = []
+    async for line in client.logs(PROJECT, pod["metadata"]["name"], follow=True):
+        lines.append(line)
+        # The key, the certificate, the signer's own, and the root.
+        if sum(each.startswith("-----END") for each in lines) == 4:
+            break
+    text = "\n".join(lines)
+    assert text.startswith("-----BEGIN PRIVATE KEY-----")
+    leaf, between, root = x509.load_pem_x509_certificates(text.partition("-----END PRIVATE KEY-----")[2].encode())
+    for file, each in (("leaf", leaf), ("between", between), ("root", root)):
+        (folder / file).write_bytes(each.public_bytes(Encoding.PEM))
+    words = ("openssl", "verify", "-x509_strict", "-CAfile", "root", "-untrusted", "between", "leaf")
+    await asyncio.to_thread(subprocess.run, words, cwd=folder, check=True, capture_output=True)
+    who = peer_id(leaf.public_bytes(Encoding.DER), platform.trust_domain)
+    assert str(who) == f"spiffe://{platform.trust_domain}/{PROJECT}/{name}"
+
+    request = await until(client, POD_CERTIFICATES, PROJECT, lambda each: _asks_for(each, pod["metadata"]["name"]))
+    begin, renew, end = (datetime.fromisoformat(request["status"][each]) for each in _TIMES)
+    assert (begin, end) == (leaf.not_valid_before_utc, leaf.not_valid_after_utc)
+    assert end - begin == timedelta(hours=1)
+    assert abs((renew - begin) / (end - begin) - 0.5) <= 0.05
+
+
+_TIMES = ("notBefore", "beginRefreshAt", "notAfter")
+
+
+def _asks_for(request: Object, pod: str) -> bool:
+    return request["spec"]["podName"] == pod and bool(request["status"].get("conditions"))
+
+
+async def _nobody_makes_a_pod_that_says_it_is(client: Client) -> None:
+    """Not even an administrator does, by mistake; and what says nothing is anybody's to make."""
+    with pytest.raises(Forbidden, match=f"{WORKLOAD}={WEB} that it is of {WEB}; it was tried by admin"):
+        await client.create(PODS, _pod("forged", labels={WORKLOAD: WEB}), manager="test")
+    with pytest.raises(Forbidden, match=f"account {WEB} is for the pods of the workload {WEB} alone; .* by admin"):
+        await client.create(PODS, _pod("forged", account=WEB), manager="test")
+    plain = await client.create(PODS, _pod("plain"), manager="test")
+    with pytest.raises(Forbidden, match="only what a workload became makes its pods"):
+        await _label(client, "plain", {WORKLOAD: WEB})
+    await _label(client, "plain", {"team": "ads"})
+    spec = {
+        "signerName": IDENTITY, "podName": "plain", "podUID": plain["metadata"]["uid"],
+        "serviceAccountName": "default", "serviceAccountUID": "1", "nodeName": "n", "nodeUID": "1",
+        "stubPKCS10Request": base64.b64encode(key_request(ec.generate_private_key(ec.SECP256R1()))).decode(),
+    }  # fmt: skip
+    request = {"metadata": {"name": "forged", "namespace": PROJECT}, "spec": spec}
+    with pytest.raises(Forbidden, match="for its node to ask for; it was tried by admin"):
+        await client.create(POD_CERTIFICATES, request, manager="test")
+    await client.delete(PODS, "plain", PROJECT)
+
+
+async def _nobody_makes_what_makes_its_pods(client: Client, ann: Client) -> None:
+    workload = _owner(await client.get(NOUNS["PinterestService"], WEB, PROJECT), API_VERSION)
+    native = _owner(await client.get(DEPLOYMENTS, WEB, PROJECT), DEPLOYMENTS.api_version)
+    forged = (
+        (DEPLOYMENTS, _deployment("forged"), workload, f"what PinterestService {WEB} becomes"),
+        (SERVICE_ACCOUNTS, _plain("forged"), workload, f"what PinterestService {WEB} becomes"),
+        (REPLICA_SETS, _deployment("forged"), native, f"what Deployment {WEB} of the workload {WEB} becomes"),
+    )
+    for resource, body, owner, words in forged:
+        body["metadata"]["ownerReferences"] = [owner]
+        with pytest.raises(Forbidden, match=f"{words} .* tried by ann"):
+            await ann.create(resource, body, manager="ann")
+    await ann.create(SERVICE_ACCOUNTS, _plain("hers"), manager="ann")
+    (made,) = (await client.list(REPLICA_SETS, PROJECT, labels=f"{WORKLOAD}={WEB}")).items
+    other = {"spec": {"template": {"spec": {"containers": [{"name": WEB, "image": "hers:1"}]}}}}
+    changed = (
+        (SERVICE_ACCOUNTS, "hers", {"metadata": {"ownerReferences": [workload]}}),
+        (DEPLOYMENTS, WEB, other),
+        (REPLICA_SETS, made["metadata"]["name"], other),
+    )
+    for resource, name, body in changed:
+        with pytest.raises(Forbidden, match="tried by ann"):
+            await ann.patch(resource, name, PROJECT, body, style="merge", manager="ann")
+    # What is not of who its pods are is put back by the operator, and not refused.
+    await ann.patch(DEPLOYMENTS, WEB, PROJECT, {"metadata": {"labels": {"a": "b"}}}, style="merge", manager="ann")
+
+
+def _owner(value: Object, version: str) -> Object:
+    metadata = value["metadata"]
+    kind = "PinterestService" if version == API_VERSION else "Deployment"
+    return {"apiVersion": version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+
+
+async def _the_clock_makes_one_that_has_its_own(client: Client, platform: Platform, folder: Path) -> None:
+    """A run that comes due is made by Kubernetes, two steps below its workload."""
+    name = NAMES["PinterestCronJob"]
+    native = await client.get(CRON_JOBS, name, PROJECT)
+    template = native["spec"]["jobTemplate"]
+    owner = {**_owner(native, CRON_JOBS.api_version), "kind": "CronJob"}
+    metadata = {**template["metadata"], **_plain("due")["metadata"], "ownerReferences": [owner]}
+    async with _person(platform, "system:serviceaccount:kube-system:cronjob-controller") as clock:
+        await clock.create(JOBS, {"metadata": metadata, "spec": template["spec"]}, manager="test")
+    pod = await _pod_of(client, name, "due-")
+    await _has_its_own_certificate(client, platform, name, pod, folder)
+
+
+async def _what_slips_through_gets_no_certificate(client: Client, ann: Client) -> None:
+    """Controllers make what a person's Deployment says: labels and account of another, and its volume."""
+    pods = await client.list(PODS, PROJECT, labels=f"{WORKLOAD}={WEB}")
+    template = pods.items[0]
+    deployment = _deployment("slipped")
+    pod = deployment["spec"]["template"]
+    pod["metadata"]["labels"] |= template["metadata"]["labels"] | {"app": "slipped"}
+    pod["spec"] |= {"serviceAccountName": WEB}
+    pod["spec"]["volumes"] = [each for each in template["spec"]["volumes"] if each["name"] == "identity"]
+    await ann.create(DEPLOYMENTS, deployment, manager="ann")
+    await _is_denied(client, "slipped-", "the workload that made its Deployment slipped is no more")
+    await ann.delete(DEPLOYMENTS, "slipped", PROJECT)
+
+
+async def _what_outlives_its_workload_gets_no_certificate(client: Client) -> None:
+    await client.delete(NOUNS["PinterestService"], WEB, PROJECT, propagation="Orphan")
+    await until(client, DEPLOYMENTS, PROJECT, lambda each: not each["metadata"].get("ownerReferences"), WEB)
+    for pod in (await client.list(PODS, PROJECT, labels=f"{WORKLOAD}={WEB}")).items:
+        if pod["metadata"]["name"].startswith(WEB):
+            await client.delete(PODS, pod["metadata"]["name"], PROJECT)
+    await _is_denied(client, f"{WEB}-", f"the workload that made its Deployment {WEB} is no more")
+    await client.delete(DEPLOYMENTS, WEB, PROJECT)
+
+
+async def _is_denied(client: Client, pod: str, why: str) -> None:
+    def denied(request: Object) -> bool:
+        conditions = request.get("status", {}).get("conditions", ())
+        ours = request["spec"]["podName"].startswith(pod)
+        return ours and any(each["type"] == "Denied" for each in conditions)
+
+    request = await until(client, POD_CERTIFICATES, PROJECT, denied)
+    (condition,) = request["status"]["conditions"]
+    assert condition["reason"] == "IdentityDenied"
+    assert why in condition["message"]
+    assert "certificateChain" not in request["status"]
+
+
+def _person(platform: Platform, user: str) -> Client:
+    platform.authority.issue(user)
+    access = Access(
+        server=platform.server,
+        authority=platform.authority.bundle.read_bytes(),
+        certificate=platform.authority.certificate(user).read_bytes(),
+        key=platform.authority.key(user).read_bytes(),
+        context=user,
+    )
+    return Client(access, agent="test")
+
+
+@asynccontextmanager
+async def _ann(admin: Client, platform: Platform) -> AsyncGenerator[Client]:
+    """Who may edit everything in the cluster, as Kubernetes' own role says."""
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "metadata": {"name": "ann-edits"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "ann"}],
+    }
+    await admin.create(CLUSTER_ROLE_BINDINGS, binding, manager="test")
+    async with _person(platform, "ann") as ann:
+        yield ann
+    await admin.delete(CLUSTER_ROLE_BINDINGS, "ann-edits")
+
+
+async def _label(client: Client, pod: str, labels: dict[str, str]) -> None:
+    await client.patch(PODS, pod, PROJECT, {"metadata": {"labels": labels}}, style="merge", manager="test")
+
+
+def _plain(name: str) -> Object:
+    return {"metadata": {"name": name, "namespace": PROJECT}}
+
+
+def _pod(name: str, *, labels: dict[str, str] | None = None, account: str = "") -> Object:
+    container = {"name": "main", "image": IMAGE, "command": ["true"], "securityContext": SAFE}
+    spec: Object = {"containers": [container], "securityContext": SECURITY, "restartPolicy": "Never"}
+    # Without a tier nothing runs in a project.
+    spec["priorityClassName"] = f"{PRIORITY}on-demand"
+    return {
+        "metadata": {"name": name, "namespace": PROJECT, "labels": labels or {}},
+        "spec": {**spec, "serviceAccountName": account} if account else spec,
+    }
+
+
+def _deployment(name: str) -> Object:
+    labels = {WORKLOAD: WEB, "app": name}
+    pod = _pod(name)
+    template = {"metadata": {"labels": labels}, "spec": {**pod["spec"], "restartPolicy": "Always"}}
+    return {**_plain(name), "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}
