@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from pincompute.agents.identity.issuing import Issuer
 from pincompute.agents.identity.signer import Signer
@@ -39,8 +42,10 @@ async def _page(listen: str, signer: Signer) -> AsyncGenerator[None]:
         return web.Response(text=text, status=200 if signer.age < STALE else 503)
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(text=_figures(signer))
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Figures(signer))
     application = web.Application()
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/metrics", metrics)
@@ -54,20 +59,18 @@ async def _page(listen: str, signer: Signer) -> AsyncGenerator[None]:
         await runner.cleanup()
 
 
-def _figures(signer: Signer) -> str:
-    """As Prometheus reads them."""
-    answers = [
-        f'pincompute_signer_answers_total{{answer="{answer.lower()}"}} {signer.counts[answer]}'
-        for answer in ("Issued", "Denied", "Failed", "Again")
-    ]
-    return "\n".join(
-        [
-            "# TYPE pincompute_signer_answers_total counter",
-            *answers,
-            "# TYPE pincompute_signer_waiting gauge",
-            f"pincompute_signer_waiting {signer.waiting}",
-            "# TYPE pincompute_signer_certificate_ends_seconds gauge",
-            f"pincompute_signer_certificate_ends_seconds {signer.issuer.ends:.0f}",
-            "",
-        ]
-    )
+class _Figures(Collector):
+    """As Prometheus reads them: taken from plain counters when somebody asks."""
+
+    def __init__(self, signer: Signer) -> None:
+        self._signer = signer
+
+    def collect(self) -> Iterator[Metric]:
+        signer = self._signer
+        answers = CounterMetricFamily("pincompute_signer_answers", "Answers, and tries that failed.", labels=["answer"])
+        for answer in ("Issued", "Denied", "Failed", "Again"):
+            answers.add_metric([answer.lower()], signer.counts[answer])
+        yield answers
+        yield GaugeMetricFamily("pincompute_signer_waiting", "Requests that wait for an answer.", signer.waiting)
+        ends = "When the signer's own certificate ends."
+        yield GaugeMetricFamily("pincompute_signer_ends_timestamp_seconds", ends, signer.issuer.ends)
