@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pincompute.api.names import KIND, PROJECT, TIER, WORKLOAD
 from pincompute.api.parameter import text
 from pincompute.api.shape import perhaps
-from pincompute.api.sidecar import PinterestSidecar
+from pincompute.api.sidecar import USUALLY, PinterestSidecar
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import PARAMETER_INVALID, PART_CONFLICT, PART_UNKNOWN, PARTS_DISAGREE
 from pincompute.objects.content import Object
@@ -39,14 +39,25 @@ class _Bringing(NamedTuple):
     containers: list[Object]
 
 
-def inject(template: Object, parts: tuple[PinterestSidecar, ...], sidecar_config: Configuration) -> Injected:
-    """In the order of the runtime's list. Where anything is wrong, all of it is told and nothing is injected."""
-    if not parts:
+def inject(
+    template: Object,
+    parts: tuple[PinterestSidecar, ...],
+    sidecar_config: Configuration,
+    others: tuple[PinterestSidecar, ...] = (),
+) -> Injected:
+    """In the order of the runtime's list. Where anything is wrong, all of it is told and nothing is injected.
+
+    `others` are in the runtime as well, and do not serve this workload.
+    """
+    if not parts and not others:
+        # Without a runtime there is nothing to set, and nothing to say.
         return Injected(template)
     bringing = [_Bringing(each, _containers(each, template, sidecar_config.get(each.part, {}))) for each in parts]
-    problems = (*_misconfigured(template, parts, sidecar_config), *_conflicts(template, bringing))
+    problems = (*_misconfigured(template, parts, sidecar_config, others), *_conflicts(template, bringing))
     if problems:
         return Injected(template, (), problems)
+    if not parts:
+        return Injected(template)
     return Injected(_merged(template, bringing), tuple(each.metadata.name for each in parts))
 
 
@@ -162,22 +173,40 @@ def _conflict(template: Object, first: Claim, second: Claim) -> Problem:
 
 
 def _misconfigured(
-    template: Object, parts: tuple[PinterestSidecar, ...], sidecar_config: Configuration
+    template: Object,
+    parts: tuple[PinterestSidecar, ...],
+    sidecar_config: Configuration,
+    others: tuple[PinterestSidecar, ...],
 ) -> Iterator[Problem]:
     """What the workload sets of parts that do not serve it, or sets as it cannot be."""
     by_name = {each.part: each for each in parts}
+    elsewhere = {each.part: each for each in others}
     for name, configuration in sidecar_config.items():
         part = by_name.get(name)
         if part:
             yield from _wrong_values(template, part, configuration)
+        elif name in elsewhere:
+            yield _serves_others(template, elsewhere[name])
         else:
             yield Problem(
                 PART_UNKNOWN,
                 f"no part '{name}' serves this workload",
                 _where(template, f"spec.sidecarConfig.{name}"),
-                f"it is served by {', '.join(by_name)}",
+                f"it is served by {', '.join(by_name) or 'none'}",
                 perhaps(name, by_name),
             )
+
+
+def _serves_others(template: Object, part: PinterestSidecar) -> Problem:
+    whom = part.spec.serves
+    only = [*whom.kinds, *map(str, whom.tiers), *(f"{name}={value}" for name, value in whom.selector.items())]
+    return Problem(
+        PART_UNKNOWN,
+        f"{part.metadata.name} is a part of the runtime and does not serve this workload",
+        _where(template, f"spec.sidecarConfig.{part.part}"),
+        f"it serves {', '.join(only or USUALLY)}",
+        f"take {part.part} out of sidecarConfig",
+    )
 
 
 def _wrong_values(template: Object, part: PinterestSidecar, configuration: dict[str, Any]) -> Iterator[Problem]:

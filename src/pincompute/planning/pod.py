@@ -61,7 +61,7 @@ def make(snapshot: Snapshot, shape: Shape) -> Made:
     chosen = runtime_of(owner, snapshot.runtimes, snapshot.now)
     plain = _plain(owner, snapshot.cluster, shape)
     problems = (*chosen.problems, *twice(plain, f"{owner.metadata.namespace}/{owner.metadata.name}"))
-    injected = inject(plain, chosen.parts, owner.spec.sidecar_config)
+    injected = inject(plain, chosen.parts, owner.spec.sidecar_config, chosen.others)
     template = injected.template
     metadata = template["metadata"]
     if injected.parts:

@@ -78,6 +78,8 @@ class Chosen(NamedTuple):
     number: int = 0
     """0 is none: the cluster has no runtime."""
     parts: tuple[PinterestSidecar, ...] = ()
+    others: tuple[PinterestSidecar, ...] = ()
+    """Parts of the same runtime that serve others only."""
     problems: tuple[Problem, ...] = ()
     held: str = ""
     """The last day of the hold that made the choice."""
@@ -140,7 +142,8 @@ def _with_parts(owner: Workload, runtimes: Runtimes, chosen: Chosen) -> Chosen:
         return chosen._replace(problems=(_runtime_gone(owner, chosen.number),))
     gone = part_problems(runtime, runtimes)
     known = [runtimes.parts[each] for each in runtime.spec.parts if each in runtimes.parts]
-    return chosen._replace(parts=tuple(each for each in known if serves(each, owner)), problems=gone)
+    serving = tuple(each for each in known if serves(each, owner))
+    return chosen._replace(parts=serving, others=tuple(each for each in known if each not in serving), problems=gone)
 
 
 def part_problems(runtime: Runtime, runtimes: Runtimes) -> tuple[Problem, ...]:
