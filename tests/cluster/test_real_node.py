@@ -19,6 +19,7 @@ from pincompute.engine.down import down
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
+from pincompute.kube.errors import ApiError
 from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import (
     CLAIMS,
@@ -105,6 +106,31 @@ async def test_a_shell_and_logs_go_through_the_api_server(
     words = ("exec", "--namespace", namespace, pod, "-c", "web", "--")
     assert await kubectl(real_platform, *words, "hostname") == f"{pod}\n"
     assert [line async for line in client.logs(namespace, pod, container="web")] == ["serving"]
+
+
+async def test_a_program_and_a_port_by_our_own_client(client: Client, namespace: str) -> None:
+    await _serve(client, namespace)
+    pod = await _ready_pod(client, namespace)
+    script = "read line; echo got $line; echo beside >&2; read line || exit 7"
+    async with client.execute(namespace, pod, ["sh", "-c", script], container="web", stdin=True) as execution:
+        await execution.write(b"this\n")
+        await execution.end_input()
+        said = {chunk.stream: chunk.data async for chunk in execution.output()}
+    assert (said, execution.code) == ({"stdout": b"got this\n", "stderr": b"beside\n"}, 7)
+    with pytest.raises(ApiError, match="no-such-program"):
+        async with client.execute(namespace, pod, ["no-such-program"]) as execution:
+            assert [chunk async for chunk in execution.output()] == []
+    with pytest.raises(ApiError, match="container nobody is not valid"):
+        async with client.execute(namespace, pod, ["sh"], container="nobody"):
+            pass
+    async with client.forward(namespace, pod, 8080) as connection:
+        await connection.write(b"GET / HTTP/1.0\r\n\r\n")
+        assert b"".join([piece async for piece in connection.received()]).endswith(b"\r\n\r\nhello\n")
+    async with client.forward(namespace, pod, 81) as connection:
+        # Whoever reads hears why nothing that is written arrives.
+        await connection.write(b"GET / HTTP/1.0\r\n\r\n")
+        with pytest.raises(ApiError, match="refused"):
+            assert [piece async for piece in connection.received()] == []
 
 
 async def test_a_port_is_forwarded(real_platform: Platform, client: Client, namespace: str) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.kube import execution, forwarding
 from pincompute.kube import request as requests
 from pincompute.kube.access import Access
 from pincompute.kube.errors import Gone, unreadable
+from pincompute.kube.execution import Execution, execute
+from pincompute.kube.forwarding import Forwarding, forward
 from pincompute.kube.request import Request, Style, Target
 from pincompute.kube.resource import PODS, Object, Resource
 from pincompute.kube.sender import Carrier, Chance, Sender, Traffic
@@ -70,7 +73,9 @@ class Client:
         self.chance = chance
         self.streams = limits.stream
         """Whether this server tells by a watch what is there already; found out by whoever asks first."""
-        self._sender = Sender(transport or Transport(access, agent, limits, self.clock), self.clock, chance)
+        # Only a real connection carries messages both ways.
+        self._dialer = Transport(access, agent, limits, self.clock)
+        self._sender = Sender(transport or self._dialer, self.clock, chance)
 
     async def __aenter__(self) -> Self:
         await self._sender.__aenter__()
@@ -183,6 +188,29 @@ class Client:
         async with aclosing(self._sender.lines(asked, silence=None if follow else self.limits.whole)) as lines:
             async for line in lines:
                 yield line.decode("utf-8", "replace")
+
+    @asynccontextmanager
+    async def execute(  # noqa: PLR0913
+        self,
+        namespace: str,
+        pod: str,
+        command: Sequence[str],
+        *,
+        container: str = "",
+        stdin: bool = False,
+        tty: bool = False,
+    ) -> AsyncGenerator[Execution]:
+        """Run a program in a container; leaving ends the connection, and with it the program's terminal."""
+        asked = execute(namespace, pod, command, container=container, stdin=stdin, tty=tty)
+        async with self._dialer.dial(asked, execution.PROTOCOL) as socket:
+            yield Execution(socket, asked, self.access.server)
+
+    @asynccontextmanager
+    async def forward(self, namespace: str, pod: str, port: int) -> AsyncGenerator[Forwarding]:
+        """A connection to a port of a pod; one for each that is wanted."""
+        asked = forward(namespace, pod, port)
+        async with self._dialer.dial(asked, forwarding.PROTOCOL) as socket:
+            yield Forwarding(socket, asked, self.access.server)
 
     async def raw(
         self,

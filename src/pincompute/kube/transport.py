@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import aiohttp
 from yarl import URL
@@ -17,9 +18,11 @@ from pincompute.base.clock import Clock, SystemClock
 from pincompute.base.problem import Refused
 from pincompute.kube.access import Access
 from pincompute.kube.credentials import Credentials, Shown
-from pincompute.kube.errors import How, Unproven, Unreachable, error_of
+from pincompute.kube.errors import ApiError, How, Unproven, Unreachable, error_of
 from pincompute.kube.request import Request
 from pincompute.kube.watch import Splitter
+
+T = TypeVar("T")
 
 
 class Limits(NamedTuple):
@@ -53,6 +56,7 @@ class Transport:
         self._session = aiohttp.ClientSession(
             # Watches hold a connection each, so the pool's customary limit would starve whoever comes last.
             connector=aiohttp.TCPConnector(limit=0),
+            middlewares=(_hear_why_not,),
             headers={
                 "User-Agent": f"pincompute/{__version__} {self._agent}",
                 "Accept": "application/json",
@@ -92,46 +96,75 @@ class Transport:
         if rest := splitter.end():
             yield rest
 
+    @asynccontextmanager
+    async def dial(self, request: Request, protocol: str) -> AsyncGenerator[aiohttp.ClientWebSocketResponse]:
+        """A connection that carries messages both ways."""
+        async with await self._accepted(request, partial(self._dial, request, protocol)) as socket:
+            if socket.protocol != protocol:
+                raise ApiError(0, "Unreadable", f"the server does not speak {protocol}", about=request.about)
+            with self._in_words(request):
+                yield socket
+
     async def _open(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """Send it, and wait until a good answer begins."""
+        return await self._accepted(request, partial(self._ask, request, patience))
+
+    async def _accepted(self, request: Request, ask: Callable[[Shown], Awaitable[T]]) -> T:
+        """Ask with what is to be shown; and once more where that is not accepted, and something else can be."""
         shown = await self._show(request)
+        try:
+            return await ask(shown)
+        except ApiError as error:
+            # Nothing was done: even a write may be sent again.
+            if error.status != 401 or not await self._renewed(request, shown):
+                raise
+        return await ask(await self._show(request))
+
+    async def _ask(self, request: Request, patience: aiohttp.ClientTimeout, shown: Shown) -> aiohttp.ClientResponse:
         with self._in_words(request):
-            answer = await self._ask(request, patience, shown)
-            if answer.status == 401 and await self._credentials.renew(shown):
-                # Nothing was done: even a write may be sent again with what is accepted.
-                answer.release()
-                answer = await self._ask(request, patience, await self._show(request))
+            answer = await self._session.request(
+                request.method,
+                self._url(request),
+                params=request.query,
+                data=request.body or None,
+                headers=_bearer(shown) | ({"Content-Type": request.content} if request.body else {}),
+                timeout=patience,
+                ssl=shown.tls,
+                server_hostname=self._access.server_name or None,
+                # Whoever answers for the address may not send what we carry elsewhere.
+                allow_redirects=False,
+            )
             if answer.status < 300:
                 return answer
             async with answer:
-                raise error_of(
-                    await answer.read(),
-                    status=answer.status,
-                    about=request.about,
-                    retry_after=answer.headers.get("Retry-After", ""),
-                    date=answer.headers.get("Date", ""),
+                raise await _error(answer, request.about)
+
+    async def _dial(self, request: Request, protocol: str, shown: Shown) -> aiohttp.ClientWebSocketResponse:
+        with self._in_words(request):
+            async with asyncio.timeout(self._limits.whole):
+                return await self._session.ws_connect(
+                    self._url(request),
+                    params=request.query,
+                    protocols=(protocol,),
+                    headers=_bearer(shown) | {_ABOUT: request.about, "Accept": "*/*"},
+                    ssl=shown.tls,
+                    server_hostname=self._access.server_name or None,
+                    heartbeat=self._limits.whole,
+                    max_msg_size=0,
                 )
 
-    async def _ask(self, request: Request, patience: aiohttp.ClientTimeout, shown: Shown) -> aiohttp.ClientResponse:
-        headers = {"Content-Type": request.content} if request.body else {}
-        if shown.bearer:
-            headers["Authorization"] = f"Bearer {shown.bearer}"
-        return await self._session.request(
-            request.method,
-            URL(self._access.server + request.path, encoded=True),
-            params=request.query,
-            data=request.body or None,
-            headers=headers,
-            timeout=patience,
-            ssl=shown.tls,
-            server_hostname=self._access.server_name or None,
-            # Whoever answers for the address may not send what we carry elsewhere.
-            allow_redirects=False,
-        )
+    def _url(self, request: Request) -> URL:
+        return URL(self._access.server + request.path, encoded=True)
 
     async def _show(self, request: Request) -> Shown:
         try:
             return await self._credentials.show()
+        except Refused as refused:
+            raise Unproven(refused.problems[0], about=request.about) from refused
+
+    async def _renewed(self, request: Request, shown: Shown) -> bool:
+        try:
+            return await self._credentials.renew(shown)
         except Refused as refused:
             raise Unproven(refused.problems[0], about=request.about) from refused
 
@@ -151,6 +184,34 @@ class Transport:
 
     def _unreachable(self, request: Request, why: str, how: How) -> Unreachable:
         return Unreachable(self._access.server, why, about=request.about, how=how)
+
+
+async def _hear_why_not(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """A refused websocket has words too, which its handshake would throw away."""
+    about = request.headers.pop(_ABOUT, None)
+    answer = await send(request)
+    if about is not None and answer.status != 101:
+        async with answer:
+            raise await _error(answer, about)
+    return answer
+
+
+_ABOUT = "X-About"
+"""Stands in no request that is sent: it tells the one above what the words are about."""
+
+
+async def _error(answer: aiohttp.ClientResponse, about: str) -> ApiError:
+    return error_of(
+        await answer.read(),
+        status=answer.status,
+        about=about,
+        retry_after=answer.headers.get("Retry-After", ""),
+        date=answer.headers.get("Date", ""),
+    )
+
+
+def _bearer(shown: Shown) -> dict[str, str]:
+    return {"Authorization": f"Bearer {shown.bearer}"} if shown.bearer else {}
 
 
 def _hang_up(answer: aiohttp.ClientResponse) -> None:
