@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import engine, hand, plans, roll, scale
+from bench import engine, hand, plans, roll, scale, wire
 from bench.figures import ROOT, write
 
 SUITES = {
@@ -13,6 +13,7 @@ SUITES = {
     "scale": scale.figures,
     "plans": plans.figures,
     "roll": roll.figures,
+    "wire": wire.figures,
 }
 
 

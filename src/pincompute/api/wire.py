@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 
-class Wire(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
+class Wire(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Read leniently from a cluster: a newer version may know more fields."""
 
 
