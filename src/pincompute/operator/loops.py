@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+from pincompute.base.memory import keep_all
 from pincompute.controller.loop import Loop
 from pincompute.controller.passes import Cause, Key
 from pincompute.controller.reconcile import Reconciler
@@ -48,6 +49,7 @@ class Loops:
     async def _lead(self) -> None:
         # A pass over half a view would make again what is only not yet seen.
         await self.view.synced()
+        keep_all()
         log.info("the view is complete")
         while not self._stop.is_set():
             if self.lease is None:

@@ -15,6 +15,7 @@ import structlog
 
 from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
 from pincompute.base import log as logs
+from pincompute.base.memory import keep_much
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
@@ -39,6 +40,7 @@ log = structlog.get_logger()
 def operator(kubeconfig: Path, listen: str) -> None:
     """Run every loop until told to stop."""
     logs.configure(process="operator")
+    keep_much()
     asyncio.run(_run(load(kubeconfig), listen))
 
 
