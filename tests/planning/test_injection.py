@@ -118,3 +118,18 @@ def test_a_volume_that_stands_elsewhere_is_taken_all_the_same() -> None:
     template["spec"]["containers"][0]["volumeMounts"] = [{"name": "identity", "mountPath": "/data"}]
     (problem,) = inject(template, (IDENTITY,), {}).problems
     assert "the volume name 'identity'" in problem.what
+
+
+def test_a_part_that_needs_another_has_what_that_one_adds() -> None:
+    needy = part("logs-2", image="logs:2", needs=["identity"])
+    identity, logs, _ = inject(PLAIN, (IDENTITY, needy), {}).template["spec"]["initContainers"]
+    assert logs["volumeMounts"] == IDENTITY.spec.mounts
+    assert {"name": "IDENTITY", "value": "/run/identity"} in logs["env"]
+    assert "volumeMounts" not in identity
+
+
+@pytest.mark.parametrize("before", [(), (part("mesh-1"),)])
+def test_what_a_part_needs_starts_before_it(before: tuple[Any, ...]) -> None:
+    made = inject(PLAIN, (*before, part("logs-2", image="logs:2", needs=["identity"]), IDENTITY), {})
+    assert [each.reason.code for each in made.problems] == ["PartsDisagree"]
+    assert made.template is PLAIN

@@ -58,16 +58,16 @@ def ingress(kubeconfig: Path, listen: str, folder: Path, nginx: Path) -> None:
 
 @agent.command("log-store")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to look with.")
-@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Where shippers and readers come.")
-@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where the lines are kept.")
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Where our own processes come.")
 @click.option("--certificate", type=click.Path(path_type=Path), required=True, help="Who it is; NAME.key beside it.")
-@click.option("--trust", type=click.Path(path_type=Path), required=True, multiple=True, help="Whose clients may come.")
-@click.option("--trust-domain", required=True, help="Where the workloads' own certificates are of.")
-def log_store(kubeconfig: Path, folder: Path, certificate: Path, **door: Any) -> None:
+@click.option("--trust", type=click.Path(path_type=Path), required=True, help="Who vouches for them.")
+@click.option("--listen-to-pods", metavar="ADDRESS:PORT", required=True, help="Where pods come.")
+@click.option("--identity", type=click.Path(path_type=Path), required=True, help="Who it is to them.")
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where the lines are kept.")
+def log_store(kubeconfig: Path, folder: Path, listen_to_pods: str, identity: Path, **door: Any) -> None:
     """Keep what containers say, also when their pods are gone."""
-    from pincompute.agents.logs.process import Door, run
+    from pincompute.agents.logs.process import Door, PodsDoor, run
     from pincompute.base import log
 
     log.configure(process="log-store")
-    key = certificate.with_suffix(".key")
-    asyncio.run(run(kubeconfig, folder.absolute(), Door(certificate=certificate, key=key, **door)))
+    asyncio.run(run(kubeconfig, folder.absolute(), (Door(**door), PodsDoor(listen_to_pods, identity))))

@@ -72,6 +72,14 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
         ),
     ] = 0
     serves: Annotated[Serves, Meta(description="Whom it serves; every workload by default.")] = Serves()
+    needs: Annotated[
+        list[Annotated[str, Meta(max_length=63)]],
+        Meta(
+            description="Parts that start before it, and whose variables and mounts its containers have too, such as"
+            " [identity].",
+            max_length=8,
+        ),
+    ] = []
     parameters: Annotated[
         dict[str, Parameter],
         Meta(description="What a workload may set under sidecarConfig, such as level: {…}.", max_length=32),

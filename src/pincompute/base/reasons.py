@@ -620,7 +620,7 @@ PARTS_DISAGREE = _reason(
     "PartsDisagree",
     INFRASTRUCTURE,
     409,
-    "Two parts of a runtime want the same port, path, variable or name.",
+    "Two parts of a runtime want the same port, path, variable or name, or one lacks another that it needs.",
     "Make the next version of one of them, and a runtime with it.",
 )
 PART_UNKNOWN = _reason(

@@ -10,12 +10,23 @@ import yaml
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import ENGINE, GROUP, VERSION
 from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
+from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists
+from pincompute.kube.registry import Registry
 from pincompute.kube.resource import Object, Resource
 
 PARTS = MANIFESTS / "parts"
+
+
+async def bring_images(platform: Platform, progress: Progress) -> None:
+    """Those of the parts that run in pods: the platform's own, under the name and version of each."""
+    sidecars = [each["spec"].get("sidecars", ()) for each in given(platform)]
+    names = sorted({container["image"] for each in sidecars for container in each})
+    async with Registry(registry.address(platform), platform.home.certificates) as images:
+        await own_image.bring(images, progress, names)
 
 
 async def furnish(client: Client, platform: Platform) -> None:

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import sys
+from string import Template
+
+import yaml
 
 from pincompute import __version__
-from pincompute.api.names import LOG_SHIPPER, LOG_STORE, SYSTEM
+from pincompute.api.names import ENGINE, LOG_SHIPPER, LOG_STORE
+from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.identity import vouch
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.nodes import kubelet
 from pincompute.engine.own import code
 from pincompute.engine.parts import Alive, Part, Web
 from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.resource import ENDPOINT_SLICES, SERVICES
 
 _GROUP = ("pincompute:system",)
-_SERVICE = f"log-store.{SYSTEM}.svc"
-"""What pods call it."""
+_NAME = "log-store"
+_RESOURCES = {each.kind: each for each in (SERVICES, ENDPOINT_SLICES)}
 
 
 def certify(platform: Platform) -> None:
-    hosts = (platform.address, _SERVICE, f"{_SERVICE}.cluster.local")
-    platform.authority.issue(LOG_STORE, groups=_GROUP, hosts=hosts)
+    platform.authority.issue(LOG_STORE, groups=_GROUP, hosts=(platform.address,))
     platform.authority.issue(LOG_SHIPPER, groups=_GROUP)
 
 
 def prepare(platform: Platform) -> None:
     write_kubeconfig(platform, LOG_STORE)
+
+
+async def furnish(client: Client, platform: Platform) -> None:
+    """The name by which pods find it."""
+    port = platform.ports["log-store-pods"]
+    text = Template((MANIFESTS / "log_store.yaml").read_text()).substitute(address=platform.address, port=port)
+    for each in yaml.safe_load_all(text):
+        await client.apply(each, _RESOURCES[each["kind"]], manager=ENGINE)
 
 
 def stages(platform: Platform) -> list[list[Part]]:
@@ -40,7 +54,8 @@ def _store(platform: Platform) -> Part:
         "--folder", platform.home.data / "logs",
         "--certificate", authority.certificate(LOG_STORE),
         "--trust", authority.bundle,
-        "--trust-domain", platform.trust_domain,
+        "--listen-to-pods", f"{platform.address}:{platform.ports['log-store-pods']}",
+        "--identity", vouch(platform, _NAME),
     )  # fmt: skip
     command = (sys.executable, "-m", "pincompute", *map(str, words))
     ready = Web(f"{platform.log_store}/healthz", client=LOG_STORE)

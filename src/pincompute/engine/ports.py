@@ -27,6 +27,7 @@ NAMES = (
     "kubeflow-webhook",
     "storage",
     "log-store",
+    "log-store-pods",
     "signer",
 )
 """All but `http`, which a person may choose."""

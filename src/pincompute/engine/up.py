@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pincompute.base.problem import Refused
-from pincompute.engine import bootstrap, first_runtime, identity, own, processes
+from pincompute.engine import bootstrap, first_runtime, identity, logs, own, processes
 from pincompute.engine.build import build
 from pincompute.engine.down import foreigners, take_down
 from pincompute.engine.first_project import await_project
@@ -92,6 +92,7 @@ async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
         await simulated_nodes.adjust(client, platform)
         if platform.real:
             await asyncio.to_thread(real_node.furnish, platform)
+            await logs.furnish(client, platform)
         if training_operator.NAME in platform.neighbours:
             await training_operator.furnish(client, platform)
 
@@ -99,6 +100,8 @@ async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
 async def _await(platform: Platform, since: str, progress: Progress) -> None:
     await asyncio.gather(await_nodes(platform, since, progress), await_project(platform))
     if platform.runtime:
+        if platform.real:
+            await first_runtime.bring_images(platform, progress)
         async with Client(load(platform.home.kubeconfig), agent="pin") as client:
             await first_runtime.furnish(client, platform)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pincompute.api.names import KIND, PROJECT, TIER, WORKLOAD
@@ -52,8 +52,15 @@ def inject(
     if not parts and not others:
         # Without a runtime there is nothing to set, and nothing to say.
         return Injected(template)
-    bringing = [_Bringing(each, _containers(each, template, sidecar_config.get(each.part, {}))) for each in parts]
-    problems = (*_misconfigured(template, parts, sidecar_config, others), *_conflicts(template, bringing))
+    bringing = [
+        _Bringing(each, _containers(each, _needed(each, parts), template, sidecar_config.get(each.part, {})))
+        for each in parts
+    ]
+    problems = (
+        *_misconfigured(template, parts, sidecar_config, others),
+        *_lacking(template, parts),
+        *_conflicts(template, bringing),
+    )
     if problems:
         return Injected(template, (), problems)
     if not parts:
@@ -63,13 +70,14 @@ def inject(
 
 def _merged(template: Object, bringing: list[_Bringing]) -> Object:
     """Before the workload's own init containers, so that all is there when they run."""
-    specs = [each.part.spec for each in bringing]
+    parts = [each.part for each in bringing]
+    specs = [each.spec for each in parts]
     pod = template["spec"]
     containers = [container for each in bringing for container in each.containers]
     merged: Object = {
         **pod,
-        "containers": [_served(each, bringing) for each in pod.get("containers", ())],
-        "initContainers": [*containers, *(_served(each, bringing) for each in pod.get("initContainers", ()))],
+        "containers": [_served(each, parts) for each in pod.get("containers", ())],
+        "initContainers": [*containers, *(_served(each, parts) for each in pod.get("initContainers", ()))],
         "volumes": [*pod.get("volumes", ()), *(volume for spec in specs for volume in spec.volumes)],
         "readinessGates": [
             *pod.get("readinessGates", ()),
@@ -85,9 +93,27 @@ def _merged(template: Object, bringing: list[_Bringing]) -> Object:
     }
 
 
-def _served(container: Object, bringing: list[_Bringing]) -> Object:
-    """One of the workload's own; what parts set comes first, so that its own variables can build on it."""
-    specs = [each.part.spec for each in bringing]
+def _needed(part: PinterestSidecar, parts: tuple[PinterestSidecar, ...]) -> list[PinterestSidecar]:
+    """Those that have started when it does."""
+    return [each for each in parts[: parts.index(part)] if each.part in part.spec.needs]
+
+
+def _lacking(template: Object, parts: tuple[PinterestSidecar, ...]) -> Iterator[Problem]:
+    for part in parts:
+        there = {each.part for each in _needed(part, parts)}
+        for name in part.spec.needs:
+            if name not in there:
+                yield Problem(
+                    PARTS_DISAGREE,
+                    f"{part.metadata.name} needs the part '{name}', which does not start before it here",
+                    _where(template),
+                    next=f"the infrastructure team puts {name} before {part.metadata.name}, for the same workloads",
+                )
+
+
+def _served(container: Object, parts: Sequence[PinterestSidecar]) -> Object:
+    """With what parts add; what they set comes first, so that its own variables can build on it."""
+    specs = [each.spec for each in parts]
     variables = [{"name": name, "value": spec.environment[name]} for spec in specs for name in sorted(spec.environment)]
     mounts = [mount for spec in specs for mount in spec.mounts]
     added: Object = {}
@@ -98,14 +124,19 @@ def _served(container: Object, bringing: list[_Bringing]) -> Object:
     return {**container, **added}
 
 
-def _containers(part: PinterestSidecar, template: Object, configuration: dict[str, Any]) -> list[Object]:
+def _containers(
+    part: PinterestSidecar, needed: Sequence[PinterestSidecar], template: Object, configuration: dict[str, Any]
+) -> list[Object]:
     """What runs before, and then what runs beside: a sidecar is an init container that never ends."""
     spec = part.spec
     variables = [*_told(template), *_parameters(part, configuration)]
     short = [_short(part)] if spec.image else []
     return [
-        *(_container(each, variables) for each in spec.init_containers),
-        *({**_container(each, variables), "restartPolicy": "Always"} for each in (*short, *spec.sidecars)),
+        *(_served(_container(each, variables), needed) for each in spec.init_containers),
+        *(
+            {**_served(_container(each, variables), needed), "restartPolicy": "Always"}
+            for each in (*short, *spec.sidecars)
+        ),
     ]
 
 

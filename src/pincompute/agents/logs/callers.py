@@ -23,19 +23,13 @@ class Caller(NamedTuple):
         return self.user == LOG_SHIPPER or (bool(self.workload) and whose == (known.project, known.workload))
 
 
-def caller(certificate: bytes, trust_domain: str) -> Caller:
-    """By its name in the trust domain, if it bears one: then whatever else it says counts for nothing."""
-    read = x509.load_der_x509_certificate(certificate)
-    if _uris(read):
-        who = peer_id(certificate, trust_domain)
-        return Caller("", *who.path) if len(who.path) == 2 else Caller()
-    names = read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+def one_of_ours(certificate: bytes) -> Caller:
+    """At the door where only the platform's own authority is believed."""
+    names = x509.load_der_x509_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return Caller(user=str(names[0].value) if len(names) == 1 else "")
 
 
-def _uris(certificate: x509.Certificate) -> list[str]:
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    return names.get_values_for_type(x509.UniformResourceIdentifier)
+def a_pod(certificate: bytes, trust_domain: str) -> Caller:
+    """At the door where only the signer of pods is believed."""
+    who = peer_id(certificate, trust_domain)
+    return Caller("", *who.path) if len(who.path) == 2 else Caller()

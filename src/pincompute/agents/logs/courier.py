@@ -6,7 +6,7 @@ import http.client
 import json
 import ssl
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from pincompute.agents.logs.place import Batch, Position, Stream
@@ -27,6 +27,20 @@ class Unwanted(Exception):  # noqa: N818
     """The store will never take this stream from us."""
 
 
+class Shown(Protocol):
+    """Who we are, and whom we trust: files that others renew."""
+
+    def context(self) -> ssl.SSLContext: ...
+
+    def written(self) -> float:
+        """When they were last renewed."""
+        ...
+
+    def check(self, certificate: dict[str, Any]) -> None:
+        """Away, where somebody else answers."""
+        ...
+
+
 class Papers(NamedTuple):
     """Whom to trust, and who we are: files that others renew."""
 
@@ -42,11 +56,14 @@ class Papers(NamedTuple):
     def written(self) -> float:
         return max(each.stat().st_mtime for each in self)
 
+    def check(self, certificate: dict[str, Any]) -> None:
+        """The host's name was."""
+
 
 class Courier:
     """One connection, kept for as long as it lasts."""
 
-    def __init__(self, address: str, papers: Papers) -> None:
+    def __init__(self, address: str, papers: Shown) -> None:
         self._address = urlsplit(address).netloc
         self._papers = papers
         self._line: http.client.HTTPSConnection | None = None
@@ -80,6 +97,9 @@ class Courier:
             line.request(method, f"{path}?{urlencode(named)}", body)
             answer = line.getresponse()
             return answer.status, answer.read()
+        except Away:
+            self.close()
+            raise
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise Away(str(error) or type(error).__name__) from error
@@ -92,6 +112,10 @@ class Courier:
         if self._line is None:
             self._line = http.client.HTTPSConnection(self._address, timeout=PATIENCE, context=self._papers.context())
             self._shown = written
+        if self._line.sock is None:
+            self._line.connect()
+            assert isinstance(self._line.sock, ssl.SSLSocket)
+            self._papers.check(self._line.sock.getpeercert() or {})
         return self._line
 
 

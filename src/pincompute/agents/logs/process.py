@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import signal
 import ssl
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from aiohttp import web
 
-from pincompute.agents.logs.callers import Caller, caller
+from pincompute.agents.identity.bundle import own_id, server_context
+from pincompute.agents.logs.callers import Caller, a_pod, one_of_ours
 from pincompute.agents.logs.server import application
 from pincompute.agents.logs.store import Store
 from pincompute.api.names import DESK, WORKLOAD
@@ -28,31 +30,45 @@ HOUSEKEEPING = 60.0
 
 
 class Door(NamedTuple):
-    """Where it listens, who it is, and whom it trusts."""
+    """Where our own processes come."""
 
     listen: str
     certificate: Path
-    key: Path
-    trust: tuple[Path, ...]
-    """Of ours, and of the workloads' pods."""
-    trust_domain: str
+    trust: Path
 
     def context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
-        for each in self.trust:
-            context.load_verify_locations(each)
-        context.load_cert_chain(self.certificate, self.key)
+        context.load_verify_locations(self.trust)
+        context.load_cert_chain(self.certificate, self.certificate.with_suffix(".key"))
         return context
 
     def who(self, request: web.Request) -> Caller:
-        assert request.transport is not None
-        shown: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
-        return caller(shown.getpeercert(binary_form=True) or b"", self.trust_domain)
+        return one_of_ours(_shown(request))
 
 
-async def run(kubeconfig: Path, folder: Path, door: Door) -> None:
+class PodsDoor(NamedTuple):
+    """Where pods come: another authority vouches for them, and is believed nowhere else."""
+
+    listen: str
+    identity: Path
+    """The folder of the store's own identity."""
+
+    def context(self) -> ssl.SSLContext:
+        return server_context(self.identity)
+
+    def who(self, request: web.Request) -> Caller:
+        return a_pod(_shown(request), own_id(self.identity).trust_domain)
+
+
+def _shown(request: web.Request) -> bytes:
+    assert request.transport is not None
+    shown: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
+    return shown.getpeercert(binary_form=True) or b""
+
+
+async def run(kubeconfig: Path, folder: Path, doors: Sequence[Door | PodsDoor]) -> None:
     """Until told to end."""
     task = asyncio.current_task()
     assert task is not None
@@ -60,10 +76,10 @@ async def run(kubeconfig: Path, folder: Path, door: Door) -> None:
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     with suppress(asyncio.CancelledError):
         async with Client(load(kubeconfig), agent="log-store") as client:
-            await _run(client, Store(folder), door)
+            await _run(client, Store(folder), doors)
 
 
-async def _run(client: Client, store: Store, door: Door) -> None:
+async def _run(client: Client, store: Store, doors: Sequence[Door | PodsDoor]) -> None:
     clock = SystemClock()
 
     def changed(event: Event[Pod]) -> None:
@@ -78,13 +94,17 @@ async def _run(client: Client, store: Store, door: Door) -> None:
         # Who writes of what cannot be told before.
         await pods.synced.wait()
         store.catch_up(clock.now())
-        runner = web.AppRunner(application(store, door.who, READERS), access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        host, _, port = door.listen.rpartition(":")
-        await web.TCPSite(runner, host, int(port), ssl_context=door.context()).start()
-        try:
+        async with AsyncExitStack() as stack:
+            for door in doors:
+                await _open(stack, store, door)
             while True:
                 store.keep_house(clock.now())
                 await clock.sleep(HOUSEKEEPING)
-        finally:
-            await runner.cleanup()
+
+
+async def _open(stack: AsyncExitStack, store: Store, door: Door | PodsDoor) -> None:
+    runner = web.AppRunner(application(store, door.who, READERS), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    host, _, port = door.listen.rpartition(":")
+    await web.TCPSite(runner, host, int(port), ssl_context=door.context()).start()

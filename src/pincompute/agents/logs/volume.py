@@ -1,0 +1,96 @@
+"""Ships the files that a pod writes into its log volume: `python -m pincompute.agents.logs.volume FOLDER STORE`.
+
+It stands in every pod, so it imports as little as it can; who it is, its variables and its identity say.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pincompute.agents.logs.courier import Away, Courier
+from pincompute.agents.logs.follow import Follower
+from pincompute.agents.logs.lines import wrapped
+from pincompute.agents.logs.place import Stream
+from pincompute.agents.logs.ship import Shipper, say
+
+PAUSE = 1.0
+MOST = 50
+"""Files of one pod: whatever a program writes, the store and this one stay small."""
+_STORE = "/pincompute-system/log-store"
+
+
+class Identity:
+    """Its pod's own certificate; the store has one of the same trust domain, in which its name is not a host's."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.load_verify_locations(self._folder / "trust.pem")
+        context.load_cert_chain(self._folder / "identity.pem")
+        return context
+
+    def written(self) -> float:
+        return max((self._folder / each).stat().st_mtime for each in ("trust.pem", "identity.pem"))
+
+    def check(self, certificate: dict[str, Any]) -> None:
+        """Before a byte is sent: anybody in the trust domain could answer at the address."""
+        names = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
+        if len(names) != 1 or not names[0].startswith("spiffe://") or not names[0].endswith(_STORE):
+            raise Away(f"it is not the store that answers, but {', '.join(names) or 'nobody with a name'}")
+
+
+def find(folder: Path, project: str, pod: str, uid: str) -> dict[Stream, Callable[[], Follower]]:
+    """Every `*.log` is a stream of its own, which is called as the file."""
+    found: dict[Stream, Callable[[], Follower]] = {}
+    for name in sorted(each for each in _names(folder) if each.endswith(".log"))[:MOST]:
+        stream = Stream(project, pod, uid, name)
+        found[stream] = partial(Follower, stream, partial(files, folder / name), shaped, inodes=True)
+    return found
+
+
+def files(newest: Path) -> list[Path]:
+    """Those that were turned over bear a number or a date; those that were packed since were read before."""
+    former = [each for each in newest.parent.glob(f"{newest.name}.*") if each.suffix != ".gz"]
+    return [*sorted(former, key=_modified), *([newest] if newest.exists() else [])]
+
+
+def shaped(text: bytes) -> bytes:
+    return wrapped(text, datetime.now(UTC).isoformat().replace("+00:00", "Z"))
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208  (names are enough)
+    except FileNotFoundError:
+        return []
+
+
+def main() -> None:
+    folder, store = sys.argv[1:]
+    whose = (os.environ[each] for each in ("PIN_PROJECT", "POD_NAME", "POD_UID"))
+    project, pod, uid = whose
+    courier = Courier(store, Identity(Path(os.environ.get("IDENTITY_FOLDER", "/run/identity"))))
+    say(f"shipping {folder}/*.log")
+    Shipper(courier, partial(find, Path(folder), project, pod, uid), PAUSE).run()
+
+
+if __name__ == "__main__":
+    main()
