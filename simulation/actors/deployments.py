@@ -1,0 +1,107 @@
+"""Deployments: copies of the newest template take the place of the others, within surge and unavailability."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import Any
+
+from pincompute.kube.resource import DEPLOYMENTS, REPLICA_SETS, Object
+from pincompute.objects.owners import controller_uid
+from simulation.actors import pods
+from simulation.store import Store
+
+_HASH = "pod-template-hash"
+
+
+def keep(store: Store) -> None:
+    for each in store.all(DEPLOYMENTS):
+        if not each["metadata"].get("deletionTimestamp"):
+            _keep(store, each)
+
+
+def _keep(store: Store, deployment: Object) -> None:
+    spec = deployment["spec"]
+    sets = [each for each in store.all(REPLICA_SETS) if controller_uid(each) == deployment["metadata"]["uid"]]
+    digest = pods.template_digest(spec["template"])
+    newest = next((each for each in sets if each["metadata"]["labels"][_HASH] == digest), None)
+    if newest is None and not (spec.get("paused") and sets):
+        newest = _made(store, deployment, digest)
+        sets.append(newest)
+    current = newest or max(sets, key=lambda each: (each["spec"]["replicas"], each["metadata"]["name"]))
+    if spec.get("paused"):
+        _scale(store, current, current["spec"]["replicas"] + spec["replicas"] - _copies(sets))
+    else:
+        _roll(store, spec, current, [each for each in sets if each is not current])
+    _tell(store, deployment, sets, newest)
+
+
+def _roll(store: Store, spec: Object, newest: Object, others: list[Object]) -> None:
+    rolling = spec.get("strategy", {}).get("rollingUpdate", {})
+    replicas = spec["replicas"]
+    surge = _share(rolling.get("maxSurge", "25%"), replicas, ceil)
+    unavailable = _share(rolling.get("maxUnavailable", "25%"), replicas, floor)
+    least = replicas - (unavailable if surge or unavailable else 1)
+    total, has = _copies([newest, *others]), newest["spec"]["replicas"]
+    wanted = replicas if has > replicas else min(replicas, has + max(0, replicas + surge - total))
+    _scale(store, newest, wanted)
+    answering = {each["metadata"]["uid"]: pods.ready(pods.living(store, each)) for each in [newest, *others]}
+    spare = total - least - max(0, has - answering[newest["metadata"]["uid"]])
+    healthy_spare = sum(answering.values()) - least
+    for each in others:
+        here, well = each["spec"]["replicas"], answering[each["metadata"]["uid"]]
+        ill = max(0, min(here - well, spare))
+        goes = ill + max(0, min(here - ill, healthy_spare, spare - ill))
+        spare, healthy_spare = spare - goes, healthy_spare - max(0, goes - ill)
+        _scale(store, each, here - goes)
+
+
+def _made(store: Store, deployment: Object, digest: str) -> Object:
+    template = deployment["spec"]["template"]
+    labels = {**template.get("metadata", {}).get("labels", {}), _HASH: digest}
+    metadata = {
+        "name": f"{deployment['metadata']['name']}-{digest}",
+        "namespace": deployment["metadata"]["namespace"],
+        "labels": labels,
+        "ownerReferences": [pods.reference(deployment)],
+    }
+    labelled = {**template, "metadata": {**template.get("metadata", {}), "labels": labels}}
+    return store.create(REPLICA_SETS, {"metadata": metadata, "spec": {"replicas": 0, "template": labelled}})
+
+
+def _scale(store: Store, replica_set: Object, replicas: int) -> None:
+    def change(each: Any) -> None:
+        each["spec"]["replicas"] = max(0, replicas)
+
+    store.change(REPLICA_SETS, replica_set, change)
+
+
+def _copies(sets: list[Object]) -> int:
+    return sum(each["spec"]["replicas"] for each in sets)
+
+
+def _tell(store: Store, deployment: Object, sets: list[Object], newest: Object | None) -> None:
+    alive = [pod for each in sets for pod in pods.living(store, each)]
+    new = pods.living(store, newest) if newest else []
+    answering = pods.ready(alive)
+    wanted = deployment["spec"]["replicas"]
+    conditions = [
+        {"type": "Available", "status": "True" if answering >= wanted else "False"},
+        {"type": "Progressing", "status": "True"},
+    ]
+
+    def change(each: Any) -> None:
+        each["status"] = {
+            "observedGeneration": each["metadata"]["generation"],
+            "replicas": len(alive),
+            "updatedReplicas": len(new),
+            "readyReplicas": answering,
+            "availableReplicas": answering,
+            "conditions": conditions,
+        }
+
+    store.change(DEPLOYMENTS, deployment, change)
+
+
+def _share(value: Any, of: int, rounded: Any) -> int:
+    said = str(value)
+    return int(rounded(of * int(said[:-1]) / 100)) if said.endswith("%") else int(said)

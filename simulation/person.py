@@ -1,0 +1,41 @@
+"""Somebody who writes, edits and deletes what is ours; nothing of it ever fails on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pincompute.api.admission import admit
+from pincompute.api.documents import read
+from pincompute.api.names import HAND
+from pincompute.api.workload import Workload
+from pincompute.controller.resources import NOUNS
+from pincompute.controller.workloads import Workloads
+from pincompute.kube.client import Client
+from pincompute.kube.resource import Object, Resource
+
+HOME = "me"
+"""The project of whoever does not say."""
+
+
+class Person:
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def write(self, document: Object) -> None:
+        """By the way of the desk, where it takes the kind."""
+        noun: Any = admit(read(msgspec.json.encode(document).decode())[0], HOME)
+        if isinstance(noun, Workload):
+            await Workloads(self.client).write(noun, manager=HAND)
+            return
+        said = {"metadata": {"name": noun.metadata.name}, "spec": msgspec.to_builtins(noun.spec)}
+        await self.client.apply(said, NOUNS[noun.kind], manager=HAND)
+
+    async def annotate(self, kind: str, name: str, annotations: dict[str, str]) -> None:
+        body = {"metadata": {"annotations": annotations}}
+        await self.client.patch(NOUNS[kind], name, HOME, body, style="merge", manager="kubectl")
+
+    async def delete(self, kind: str | Resource, name: str, namespace: str = HOME) -> None:
+        resource = NOUNS[kind] if isinstance(kind, str) else kind
+        await self.client.delete(resource, name, namespace if resource.namespaced else "")

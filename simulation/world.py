@@ -1,0 +1,141 @@
+"""A cluster in which the real operator runs: those who keep it going, a person who asks for things, and time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from pincompute.api.names import CLUSTER_FACTS, SYSTEM
+from pincompute.kube.access import Access
+from pincompute.kube.client import Client
+from pincompute.kube.resource import CONFIG_MAPS, LEASES, NAMESPACES, NODES, Object, Resource
+from pincompute.operator.process import Loops
+from pincompute.planning.snapshot import Cluster
+from simulation.actors import ACTORS
+from simulation.clock import VirtualClock
+from simulation.line import Faults, Life, Line
+from simulation.person import HOME, Person
+from simulation.server import Server
+from simulation.store import Happened, Store
+
+TICK = 0.1
+"""Seconds that those who keep a cluster going take to notice."""
+RESTART = 1.0
+"""Seconds until an operator that was killed is started again."""
+QUIET = 90.0
+"""Seconds without a change after which nothing more will come: longer than any pause between two tries."""
+PATIENCE = 3600.0
+
+FACTS = {"name": "simulated", "domain": "localhost", "port": "8080", "nodes": "real", "serves": "PyTorchJob TFJob"}
+
+
+class Unsettled(AssertionError):
+    """The world does not come to rest."""
+
+
+class World:
+    """Made inside of a running loop; `here` in scenarios."""
+
+    def __init__(self, faults: Faults | None = None, seed: int = 0) -> None:
+        self.store = Store()
+        self.server = Server(self.store)
+        self.faults = faults or Faults()
+        self.clock = VirtualClock()
+        self.chance = random.Random(seed)
+        self.person = Person(self._client("person", Line(self.server, Life())))
+        self.moved = 0.0
+        """When anything changed that matters."""
+        self.lives = 0
+        self.most_passes = 0
+        self._life = Life()
+        self._running: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self.store.listen(self._heard)
+
+    async def begin(self) -> None:
+        for name in (SYSTEM, HOME):
+            self.store.create(NAMESPACES, _namespace(name))
+        for number in range(3):
+            metadata = {"name": f"node-{number}", "labels": {"kubernetes.io/os": "linux"}}
+            self.store.create(NODES, {"metadata": metadata, "spec": {}})
+        self.store.create(CONFIG_MAPS, {"metadata": {"name": CLUSTER_FACTS, "namespace": SYSTEM}, "data": FACTS})
+        self._keeping = asyncio.create_task(self._keep())
+        self.start()
+
+    async def end(self) -> None:
+        self._life.over = True
+        for task in (self._running, self._keeping):
+            if task:
+                task.cancel()
+                await asyncio.wait({task})
+                if not task.cancelled() and (error := task.exception()):
+                    raise error
+
+    def start(self) -> None:
+        """A new operator, that remembers nothing."""
+        self.lives += 1
+        self._life = Life()
+        self._running = asyncio.create_task(self._operate(self._life))
+
+    def kill(self) -> None:
+        """At once, whatever it does; another is started soon."""
+        self._life.over = True
+        if self._running:
+            self._running.cancel()
+        self.moved = self._time()
+        asyncio.get_running_loop().call_later(RESTART, self.start)
+
+    async def settle(self) -> None:
+        """Until nothing has changed for long."""
+        self.moved = began = self._time()
+        while (left := self.moved + QUIET - self._time()) > 0:
+            if self._time() - began > PATIENCE:
+                raise Unsettled(f"something still changes after {PATIENCE:.0f} s")
+            await asyncio.sleep(left)
+            if self._running and self._running.done():
+                self._running.result()
+
+    def _client(self, agent: str, line: Line) -> Client:
+        access = Access(server="https://simulated")
+        return Client(access, agent, transport=line, clock=self.clock, chance=self.chance.random)
+
+    async def _operate(self, life: Life) -> None:
+        async with self._client("operator", Line(self.server, life, self.faults)) as client:
+            self.loops = Loops(client, Cluster.of(FACTS))
+            await self.loops.run()
+
+    async def _keep(self) -> None:
+        """Each takes its step, until nobody has one left."""
+        while True:
+            self.store.moved.clear()
+            waits = [wait for actor in ACTORS if (wait := actor(self.store)) is not None]
+            if not self.store.moved.is_set():
+                try:
+                    async with asyncio.timeout(max(TICK, min(waits)) if waits else None):
+                        await self.store.moved.wait()
+                except TimeoutError:
+                    continue
+            await asyncio.sleep(TICK)
+
+    def _heard(self, resource: Resource, _: Happened) -> None:
+        if resource != LEASES:
+            self.moved = self._time()
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def world(faults: Callable[[], Faults] = Faults, seed: int = 0) -> AsyncGenerator[World]:
+    here = World(faults(), seed)
+    await here.begin()
+    try:
+        yield here
+    finally:
+        await here.end()
+
+
+def _namespace(name: str) -> Object:
+    return {"metadata": {"name": name}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
