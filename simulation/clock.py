@@ -1,4 +1,4 @@
-"""Time that passes only when nobody has anything left to do: an hour of waiting takes no time, and every run is the same."""
+"""Time that passes only when nobody has anything left to do: an hour takes none, and every run is the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 BEGINNING = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 
 
-class Stuck(AssertionError):
+class Stuck(AssertionError):  # noqa: N818
     """Everybody waits for somebody else, for ever."""
 
 

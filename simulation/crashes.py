@@ -1,4 +1,4 @@
-"""Killed at a write: the operator loses its memory in the midst of its work, and the world must end as if it had not."""
+"""Killed at a write: the operator loses its memory, and the world must end as if it had not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pincompute.kube.request import Request
 from pincompute.kube.resource import EVENTS, LEASES
 from simulation.clock import Stuck, VirtualLoop, run
 from simulation.line import Faults
-from simulation.records import Record, differences, identities, record
+from simulation.records import Record, Recorder, differences
 from simulation.scenarios import Scenario
 from simulation.world import Unsettled, World
 
@@ -57,7 +57,7 @@ class Crash(Faults):
     """Counts the operator's writes, and ends it at one of them."""
 
     def __init__(self, point: Point | None = None) -> None:
-        self.point = point
+        self.point: Point | None = point
         self.sent: list[str] = []
         self.at: list[float] = []
         """When each was sent."""
@@ -115,12 +115,13 @@ class Branching(Crash):
             here, there = os.pipe()
             if os.fork() == 0:
                 loop.copied()
-                self.point, self.report_to = Point(write, way), there
+                self.point = Point(write, way)
+                self.report_to = there
                 return
             os.close(there)
             awaited.append((Point(write, way), here))
         for point, here in awaited:
-            with open(here, "rb") as answer:
+            with os.fdopen(here, "rb") as answer:
                 said = answer.read()
             os.wait()
             told = msgspec.json.decode(said, type=Verdict) if said else Verdict(point, "", 0, ("the copy broke",))
@@ -159,6 +160,7 @@ async def _course(scenario: Scenario, crash: Crash) -> Course:
     world = crash.world = World(crash)
     wrong: list[str] = []
     records: list[Record] = []
+    recorder = Recorder(world.store)
     await world.begin()
     try:
         await world.settle()
@@ -166,10 +168,10 @@ async def _course(scenario: Scenario, crash: Crash) -> Course:
         for index, step in enumerate(scenario.steps):
             if index > killed + FOLLOWED:
                 break
-            before, revision = identities(world.store), world.store.revision
+            recorder.begin()
             await step.action(world.person)
             await world.settle()
-            records.append(record(world.store, before, revision, hasty=step.hasty))
+            records.append(recorder.end(hasty=step.hasty))
             late = [sent for sent, at in zip(crash.sent, crash.at, strict=True) if at > world.moved + LATE]
             wrong += [f"{step.does}: written although nothing changed any more: {each}" for each in late]
             if crash.point and world.lives > 1:
@@ -181,7 +183,7 @@ async def _course(scenario: Scenario, crash: Crash) -> Course:
         wrong.append(str(error))
     finally:
         await world.end()
-    return Course(tuple(records), tuple(crash.sent), tuple(wrong), world.most_passes, world.lives)
+    return Course(tuple(records), tuple(crash.sent), tuple(wrong), world.story.most, world.lives)
 
 
 def learn(scenario: Scenario) -> Course:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import GROUP, OPERATOR, REVISION
+from pincompute.api.names import GROUP, OPERATOR, REVISION, WORKLOAD
 from pincompute.kube.resource import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, REPLICA_SETS, Object, Resource
 from pincompute.kube.watch import ADDED
 from simulation.fields import read
@@ -20,7 +20,7 @@ Name = tuple[str, str, str]
 """Kind, namespace, and name without what is drawn."""
 
 _PASSING = (LEASES, EVENTS, NODES)
-_GENERATED = (PODS, REPLICA_SETS)
+_GENERATED = {PODS.kind, REPLICA_SETS.kind}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)")
 _DRAWN = re.compile(r"-\d{5}\b")
 
@@ -32,42 +32,87 @@ class Record(NamedTuple):
     made: Counter[Name]
     kept: Counter[Name]
     """What was there before and is the very same afterwards."""
+    passing: frozenset[Name] = frozenset()
+    """Left behind by what somebody took back at once: whether it was ever made depends on the moment."""
 
 
 def identities(store: Store) -> dict[str, Name]:
     return {each["metadata"]["uid"]: _name(kind, each) for kind, each in store.everything() if kind not in _PASSING}
 
 
-def record(store: Store, before: dict[str, Name], revision: int, *, hasty: bool) -> Record:
-    """What has become since a revision."""
-    after = identities(store)
-    made: Counter[Name] = Counter()
-    for resource, happened in store.history.items():
-        if resource not in _PASSING:
-            made.update(_name(resource, each.object) for each in happened if each.revision > revision and each.type == ADDED)
-    kept = Counter(name for uid, name in after.items() if uid in before)
-    uids = {uid: "/".join(name) for uid, name in after.items()}
-    there = [(kind, each) for kind, each in store.everything() if kind not in _PASSING and not (hasty and _passed(each))]
-    state = sorted((_name(kind, each), _spelled(kind, each, uids)) for kind, each in there)
-    if hasty:
-        made, kept = Counter(), Counter({name: count for name, count in kept.items() if name[0] not in _GENERATED_KINDS})
-    return Record(tuple(state), made, kept)
+class Recorder:
+    """Takes a record of each step; what a hasty one leaves behind is passing from then on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._passing: set[Name] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        self._before = identities(self._store)
+        self._revision = self._store.revision
+
+    def end(self, *, hasty: bool) -> Record:
+        """What has become since the beginning."""
+        after = identities(self._store)
+        there = [(kind, each) for kind, each in self._store.everything() if kind not in _PASSING]
+        kept = Counter(name for uid, name in after.items() if uid in self._before)
+        if hasty:
+            self._passing |= _passing(there) - set(self._before.values())
+            kept = Counter({name: count for name, count in kept.items() if name[0] not in _GENERATED})
+        uids = {uid: "/".join(name) for uid, name in after.items()}
+        state = sorted((_name(kind, each), _spelled(kind, each, uids)) for kind, each in there)
+        made = Counter[Name]() if hasty else self._made()
+        return Record(tuple(state), made, kept, frozenset(self._passing))
+
+    def _made(self) -> Counter[Name]:
+        found: Counter[Name] = Counter()
+        for kind, happened in self._store.history.items():
+            new = [each.object for each in happened if each.revision > self._revision and each.type == ADDED]
+            found.update(_name(kind, each) for each in new if kind not in _PASSING)
+        return found
 
 
-_GENERATED_KINDS = {each.kind for each in _GENERATED}
+def _passing(there: list[tuple[Resource, Object]]) -> set[Name]:
+    """Sets of copies without any, and records of revisions that are not the newest of their workload."""
+    newest: dict[str, int] = {}
+    for kind, each in there:
+        if kind == CONFIG_MAPS and (number := _revision(each)):
+            whose = each["metadata"]["labels"][WORKLOAD]
+            newest[whose] = max(number, newest.get(whose, 0))
+    return {
+        _name(kind, each)
+        for kind, each in there
+        if (kind == REPLICA_SETS and not each["spec"]["replicas"])
+        or (kind == CONFIG_MAPS and 0 < _revision(each) < newest[each["metadata"]["labels"][WORKLOAD]])
+    }
+
+
+def _revision(value: Object) -> int:
+    return int(value["metadata"].get("annotations", {}).get(REVISION, "0"))
 
 
 def differences(wanted: Record, found: Record) -> list[str]:
     """Everything in which a run that was disturbed ended otherwise, or did more harm on the way."""
-    lost, new = Counter(wanted.state) - Counter(found.state), Counter(found.state) - Counter(wanted.state)
+    passing = wanted.passing | found.passing
+    was, is_now = (Counter(each for each in record.state if each[0] not in passing) for record in (wanted, found))
+    lost, new = was - is_now, is_now - was
     missing, surplus = _grouped(lost), _grouped(new)
     said: list[str] = []
     for name in sorted({*missing, *surplus}):
         for was, is_ in zip_longest(missing.get(name, []), surplus.get(name, [])):
             said.append(_told(" ".join(name), was, is_))
     if wanted.made:
-        said += [f"made once too often: {' '.join(name)}" for name in (found.made - wanted.made).elements()]
-    said += [f"replaced, and should be kept: {' '.join(name)}" for name in (wanted.kept - found.kept).elements()]
+        said += [
+            f"made once too often: {' '.join(name)}"
+            for name in (found.made - wanted.made).elements()
+            if name not in passing
+        ]
+    said += [
+        f"replaced, and should be kept: {' '.join(name)}"
+        for name in (wanted.kept - found.kept).elements()
+        if name not in passing
+    ]
     return said
 
 
@@ -129,11 +174,3 @@ def _spelled(resource: Resource, value: Object, uids: dict[str, str]) -> str:
     for uid, name in uids.items():
         text = text.replace(uid, name)
     return _DRAWN.sub("-*", _TIME.sub("TIME", text))
-
-
-def _passed(value: Object) -> bool:
-    """The record of a revision that somebody took back again, or what was left of its making."""
-    annotations: Any = value["metadata"].get("annotations", {})
-    if value["kind"] == REPLICA_SETS.kind:
-        return not value["spec"]["replicas"]
-    return value["kind"] == CONFIG_MAPS.kind and REVISION in annotations

@@ -21,7 +21,7 @@ from pincompute.kube.resource import (
 from pincompute.objects.quantity import amount
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818
     """A status that is no success."""
 
     def __init__(self, code: int, reason: str, message: str, details: Object | None = None) -> None:
@@ -86,21 +86,25 @@ def check_change(resource: Resource, before: Object, after: Object) -> None:
     name = after["metadata"]["name"]
     if after["metadata"].get("uid") != before["metadata"]["uid"]:
         raise conflict(resource, name, "Precondition failed: UID in precondition is not that of the object")
-    if resource == CONFIG_MAPS and before.get("immutable"):
-        if after.get("data", {}) != before.get("data", {}) or not after.get("immutable"):
-            raise invalid(resource, name, "data", "field is immutable when `immutable` is set")
+    _check_whole(resource, name, before, after)
+    was, is_ = before.get("spec", {}), after.get("spec", {})
+    fields = set(_NEVER.get(resource, ()))
+    if resource in _ONLY:
+        fields = {*was, *is_} - set(_ONLY[resource])
+    for field in sorted(fields):
+        if was.get(field) != is_.get(field):
+            raise invalid(resource, name, f"spec.{field}", "field is immutable")
+    if resource == CLAIMS and _size(is_) < _size(was):
+        raise invalid(resource, name, "spec.resources.requests.storage", "field can not be less than status.capacity")
+
+
+def _check_whole(resource: Resource, name: str, before: Object, after: Object) -> None:
+    """Kinds without a spec."""
+    frozen = resource == CONFIG_MAPS and before.get("immutable")
+    if frozen and (after.get("data", {}) != before.get("data", {}) or not after.get("immutable")):
+        raise invalid(resource, name, "data", "field is immutable when `immutable` is set")
     if resource == ROLE_BINDINGS and after.get("roleRef") != before.get("roleRef"):
         raise invalid(resource, name, "roleRef", "cannot change roleRef")
-    spec_before, spec_after = before.get("spec", {}), after.get("spec", {})
-    for field in _NEVER.get(resource, ()):
-        if spec_before.get(field) != spec_after.get(field):
-            raise invalid(resource, name, f"spec.{field}", "field is immutable")
-    if resource in _ONLY:
-        for field in sorted({*spec_before, *spec_after} - set(_ONLY[resource])):
-            if spec_before.get(field) != spec_after.get(field):
-                raise invalid(resource, name, "spec", f"updates to {field} are forbidden")
-    if resource == CLAIMS and _size(spec_after) < _size(spec_before):
-        raise invalid(resource, name, "spec.resources.requests.storage", "field can not be less than status.capacity")
 
 
 def _size(spec: Any) -> Any:

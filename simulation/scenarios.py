@@ -152,20 +152,16 @@ def _job_set() -> Scenario:
         claims = [{"name": "out", "path": "/out", "size": "1Gi", "retained": True}]
         return count("apart", **{"tasks": 2, "claims": claims, **spec})
 
-    async def faster(person: Person) -> None:
-        await person.write(count(image="count:2"))
-        await asyncio.sleep(1.0)
-        await person.write(count(image="count:2", parallelism=4))
-
     failing: Object = {"image": "failing:1", "retries": 0}
     return Scenario(
         kind,
         (
             _writes("create", count()),
-            Step("another image, and while it runs another pace", faster),
+            _writes("another image, kept still", count(image="count:2", suspended="ann: the input is late")),
+            _writes("resumed, at another pace", count(image="count:2", parallelism=4)),
             _writes("tasks that fail", count(**failing)),
             _writes("what failed runs again", count(**failing, attempts=[{"tasks": "failed", "memory": "1Gi"}])),
-            _hastily("A, B, A", count(image="count:3"), count(image="count:2"), 1.0),
+            _hastily("A, B, C", count(image="count:3"), count(image="count:4"), 1.0),
             _writes("tasks with claims of their own", apart()),
             _deletes("delete", kind, "count", "apart"),
         ),
@@ -228,7 +224,9 @@ def _runtime() -> Scenario:
         given = {"waves": [50, 100], "pauseSeconds": 20}
         return _document("Runtime", str(number), parts=[f"logs-{number}"], roll={**given, **roll})
 
-    web, api = (_document("PinterestService", each, image=f"{each}:1", port=8080, replicas=2) for each in ("web", "api"))
+    web, api = (
+        _document("PinterestService", each, image=f"{each}:1", port=8080, replicas=2) for each in ("web", "api")
+    )
     db = _document("PinterestStatefulSet", "db", image="db:1", port=5432, replicas=2)
     return Scenario(
         "Runtime",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from pincompute.api.names import CLUSTER_FACTS, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
+from pincompute.controller.passes import Key, Outcome
+from pincompute.controller.story import Passed, Story
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
-from pincompute.kube.resource import CONFIG_MAPS, LEASES, NAMESPACES, NODES, Object, Resource
-from pincompute.operator.process import Loops
+from pincompute.kube.lease import Lease, Terms
+from pincompute.kube.resource import CONFIG_MAPS, EVENTS, LEASES, NAMESPACES, NODES, Object, Resource
+from pincompute.kube.sender import Carrier
+from pincompute.operator.fence import Fenced
+from pincompute.operator.loops import Loops
 from pincompute.planning.snapshot import Cluster
 from simulation.actors import ACTORS
 from simulation.clock import VirtualClock
@@ -31,7 +37,32 @@ PATIENCE = 3600.0
 FACTS = {"name": "simulated", "domain": "localhost", "port": "8080", "nodes": "real", "serves": "PyTorchJob TFJob"}
 
 
-class Unsettled(AssertionError):
+TERMS = Terms(lasts=300.0, renewed=60.0, given_up=200.0)
+"""Few renewals: they are not what is looked at."""
+
+
+class Counting(Story):
+    """How many passes a key needs until it has nothing more to write, while nobody else moves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+        self._passes: Counter[Key] = Counter()
+
+    def add(self, key: Key, passed: Passed) -> None:
+        super().add(key, passed)
+        if passed.outcome in {Outcome.SETTLED, Outcome.GONE}:
+            self._passes.pop(key, None)
+        else:
+            self._passes[key] += 1
+            self.most = max(self.most, self._passes[key])
+
+    def moved(self) -> None:
+        """Somebody else has: what comes next is no more the operator's own doing."""
+        self._passes.clear()
+
+
+class Unsettled(AssertionError):  # noqa: N818
     """The world does not come to rest."""
 
 
@@ -48,10 +79,11 @@ class World:
         self.moved = 0.0
         """When anything changed that matters."""
         self.lives = 0
-        self.most_passes = 0
+        self.story = Counting()
         self._life = Life()
         self._running: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
+        self._begun = asyncio.current_task()
         self.store.listen(self._heard)
 
     async def begin(self) -> None:
@@ -97,14 +129,16 @@ class World:
             if self._running and self._running.done():
                 self._running.result()
 
-    def _client(self, agent: str, line: Line) -> Client:
+    def _client(self, agent: str, line: Carrier) -> Client:
         access = Access(server="https://simulated")
         return Client(access, agent, transport=line, clock=self.clock, chance=self.chance.random)
 
     async def _operate(self, life: Life) -> None:
-        async with self._client("operator", Line(self.server, life, self.faults)) as client:
-            self.loops = Loops(client, Cluster.of(FACTS))
-            await self.loops.run()
+        lease = Lease(self._client("lease", Line(self.server, life)), SYSTEM, OPERATOR, "operator", TERMS)
+        fenced = Fenced(Line(self.server, life, self.faults), lambda: lease.held)
+        loops = Loops(self._client("operator", fenced), Cluster.of(FACTS), lease)
+        loops.planned.story = self.story
+        await loops.run()
 
     async def _keep(self) -> None:
         """Each takes its step, until nobody has one left."""
@@ -120,8 +154,11 @@ class World:
             await asyncio.sleep(TICK)
 
     def _heard(self, resource: Resource, _: Happened) -> None:
-        if resource != LEASES:
-            self.moved = self._time()
+        if resource in {LEASES, EVENTS}:
+            return
+        self.moved = self._time()
+        if asyncio.current_task() in {self._keeping, self._begun}:
+            self.story.moved()
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincompute.kube.resource import NAMESPACES, PODS, Object
+from pincompute.kube.resource import NAMESPACES, Object
 from simulation.store import ORPHAN, Store
 
 
@@ -16,12 +16,15 @@ def collect(store: Store) -> None:
         owners = each["metadata"].get("ownerReferences") or ()
         if any(owner["uid"] in left_alone for owner in owners):
             store.change(resource, each, lambda value: _let_go(value, left_alone))
-        elif owners and not any(owner["uid"] in alive for owner in owners):
-            if not each["metadata"].get("deletionTimestamp"):
-                store.delete(resource, each)
+        elif owners and not any(owner["uid"] in alive for owner in owners) and not _goes(each):
+            store.delete(resource, each)
     for resource, each in everything:
         if each["metadata"]["uid"] in left_alone and each["metadata"].get("deletionTimestamp"):
             store.change(resource, each, _done)
+
+
+def _goes(value: Object) -> bool:
+    return bool(value["metadata"].get("deletionTimestamp"))
 
 
 def _let_go(value: Any, owners: set[str]) -> None:

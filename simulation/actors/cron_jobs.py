@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from pincompute.kube.resource import CRON_JOBS, JOBS, Object
@@ -24,7 +24,9 @@ def _keep(store: Store, cron_job: Object) -> float | None:
     theirs = [each for each in store.all(JOBS) if controller_uid(each) == cron_job["metadata"]["uid"]]
     going = [each for each in theirs if not _outcome(each)]
     for outcome, field in (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit")):
-        ended = sorted((each for each in theirs if _outcome(each) == outcome), key=lambda each: each["metadata"]["name"])
+        ended = sorted(
+            (each for each in theirs if _outcome(each) == outcome), key=lambda each: each["metadata"]["name"]
+        )
         for each in ended[: max(0, len(ended) - spec.get(field, 3))]:
             store.delete(JOBS, each)
     if spec.get("suspend"):

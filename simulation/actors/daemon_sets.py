@@ -22,7 +22,7 @@ def _keep(store: Store, daemon_set: Object) -> None:
     digest = pods.template_digest(template)
     nodes = [each for each in store.all(NODES) if _suits(each, template["spec"])]
     names = [each["metadata"]["name"] for each in nodes]
-    there = [each for each in pods.of(store, daemon_set)]
+    there = pods.of(store, daemon_set)
     for pod in there:
         if pods.lives(pod) and pod["spec"].get("nodeName") not in names:
             store.delete(PODS, pod)

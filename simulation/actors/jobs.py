@@ -60,7 +60,8 @@ def _count(store: Store, job: Object) -> Tally:
     done, failed = set(parse(status.get("completedIndexes", ""))), set(parse(status.get("failedIndexes", "")))
     tries: dict[str, int] = store.memory.setdefault(f"tries {job['metadata']['uid']}", {})
     counted: set[str] = store.memory.setdefault(f"counted {job['metadata']['uid']}", set())
-    running, ended = {}, ""
+    running: dict[int, Object] = {}
+    ended = ""
     for pod in pods.of(store, job):
         number = int(pod["metadata"]["annotations"][INDEX])
         if pods.lives(pod):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pincompute.kube.resource import NODES, PODS, Object
@@ -27,15 +29,15 @@ def schedule(store: Store) -> None:
         elif not pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
             store.change(PODS, pod, lambda each: _say(each, "PodScheduled", "False", store, "SchedulingGated"))
         elif not pod["spec"].get("nodeName"):
-            load = {name: 0 for name in nodes}
+            load = dict.fromkeys(nodes, 0)
             for each in store.all(PODS):
                 if each["spec"].get("nodeName") in load:
                     load[each["spec"]["nodeName"]] += 1
             node = min(load, key=lambda name: (load[name], name))
-            store.change(PODS, pod, lambda each: _place(each, node, store))
+            store.change(PODS, pod, partial(_place, node=node, store=store))
 
 
-def _place(pod: Any, node: str, store: Store) -> None:
+def _place(pod: Any, *, node: str, store: Store) -> None:
     pod["spec"]["nodeName"] = node
     _say(pod, "PodScheduled", "True", store)
 
@@ -47,37 +49,38 @@ def run(store: Store) -> float | None:
 
 
 def _run(store: Store, pod: Object) -> float | None:
-    now = asyncio.get_running_loop().time()
     metadata = pod["metadata"]
     if metadata.get("deletionTimestamp"):
-        left = _since(store, pod, "told") + LEAVES - now
-        if left > 0:
-            return left
-        store.remove(PODS, pod)
-        return None
+        left = _left(store, pod, "told", LEAVES)
+        if left <= 0:
+            store.remove(PODS, pod)
+        return left if left > 0 else None
     known = f"done {metadata['uid']}"
     if phase(pod) in {"Succeeded", "Failed"} or store.memory.get(known) == metadata["resourceVersion"]:
         return None
     if _image(pod, BROKEN):
-        store.change(PODS, pod, lambda each: _stuck(each))
+        store.change(PODS, pod, _stuck)
         return None
-    age = now - _since(store, pod, "bound")
-    for after, step in ((STARTS, _start), (ANSWERS, _answer), (ENDS, _end)):
-        if step is _end and pod["spec"].get("restartPolicy", "Always") == "Always":
-            continue
-        if age < after:
-            return after - age
-        changed = store.change(PODS, pod, lambda each, step=step: step(each, store))
-        if changed is not pod:
+    for after, step in _steps(pod):
+        if (left := _left(store, pod, "bound", after)) > 0:
+            return left
+        if store.change(PODS, pod, partial(step, store=store)) is not pod:
             return 0.0
     store.memory[known] = metadata["resourceVersion"]
     return None
 
 
-def _since(store: Store, pod: Object, what: str) -> float:
-    """When it was first seen so."""
-    known: float = store.memory.setdefault(f"{what} {pod['metadata']['uid']}", asyncio.get_running_loop().time())
-    return known
+def _steps(pod: Object) -> list[tuple[float, Callable[..., None]]]:
+    """What becomes of it, each after so many seconds."""
+    lasts = pod["spec"].get("restartPolicy", "Always") == "Always"
+    return [(STARTS, _start), (ANSWERS, _answer), *([] if lasts else [(ENDS, _end)])]
+
+
+def _left(store: Store, pod: Object, since: str, seconds: float) -> float:
+    """Until so many seconds are over since it was first seen so."""
+    now = asyncio.get_running_loop().time()
+    first: float = store.memory.setdefault(f"{since} {pod['metadata']['uid']}", now)
+    return first + seconds - now
 
 
 def _start(pod: Any, store: Store) -> None:

@@ -42,7 +42,7 @@ def template_digest(template: Object) -> str:
     return digest(template)[:10]
 
 
-def make(  # noqa: PLR0913  (what is said of every pod, by name)
+def make(
     store: Store,
     owner: Object,
     template: Object,

@@ -25,7 +25,9 @@ def _adopt(store: Store, stateful_set: Object) -> None:
     for each in store.all(PODS):
         metadata = each["metadata"]
         labels = metadata.get("labels", {})
-        ours = metadata["namespace"] == stateful_set["metadata"]["namespace"] and "apps.kubernetes.io/pod-index" in labels
+        ours = (
+            metadata["namespace"] == stateful_set["metadata"]["namespace"] and "apps.kubernetes.io/pod-index" in labels
+        )
         if ours and not metadata.get("ownerReferences") and wanted.items() <= labels.items():
             store.change(PODS, each, lambda pod: pod["metadata"].update(ownerReferences=[pods.reference(stateful_set)]))
 
@@ -36,7 +38,9 @@ def _keep(store: Store, stateful_set: Object) -> None:
     digest = pods.template_digest(spec["template"])
     there = {_number(each): each for each in pods.of(store, stateful_set)}
     for number in sorted(there):
-        if pods.phase(there[number]) in {"Succeeded", "Failed"} and not there[number]["metadata"].get("deletionTimestamp"):
+        if pods.phase(there[number]) in {"Succeeded", "Failed"} and not there[number]["metadata"].get(
+            "deletionTimestamp"
+        ):
             store.delete(PODS, there[number])
     if not _grow(store, stateful_set, there, range(start, start + replicas), digest):
         _shrink(store, stateful_set, there, start + replicas, start)
@@ -97,7 +101,10 @@ def _make(store: Store, stateful_set: Object, number: int, digest: str) -> None:
 
     def mount(pod: Any) -> None:
         volumes = [
-            {"name": each["metadata"]["name"], "persistentVolumeClaim": {"claimName": f"{each['metadata']['name']}-{name}"}}
+            {
+                "name": each["metadata"]["name"],
+                "persistentVolumeClaim": {"claimName": f"{each['metadata']['name']}-{name}"},
+            }
             for each in templates
         ]
         pod["spec"]["volumes"] = [*pod["spec"].get("volumes", ()), *volumes]

@@ -1,0 +1,106 @@
+"""Every crash of every kind, and then chance: prints what was tried, and leaves `build/sim.json`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from simulation.crashes import Point, Verdict, every_point, learn, one_point
+from simulation.scenarios import SCENARIOS
+
+ROOT = Path(__file__).parents[1]
+SHOWN = 5
+"""Violations that are told of each kind; all are counted."""
+
+
+class Tally:
+    """What was tried of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.writes = 0
+        self.points = 0
+        self.wrong = 0
+        self.passes = 0
+        self._began = time.perf_counter()
+
+    def add(self, verdict: Verdict) -> None:
+        self.points += 1
+        self.passes = max(self.passes, verdict.passes)
+        self.wrong += bool(verdict.wrong)
+        if verdict.wrong and self.wrong <= SHOWN:
+            show(self.kind, verdict)
+
+    def line(self) -> str:
+        seconds = time.perf_counter() - self._began
+        said = f"{self.wrong} VIOLATIONS" if self.wrong else "all as if nothing had happened"
+        return (
+            f"{self.kind:<22}{self.writes:>5} writes {self.points:>5} crashes  {self.passes} passes at most"
+            f"  {seconds:>4.0f} s  {said}"
+        )
+
+
+def show(kind: str, verdict: Verdict) -> None:
+    print(f"{kind}: killed at {verdict.point}, {verdict.sent}")
+    for each in verdict.wrong:
+        print(f"    {each}")
+    print(f"    again: .venv/bin/python -m simulation {kind} --crash {verdict.point}", flush=True)
+
+
+def crashes(kind: str) -> Tally:
+    tally = Tally(kind)
+    scenario = SCENARIOS[kind]
+    learnt = learn(scenario)
+    tally.writes = len(learnt.sent)
+    if learnt.wrong:
+        tally.add(Verdict(Point(-1, "never"), "nothing", learnt.passes, learnt.wrong))
+        return tally
+    for verdict in every_point(scenario, learnt):
+        tally.add(verdict)
+    return tally
+
+
+def leave(tallies: list[Tally]) -> None:
+    points, wrong = sum(each.points for each in tallies), sum(each.wrong for each in tallies)
+    figures = {
+        "R1": {
+            "value": (points - wrong) / points,
+            "points": points,
+            "violations": wrong,
+            "kinds": {each.kind: {"writes": each.writes, "points": each.points} for each in tallies},
+        },
+        "R7": {"value": max(each.passes for each in tallies), "unit": "passes", "points": points},
+    }
+    file = ROOT / "build" / "sim.json"
+    before = json.loads(file.read_text()) if file.exists() else {}
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(before | figures, indent=2) + "\n")
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="simulation", description=__doc__)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(SCENARIOS)}; all by default")
+    parser.add_argument("--crash", metavar="WRITE:WAY", help="once more one crash of one kind, such as 37:lost")
+    asked = parser.parse_args(words)
+    unknown = set(asked.kinds) - set(SCENARIOS)
+    if unknown or (asked.crash and len(asked.kinds) != 1):
+        parser.error(f"name kinds of {', '.join(SCENARIOS)}; one, where it is crashed once")
+    if asked.crash:
+        write, _, way = asked.crash.partition(":")
+        verdict = one_point(SCENARIOS[asked.kinds[0]], Point(int(write), way))
+        show(asked.kinds[0], verdict)
+        return 1 if verdict.wrong else 0
+    tallies = []
+    for kind in asked.kinds or SCENARIOS:
+        tallies.append(crashes(kind))
+        print(tallies[-1].line(), flush=True)
+    if not asked.kinds:
+        leave(tallies)
+    return 1 if any(each.wrong for each in tallies) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
