@@ -6,7 +6,6 @@ import asyncio
 import time
 
 import pytest
-
 from simulation.clock import BEGINNING, Stuck, VirtualClock, run
 
 

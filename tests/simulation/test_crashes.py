@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from simulation.crashes import PASSES, WAYS, every_point, learn
 from simulation.scenarios import SCENARIOS, Scenario
 
