@@ -84,8 +84,6 @@ _ONLY: dict[Resource, tuple[str, ...]] = {
 def check_change(resource: Resource, before: Object, after: Object) -> None:
     """Refuse what can never become of an object of this kind."""
     name = after["metadata"]["name"]
-    if after["metadata"].get("uid") != before["metadata"]["uid"]:
-        raise conflict(resource, name, "Precondition failed: UID in precondition is not that of the object")
     _check_whole(resource, name, before, after)
     was, is_ = before.get("spec", {}), after.get("spec", {})
     fields = set(_NEVER.get(resource, ()))

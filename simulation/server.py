@@ -14,7 +14,7 @@ from pincompute.api.names import GROUP
 from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_NATIVES
 from pincompute.kube import resource as resources
 from pincompute.kube.request import APPLY, JSON, PATCHES, Request
-from pincompute.kube.resource import NAMESPACES, PODS, Object, Resource
+from pincompute.kube.resource import NAMESPACES, Object, Resource
 from pincompute.kube.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED
 from pincompute.objects.times import stamp
 from simulation.evictions import evict
@@ -313,9 +313,7 @@ def _must_be(at: Target, before: Object, said: Object) -> None:
     """Who says which object is meant, and at which revision, is held to it."""
     metadata = said.get("metadata") or {}
     if metadata.get("uid") not in {None, before["metadata"]["uid"]}:
-        if at.resource == PODS:
-            raise invalid(at.resource, at.name, "metadata.uid", "field is immutable")
-        raise conflict(at.resource, at.name, "Precondition failed: UID in precondition is another")
+        raise invalid(at.resource, at.name, "metadata.uid", "field is immutable")
     if metadata.get("resourceVersion") not in {None, before["metadata"]["resourceVersion"]}:
         raise conflict(
             at.resource,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import msgspec
 
 from pincompute.kube.resource import PODS, Object, Resource
 from pincompute.kube.watch import ADDED, DELETED, MODIFIED
+from pincompute.objects.content import digest
 from pincompute.objects.times import stamp
 from simulation.clock import BEGINNING
 
@@ -46,7 +48,7 @@ class Store:
         self._objects: dict[Resource, dict[Key, Object]] = {}
         self._listeners: list[Callable[[Resource, Happened], None]] = []
         self._encoded: dict[int, tuple[Object, bytes]] = {}
-        self._made = 0
+        self._made: Counter[str] = Counter()
 
     def listen(self, listener: Callable[[Resource, Happened], None]) -> Callable[[], None]:
         """Told of every change at once; the answer ends that."""
@@ -78,10 +80,9 @@ class Store:
 
     def create(self, resource: Resource, value: Object) -> Object:
         """With what the server gives whatever is new."""
-        self._made += 1
         metadata = {
             **value["metadata"],
-            "uid": f"{self._made:08x}-0000-4000-8000-000000000000",
+            "uid": self._uid(resource, value["metadata"]),
             "creationTimestamp": stamp(self.now()),
         }
         if counts_generations(resource):
@@ -130,6 +131,13 @@ class Store:
     def compact(self) -> None:
         """Forget what happened: who wants to go on from before must look anew."""
         self.compacted = self.revision
+
+    def _uid(self, resource: Resource, metadata: Object) -> str:
+        """The same in every run for the first of a name, and for the second: digests of natives hold their owner's."""
+        whose = f"{resource.kind}/{metadata.get('namespace', '')}/{metadata['name']}"
+        self._made[whose] += 1
+        found = digest(f"{whose}/{self._made[whose]}")
+        return f"00000000-0000-4000-8000-{found}"
 
     def _keep(self, resource: Resource, value: Object, type_: str, before: Object | None) -> Object:
         self.revision += 1
