@@ -1,4 +1,4 @@
-"""The model is kept honest: a few hundred requests of the kinds that the operator sends, to it and to a real API server."""
+"""The model is kept honest: requests of the kinds that the operator sends, to it and to a real API server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import pytest
+from simulation.fields import read
+from simulation.line import Life, Line
+from simulation.server import Server
+from simulation.store import Store
 
 from control_plane import ControlPlane
 from pincompute.api.names import OPERATOR, WORKLOAD
@@ -29,10 +33,6 @@ from pincompute.kube.resource import (
     Object,
     Resource,
 )
-from simulation.fields import read
-from simulation.line import Life, Line
-from simulation.server import Server
-from simulation.store import Store
 from workloads import cluster
 
 pytestmark = pytest.mark.cluster
@@ -74,7 +74,9 @@ class Pair:
         told = [await self._one(side, operation, resource, name, body, manager) for side in (0, 1)]
         return told[0], told[1]
 
-    async def _one(self, side: int, operation: str, resource: Resource, name: str, body: Any, manager: str) -> Said:
+    async def _one(  # noqa: PLR0917  (a request's words)
+        self, side: int, operation: str, resource: Resource, name: str, body: Any, manager: str
+    ) -> Said:
         client, known = self._clients[side], self._known[side]
         before = known.get((resource, name), {})
         whole = _with(_placed(body, name, self._namespace), operation, before)
@@ -196,7 +198,7 @@ def _ours(chance: random.Random) -> Object:
     spec: Object = {"image": f"a:{chance.randint(1, 3)}", "port": chance.choice([80, 81])}
     if chance.random() < 0.5:
         spec["environment"] = {each: chance.choice("12") for each in "AB" if chance.random() < 0.5}
-    status = {"observedGeneration": chance.randint(1, 2), "revision": chance.randint(1, 2)}
+    status: Object = {"observedGeneration": chance.randint(1, 2), "revision": chance.randint(1, 2)}
     if chance.random() < 0.5:
         status["progress"] = {"wanted": 1, "ready": chance.randint(0, 1)}
     return {"spec": spec, "status": status}
