@@ -49,7 +49,12 @@ MUTANTS = (
     Mutant("agents/identity/svid.py", "len(names) != 1", "not names", "tests/agents/identity"),
     Mutant("agents/identity/signer.py", "except (Conflict, NotFound):", "except NotFound:", "tests/agents/identity"),
     Mutant("agents/identity/signer.py", "not event.object.answered", "True", "tests/agents/identity/test_signer.py"),
-    Mutant("planning/roll.py", "max(1, count)", "count", "tests/planning"),
+    Mutant(
+        "planning/roll.py",
+        "max(1, share_of(share, pods, up=False))",
+        "share_of(share, pods, up=False)",
+        "tests/planning",
+    ),
     Mutant("planning/project.py", '_scope("NotIn", by_class)', '_scope("In", by_class)', "tests/planning"),
     Mutant("planning/runs.py", "run.revision not in", "run.revision in", "tests/planning"),
     Mutant(

@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from control_plane import ControlPlane
 from pincompute.base.clock import SystemClock
 from pincompute.base.context import Context
+from pincompute.controller.fleet import Fleets
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.submission.desk import Desk
@@ -55,6 +56,6 @@ async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
         record = Record(folder / "desk.db")
         desk = Desk(Workloads(client), record, SystemClock(), NextId())
-        async with TestClient(TestServer(application(desk, TOKEN))) as http:
+        async with TestClient(TestServer(application(desk, Fleets(client), TOKEN))) as http:
             yield World(http, record, client, await new_project(client))
         record.close()

@@ -18,7 +18,7 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, NativeStatus, Pod, PodStatus, Snapshot
-from pincompute.planning.steps import Apply, Create, Delete, Evict, Step, Ungate
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Renew, Step, Ungate
 from strategies import Drawn, nouns, of
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -146,6 +146,10 @@ def after(snapshot: Snapshot, planned: Plan) -> Snapshot:
                 pods.pop(name, None)
             case Ungate(name, _, left):
                 pods[name] = _ungated(pods[name], left)
+            case Renew("Pod", name):
+                pods[name] = _renewed(pods[name], step)
+            case Renew(kind, name):
+                natives[kind, name] = _renewed(natives[kind, name], step)
     owner = msgspec.structs.replace(snapshot.owner, status=planned.status)
     return snapshot._replace(owner=owner, natives=tuple(natives.values()), pods=tuple(pods.values()))
 
@@ -153,6 +157,14 @@ def after(snapshot: Snapshot, planned: Plan) -> Snapshot:
 def _ungated(pod: Pod, left: Sequence[str]) -> Pod:
     gates = [each for each in pod.spec.scheduling_gates if each.name in left]
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=gates))
+
+
+def _renewed(seen: Any, step: Renew) -> Any:
+    metadata = seen.metadata
+    labels, annotations = {**metadata.labels, **step.labels}, {**metadata.annotations, **step.annotations}
+    return msgspec.structs.replace(
+        seen, metadata=msgspec.structs.replace(metadata, labels=labels, annotations=annotations)
+    )
 
 
 def _seen(native: Object, before: Native | None) -> Native:

@@ -19,7 +19,7 @@ COMMANDS = {
     "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
     "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its goal."),
     "plan": ("pincompute.cli.plan:plan", "Show what files would become and change."),
-    "runtime": ("pincompute.cli.runtime:runtime", "Show what a new runtime will do to every workload."),
+    "runtime": ("pincompute.cli.runtime:runtime", "Roll a new runtime out, and show what it does to every workload."),
     "get": ("pincompute.cli.get:get", "List workloads, or show one in short."),
     "show": ("pincompute.cli.show:show", "Show all that is known of a workload."),
     "why": ("pincompute.cli.why:why", "Say why a workload is not as wanted."),

@@ -9,8 +9,9 @@ import yaml
 
 from pincompute.api.admission import admit
 from pincompute.api.documents import read
-from pincompute.api.job_set import PinterestJobSet, of
+from pincompute.api.job_set import PinterestJobSet
 from pincompute.base.problem import Refused
+from pincompute.objects.numbers import share_of
 
 
 def document(name: str = "resize", **spec: Any) -> str:
@@ -88,7 +89,7 @@ def test_a_name_leaves_room_for_what_its_jobs_and_pods_are_called() -> None:
     ("share", "whole", "number"), [(3, 5, 3), ("60%", 5, 3), ("50%", 5, 3), ("1%", 5, 1), ("0%", 5, 0)]
 )
 def test_a_part_of_all_is_rounded_up(share: int | str, whole: int, number: int) -> None:
-    assert of(share, whole) == number
+    assert share_of(share, whole, up=True) == number
 
 
 def test_a_program_that_is_handed_its_number_by_a_variable_cannot_run_again() -> None:

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from control_plane import ControlPlane
-from pincompute.api.names import ENGINE, SIZE, WORKLOAD
+from pincompute.api.names import ENGINE, PARTS, SIZE, TEMPLATE, WORKLOAD
+from pincompute.base.problem import Refused
 from pincompute.controller.act import act
 from pincompute.controller.resources import NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
-from pincompute.kube.resource import CLAIMS, PODS, SERVICE_ACCOUNTS, STORAGE_CLASSES
+from pincompute.kube.resource import CLAIMS, PODS, REPLICA_SETS, SERVICE_ACCOUNTS, STORAGE_CLASSES
 from pincompute.objects.content import Object
-from pincompute.planning.steps import Apply, Evict
+from pincompute.planning.steps import Apply, Evict, Renew, Sidecar
 from workloads import cluster, new_project
 
 pytestmark = pytest.mark.cluster
@@ -42,6 +43,70 @@ async def test_a_pod_makes_room_and_only_the_one_that_was_meant(plane: ControlPl
         with pytest.raises(NotFound):
             await client.get(PODS, "db-2", project)
         await act(client, project, Evict("db-2", pod["metadata"]["uid"]))
+
+
+SIDECARS = [{"name": name, "image": f"{name}:1", "restartPolicy": "Always"} for name in ("identity", "logs")]
+LABELS, ANNOTATIONS = {TEMPLATE: "new"}, {PARTS: "identity-1 logs-2"}
+
+
+def pod_template() -> Object:
+    metadata = {"labels": {WORKLOAD: "web", TEMPLATE: "old"}, "annotations": {PARTS: "identity-1 logs-1"}}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "web", "image": "web:1"}], "initContainers": SIDECARS},
+    }
+
+
+def images(template: Object) -> list[str]:
+    return [each["image"] for each in (*template["spec"]["initContainers"], *template["spec"]["containers"])]
+
+
+async def test_a_sidecar_of_a_pod_gets_another_image(plane: ControlPlane) -> None:
+    async with cluster(plane) as client:
+        project = await new_project(client)
+        await made_pod(client, project)
+        body = pod_template()
+        metadata = {**body["metadata"], "name": "web-1", "namespace": project}
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": body["spec"], "metadata": metadata}
+        before = await client.create(PODS, pod, manager=ENGINE)
+        step = Renew("Pod", "web-1", before["metadata"]["uid"], (Sidecar(1, "logs", "logs:2"),), LABELS, ANNOTATIONS)
+        with pytest.raises(Refused):
+            await act(client, project, step._replace(uid="00000000-0000-0000-0000-000000000000"))
+        with pytest.raises(Refused):
+            await act(client, project, step._replace(sidecars=(Sidecar(0, "logs", "logs:2"),)))
+        assert images(await client.get(PODS, "web-1", project)) == images(before)
+        after = await act(client, project, step)
+        assert after is not None
+        assert images(after) == ["identity:1", "logs:2", "web:1"]
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert after["metadata"]["labels"][TEMPLATE] == "new"
+        assert after["metadata"]["annotations"] == ANNOTATIONS
+        await client.delete(PODS, "web-1", project)
+        # Its node would end it in time; here is none.
+        assert await act(client, project, step._replace(name="web-2")) is None
+
+
+async def test_what_a_deployment_makes_pods_by_gets_it_too(plane: ControlPlane) -> None:
+    async with cluster(plane) as client:
+        project = await new_project(client)
+        made = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web-5d8", "namespace": project, "labels": {WORKLOAD: "web", TEMPLATE: "old"}},
+            "spec": {"replicas": 0, "selector": {"matchLabels": {WORKLOAD: "web"}}, "template": pod_template()},
+        }
+        before = await client.create(REPLICA_SETS, made, manager=ENGINE)
+        sidecars = (Sidecar(0, "identity", "identity:1"), Sidecar(1, "logs", "logs:2"))
+        after = await act(
+            client, project, Renew("ReplicaSet", "web-5d8", before["metadata"]["uid"], sidecars, LABELS, ANNOTATIONS)
+        )
+        assert after is not None
+        template = after["spec"]["template"]
+        assert images(template) == ["identity:1", "logs:2", "web:1"]
+        assert template["metadata"] == {
+            "labels": {WORKLOAD: "web", TEMPLATE: "new"}, "annotations": ANNOTATIONS
+        }  # fmt: skip
+        assert after["metadata"]["labels"] == {WORKLOAD: "web", TEMPLATE: "new"}
 
 
 async def bound_claim(client: Client, project: str) -> Object:

@@ -19,12 +19,16 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
-from pincompute.planning.steps import Apply, Create, Delete, Evict, Step, Ungate
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Renew, Step, Ungate
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 NEWEST = "newest"
 """What a case's pod or native says instead of a digest, to be of the template, or as it is, that is wanted."""
+
+
+HELD = "held"
+"""What a case's native says instead, to be as it is while Kubernetes holds still for a change in place."""
 
 
 class Plain(yaml.SafeDumper):
@@ -46,31 +50,43 @@ def load(case: Path) -> Snapshot:
         project=msgspec.convert(before["project"], Project) if "project" in before else None,
         runtimes=Runtimes.of([msgspec.convert(each, KINDS[each["kind"]]) for each in before.get("runtimes", [])]),
     )
-    snapshot = snapshot._replace(natives=tuple(as_wanted(each, snapshot) for each in snapshot.natives))
-    return snapshot._replace(pods=tuple(of_the_newest(each, snapshot) for each in snapshot.pods))
+    snapshot = snapshot._replace(natives=tuple(of_the_newest(each, snapshot) for each in snapshot.natives))
+    snapshot = snapshot._replace(pods=tuple(of_the_newest(each, snapshot) for each in snapshot.pods))
+    return snapshot._replace(natives=tuple(as_wanted(each, snapshot) for each in snapshot.natives))
 
 
-def of_the_newest(pod: Pod, snapshot: Snapshot) -> Pod:
-    if pod.template != NEWEST:
-        return pod
-    digest = next(found for native in plan(snapshot).wanted for found in templates(native))
-    labels = {**pod.metadata.labels, TEMPLATE: digest}
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels))
+def of_the_newest(seen: Any, snapshot: Snapshot) -> Any:
+    """A pod, or what makes pods and bears their labels."""
+    said = seen.metadata.labels
+    if NEWEST not in said.values():
+        return seen
+    newest = next(found for native in plan(snapshot).wanted for found in templates(native))
+    labels = {name: newest[name] if value == NEWEST else value for name, value in said.items()}
+    return msgspec.structs.replace(seen, metadata=msgspec.structs.replace(seen.metadata, labels=labels))
 
 
 def as_wanted(native: Native, snapshot: Snapshot) -> Native:
-    if native.wanted != NEWEST:
+    if native.wanted not in {NEWEST, HELD}:
         return native
+    if native.wanted == HELD:
+        snapshot = snapshot._replace(natives=tuple(not_begun(each) for each in snapshot.natives))
+        snapshot = snapshot._replace(pods=tuple(not_begun(each) for each in snapshot.pods))
     found = next(each for each in plan(snapshot).wanted if each["kind"] == native.kind)
     annotations = {**native.metadata.annotations, **found["metadata"]["annotations"]}
     return msgspec.structs.replace(native, metadata=msgspec.structs.replace(native.metadata, annotations=annotations))
 
 
-def templates(value: Any) -> Iterator[str]:
-    """The digest of each pod template in a native."""
+def not_begun(seen: Any) -> Any:
+    """Of the template before, if it is of any."""
+    labels = {**seen.metadata.labels, **({TEMPLATE: "old"} if TEMPLATE in seen.metadata.labels else {})}
+    return msgspec.structs.replace(seen, metadata=msgspec.structs.replace(seen.metadata, labels=labels))
+
+
+def templates(value: Any) -> Iterator[dict[str, str]]:
+    """The labels of each pod template in a native."""
     if isinstance(value, dict):
         if TEMPLATE in value:
-            yield value[TEMPLATE]
+            yield value
         for each in value.values():
             yield from templates(each)
 
@@ -91,6 +107,11 @@ def told(step: Step) -> dict[str, Any]:
             return {"evict": pod, "uid": uid}
         case Ungate(pod, uid, left):
             return {"ungate": pod, "uid": uid, **({"left": list(left)} if left else {})}
+        case Renew(kind, name, uid, sidecars, labels, annotations):
+            images = {each.name: each.image for each in sidecars}
+            return {
+                "renew": f"{kind}/{name}", "uid": uid, "images": images, "labels": labels, "annotations": annotations
+            }  # fmt: skip
 
 
 def answer(snapshot: Snapshot) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from fleets import DONE, NOW, noun, part, runtime, runtimes, service, snapshots
+from pincompute.api.names import SHAPE
 from pincompute.api.runtime import Cursor
 from pincompute.api.status import SUCCEEDED, Progress
 from pincompute.base import reasons
@@ -20,7 +21,7 @@ from pincompute.planning.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, 
 from pincompute.planning.runtime import Health, Runtimes
 from pincompute.planning.runtime_roll import advance, health_of
 from pincompute.planning.snapshot import Native
-from pincompute.planning.templates import in_place, templates, use
+from pincompute.planning.templates import in_place, shape_of, templates, use
 from pincompute.planning.waves import bucket
 
 PARTS = (part("logs-2"), part("logs-3"), part("mesh-1", image="mesh:1", cpu="50m", memory="64Mi", port=15001))
@@ -165,11 +166,18 @@ def test_sidecars_count_with_the_containers_and_init_containers_where_they_need_
     ("change", "same"),
     [({"image": "b"}, True), ({"env": []}, False), ({"name": "b"}, False), ({"image": "b", "args": ["x"]}, False)],
 )
-def test_in_place_is_an_image_and_nothing_else(change: dict[str, Any], same: bool) -> None:
-    container = {"name": "a", "image": "a"}
-    before, after = ({"spec": {"containers": [each]}} for each in (container, container | change))
+def test_in_place_is_the_image_of_a_sidecar_and_nothing_else(change: dict[str, Any], same: bool) -> None:
+    before, after = (_with(each, "a") for each in ({"name": "a", "image": "a"}, {"name": "a", "image": "a"} | change))
     assert in_place(before, after) is same
-    assert not in_place(before, {"spec": {"containers": [container, container]}})
+    before, after = (_with(each) for each in ({"name": "a", "image": "a"}, {"name": "a", "image": "a"} | change))
+    assert not in_place(before, after)
+    assert not in_place({"spec": {}}, {"spec": {}})
+
+
+def _with(container: dict[str, Any], *sidecars: str) -> dict[str, Any]:
+    """A template whose pods run it before their program, and such beside."""
+    spec = {"initContainers": [container]}
+    return {"metadata": {"labels": {SHAPE: shape_of({"spec": spec}, sidecars)}}, "spec": spec}
 
 
 @pytest.mark.parametrize(("pods", "share", "at_a_time"), [(10, "25%", 2), (3, "10%", 1), (10, 4, 4), (1, "100%", 1)])

@@ -13,7 +13,7 @@ from pincompute.api.status import SUCCEEDED
 from pincompute.api.task import FAILED, Attempt, TaskClaim
 from pincompute.api.wire import share
 from pincompute.api.workload import Workload, WorkloadSpec
-from pincompute.objects.numbers import parse
+from pincompute.objects.numbers import parse, share_of
 
 MAX_TASKS = 10_000
 MAX_RETAINED = 100
@@ -131,7 +131,7 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     @property
     def needed(self) -> int:
         """How many tasks must be done for it to have succeeded."""
-        return self.count if self.enough == "" else of(self.enough, self.count)
+        return self.count if self.enough == "" else share_of(self.enough, self.count, up=True)
 
     def faults(self, name: str) -> Iterator[Fault]:
         yield from super().faults(name)
@@ -156,9 +156,9 @@ def _bounds(spec: JobSetSpec) -> Iterator[Fault]:
             next="leave it out",
         )
     for field, said in (("enough", spec.enough), ("maxFailed", spec.max_failed)):
-        if said != "" and of(said, spec.count) > spec.count:
+        if said != "" and share_of(said, spec.count, up=True) > spec.count:
             yield Fault((field,), f"{field} is {said}, and there are {spec.count:,} tasks")
-    if spec.enough != "" and of(spec.enough, spec.count) == 0:
+    if spec.enough != "" and share_of(spec.enough, spec.count, up=True) == 0:
         yield Fault(
             ("enough",), "enough is 0: it would have succeeded before it began", next="leave it out: all must be done"
         )
@@ -236,12 +236,6 @@ def _attempt(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[Fault]:
         return
     if max(chosen) >= spec.count:
         yield Fault(path, f"there is no task {max(chosen)}", f"the {spec.count:,} tasks are 0 to {spec.count - 1}")
-
-
-def of(share: int | str, whole: int) -> int:
-    """A number, or a part of the whole, rounded up."""
-    text = str(share)
-    return -(-int(text[:-1]) * whole // 100) if text.endswith("%") else int(text)
 
 
 class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):

@@ -32,6 +32,9 @@ TIER: Final = f"{GROUP}/tier"
 # Labels of pods.
 TEMPLATE: Final = f"{GROUP}/template"
 """The digest of a pod's template: which pods are of the newest making."""
+SHAPE: Final = f"{GROUP}/shape"
+"""The digest of a pod's template without the images of its sidecars: pods that share it differ in nothing else, so that
+one can become the other where it is."""
 ATTEMPT: Final = f"{GROUP}/attempt"
 """Which attempt at a batch a pod belongs to: 2 of resize@1.2."""
 
@@ -52,6 +55,9 @@ RUNTIME: Final = f"{GROUP}/runtime"
 """On a revision, and on work that ends: the runtime it was made with."""
 PARTS: Final = f"{GROUP}/parts"
 """On a pod: the parts that were injected, such as identity-1 logs-2."""
+RAN: Final = f"{GROUP}/ran"
+"""On a pod that got a runtime where it is: the sidecars that changed, how often they had been started again, and what
+they ran, such as logs=0@logs:1.0. Until one of both is other, the old one still runs."""
 IMAGES: Final = f"{GROUP}/images"
 """On a revision: each image that ran, with the digest that its name then stood for."""
 CONFIGURATION: Final = f"{GROUP}/configuration"

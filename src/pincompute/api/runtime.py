@@ -119,12 +119,28 @@ class Cursor(Strict, frozen=True, kw_only=True):
     since: Annotated[str, Meta(description="When the wave began, such as 2026-01-31T12:00:00Z.")] = ""
 
 
+class RollProgress(Strict, frozen=True, kw_only=True):
+    """How those are doing that a roll has reached; for people."""
+
+    reached: Annotated[int, Meta(description="Workloads that it has come to, such as 12.")] = 0
+    there: Annotated[int, Meta(description="Those of them that have it and are well, such as 9.")] = 0
+    failing: Annotated[int, Meta(description="Those of them that fail since, such as 0.")] = 0
+    pods: Annotated[int, Meta(description="Pods of those in which it changes anything, such as 120.")] = 0
+    in_place: Annotated[int, Meta(description="Pods that got it where they are, such as 61.")] = 0
+    replaced: Annotated[int, Meta(description="Pods that were made anew with it, such as 4.")] = 0
+    broken: Annotated[
+        list[Annotated[str, Meta(max_length=320)]],
+        Meta(description="Workloads of which more pods were away than may be, such as [ads/web].", max_length=64),
+    ] = []
+
+
 class RuntimeStatus(Report, frozen=True):
     """What is remembered of a roll, and how it stands."""
 
     cursor: Annotated[Cursor | None, Meta(description="How far the roll has come.")] = None
     done: Annotated[str, Meta(description="When every workload had it, such as 2026-01-31T12:00:00Z.")] = ""
     wave: Annotated[str, Meta(description="Which wave it is in, such as 2 of 3.")] = ""
+    progress: Annotated[RollProgress, Meta(description="How those are doing that it has reached.")] = RollProgress()
 
 
 class Runtime(Noun, frozen=True, kw_only=True, rename=None):

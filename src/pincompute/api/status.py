@@ -61,6 +61,7 @@ class Status(Report, frozen=True):
     address: Annotated[str, Meta(description="Where it answers, such as http://hello.me.localhost:8080.")] = ""
     replicas: Annotated[int, Meta(description="Pods that exist, such as 3.")] = 0
     ready_replicas: Annotated[int, Meta(description="Pods that answer, such as 3.")] = 0
+    renewed: Annotated[int, Meta(description="Pods that got their runtime where they are, such as 3.")] = 0
     selector: Annotated[str, Meta(description="The pods of this workload, as a label selector.")] = ""
     simulated: Annotated[bool, Meta(description="True where no program runs and it is only pretended.")] = False
     progress: Annotated[Progress | None, Meta(description="How far the newest revision has come.")] = None

@@ -650,12 +650,15 @@ STOPPED = _reason(
     "Somebody took a runtime back, on purpose.",
     "Mend it in the next runtime, or take `roll.stopped` out and it is rolled out again.",
 )
+ROLL_UNKNOWN = _reason(
+    "RollUnknown", USER, 404, "No runtime is being rolled out.", "`pin runtime status` says which one is current."
+)
 ROLL_UNHEALTHY = _reason(
     "RollUnhealthy",
     INFRASTRUCTURE,
     409,
     "Workloads fail since a runtime reached them, and the roll stands still.",
-    "`kubectl describe` the workloads that the message names; `roll.stopped` takes the runtime back.",
+    "`pin why` the workloads that the message names; `pin runtime stop --back` takes the runtime back.",
 )
 
 # Identity

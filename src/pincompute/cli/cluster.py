@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
+from pincompute.api.fleet import Rolling
 from pincompute.api.names import HAND
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
 from pincompute.base.clock import SystemClock
 from pincompute.cli.port import Port
+from pincompute.controller.fleet import Fleets
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
@@ -29,6 +32,9 @@ class ClusterPort:
         self.follow = self._workloads.follow
         self.logs = self._workloads.logs
         self.delete = self._workloads.delete
+        fleets = Fleets(client)
+        self.fleet, self.copies, self.follow_roll = fleets.fleet, fleets.copies, fleets.follow_roll
+        self._fleets = fleets
 
     async def submit(self, text: str, file: str, project: str) -> Summary:
         return await self._workloads.write(admit_workload(read_one(text, file), project), manager=HAND)
@@ -44,6 +50,9 @@ class ClusterPort:
 
     async def change(self, project: str, name: str, change: Change) -> Changed:
         return await self._workloads.amend(project, name, change, manager=HAND)
+
+    async def change_roll(self, number: int, change: dict[str, Any]) -> Rolling:
+        return await self._fleets.roll(number, change, manager=HAND)
 
     async def images(self) -> list[str]:
         """A cluster does not say what its registries hold."""

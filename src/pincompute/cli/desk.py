@@ -12,6 +12,7 @@ import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
+from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
@@ -25,6 +26,7 @@ from pincompute.kube.watch import Splitter
 
 T = TypeVar("T")
 _said: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
+_rolling = msgspec.json.Decoder(Rolling)
 _summary = msgspec.json.Decoder(Summary)
 
 
@@ -78,6 +80,19 @@ class DeskPort:
     async def delete(self, project: str, name: str) -> None:
         async with self._session.delete(f"/v1/projects/{project}/workloads/{name}") as answer:
             await _check(answer)
+
+    async def fleet(self) -> Fleet:
+        return await self._ask("GET", "/v1/fleet", Fleet)
+
+    async def copies(self) -> list[Copy]:
+        return await self._ask("GET", "/v1/fleet/copies", list[Copy])
+
+    async def change_roll(self, number: int, change: dict[str, Any]) -> Rolling:
+        return await self._ask("PATCH", f"/v1/runtimes/{number}/roll", Rolling, msgspec.json.encode(change))
+
+    async def follow_roll(self, number: int) -> AsyncGenerator[Rolling]:
+        async for line in self._lines(f"/v1/runtimes/{number}/roll"):
+            yield _read(line, _rolling)
 
     async def images(self) -> list[str]:
         return await known(self._context) if self._context.images else []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import Any, Protocol
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
+from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
@@ -43,6 +44,20 @@ class Port(Protocol):
     def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]: ...
 
     async def delete(self, project: str, name: str) -> None: ...
+
+    async def fleet(self) -> Fleet:
+        """Every workload of every project, and what they are planned by."""
+        ...
+
+    async def copies(self) -> list[Copy]:
+        """Every pod of theirs."""
+        ...
+
+    async def change_roll(self, number: int, change: dict[str, Any]) -> Rolling:
+        """Change how a runtime is rolled; what is null goes."""
+        ...
+
+    def follow_roll(self, number: int) -> AsyncGenerator[Rolling]: ...
 
     async def images(self) -> list[str]:
         """Those that the platform keeps itself."""

@@ -1,7 +1,8 @@
-"""`pin runtime`: what a runtime will do to every workload, before it does."""
+"""`pin runtime plan`: what a runtime will do to every workload, before it does."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,14 +11,19 @@ import msgspec
 import yaml
 
 from pincompute.api.admission import admit_all
+from pincompute.api.fleet import Fleet
 from pincompute.api.noun import Noun
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import RUNTIME_UNKNOWN
-from pincompute.base.settings import setting
 from pincompute.cli.files import documents
+from pincompute.cli.live import live
+from pincompute.cli.roll import roll, status, stop
+from pincompute.cli.roll_words import head, lasting
 from pincompute.cli.table import table
+from pincompute.cli.target import Target, connect, to_platform
+from pincompute.cli.who import who
 from pincompute.objects.quantity import binary, cores
 from pincompute.planning.preview import Surroundings
 from pincompute.planning.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, plan_roll, shape
@@ -31,29 +37,37 @@ _SHOWN = 10
 
 @click.group()
 def runtime() -> None:
-    """Show what a new runtime will do to every workload."""
+    """Roll a new runtime out, and show what it does to every workload."""
 
 
 @runtime.command("plan")
 @click.argument("number", type=click.IntRange(1, 999_999))
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), help="Every workload, for programs.")
-@click.option("--project", "-p", help="The project of what names none; yours by default.")
-def plan_command(number: int, files: tuple[Path, ...], output: str | None, project: str | None) -> None:
-    """Show what runtime NUMBER will do to every workload in FILES.
+@to_platform
+def plan_command(target: Target, number: int, files: tuple[Path, ...], output: str | None) -> None:
+    """Show what runtime NUMBER will do to every workload.
 
-    Nothing is done and no cluster is asked: the files hold the runtimes, their parts and the workloads, and the newest
-    runtime before NUMBER is what everybody has. A folder stands for the files in it. Ends with 1 where a workload
-    would be refused.
+    Nothing is done. With FILES no cluster is asked: they hold the runtimes, their parts and the workloads, and the
+    newest runtime before NUMBER is what everybody has. A folder stands for the files in it. Ends with 1 where a
+    workload would be refused.
     """
-    given = admit_all(documents(files), setting("project", project))
-    planned = _planned(number, given)
+    planned = _of_files(number, admit_all(documents(files), target.project)) if files else _live(target, number)
     click.echo(_rendered(planned, output), nl=False)
     if planned.problems or planned.of(Fate.REFUSED):
         raise SystemExit(1)
 
 
-def _planned(number: int, given: Sequence[Noun]) -> RollPlan:
+def _live(target: Target, number: int) -> RollPlan:
+    return live(asyncio.run(_fleet(target))).plan(number)
+
+
+async def _fleet(target: Target) -> Fleet:
+    async with connect(target) as platform:
+        return await platform.fleet()
+
+
+def _of_files(number: int, given: Sequence[Noun]) -> RollPlan:
     around = Surroundings.of(given)
     known = around.runtimes.known
     if number not in known:
@@ -79,13 +93,8 @@ def _rendered(planned: RollPlan, output: str | None) -> str:
         return msgspec.json.format(msgspec.json.encode(shape(planned)), indent=2).decode() + "\n"
     if output == "yaml":
         return yaml.safe_dump(shape(planned), sort_keys=False)
-    told = (_head(planned), _refused(planned), _table(planned), _held(planned), _waves(planned), _words(planned))
+    told = (head(planned), _refused(planned), _table(planned), _held(planned), _waves(planned), _words(planned))
     return "\n\n".join(each for each in told if each) + "\n"
-
-
-def _head(planned: RollPlan) -> str:
-    after = f" after {planned.before}" if planned.before else ""
-    return f"Runtime {planned.number}{after}: {', '.join(planned.parts) or 'the same parts'}"
 
 
 def _refused(planned: RollPlan) -> str:
@@ -135,7 +144,7 @@ def _waves(planned: RollPlan) -> str:
             each.wave.words(planned.roll),
             str(each.workloads or "-"),
             str(each.pods or "-"),
-            _time(each.seconds),
+            lasting(each.seconds),
         ]
         for place, each in enumerate(planned.waves, 1)
     ]
@@ -145,15 +154,12 @@ def _waves(planned: RollPlan) -> str:
 def _words(planned: RollPlan) -> str:
     roll = planned.roll
     return (
-        f"about {_time(planned.seconds)}: a wave takes as long as its longest workload, and is then watched for"
-        f" {_time(roll.pause_seconds)};\n"
+        f"about {lasting(planned.seconds)}: a wave takes as long as its longest workload, and is then watched for"
+        f" {lasting(roll.pause_seconds)};\n"
         f"a workload gets it {roll.unavailable} of its pods at a time, {REPLACING} s each time where pods are replaced,"
         f" {IN_PLACE} s where a container is"
     )
 
 
-def _time(seconds: int) -> str:
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    words = ((hours, "h"), (minutes, "min"), (rest, "s"))
-    return " ".join(f"{each} {unit}" for each, unit in words if each) or "0 s"
+for each in (roll, status, stop, who):
+    runtime.add_command(each)

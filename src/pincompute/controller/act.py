@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import msgspec
 
 from pincompute.api.names import OPERATOR
@@ -9,11 +11,11 @@ from pincompute.base.problem import Refused
 from pincompute.controller.resources import NATIVES, PROJECT_NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from pincompute.kube.resource import PODS, Resource
+from pincompute.kube.resource import PODS, REPLICA_SETS, Resource
 from pincompute.objects.content import Object
 from pincompute.objects.owners import controller_uid
 from pincompute.planning.diff import not_ours
-from pincompute.planning.steps import Apply, Create, Delete, Evict, Step, Ungate
+from pincompute.planning.steps import Apply, Create, Delete, Evict, Renew, Sidecar, Step, Ungate
 
 _RESOURCES = {**NATIVES, **PROJECT_NATIVES}
 
@@ -34,6 +36,8 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
         case Ungate():
             await _ungate(client, namespace, step)
             return None
+        case Renew():
+            return await _renew(client, namespace, step)
 
 
 async def _create(client: Client, native: Object) -> Object:
@@ -105,6 +109,34 @@ async def _ungate(client: Client, namespace: str, step: Ungate) -> None:
         # So it is said of another pod of that name, too.
         if await _stands(client, namespace, step):
             raise
+
+
+async def _renew(client: Client, namespace: str, step: Renew) -> Object | None:
+    """By their places, each of them checked: what stands there is what was seen."""
+    resource, of_pods = (PODS, "") if step.kind == PODS.kind else (REPLICA_SETS, "/spec/template")
+    body = [
+        {"op": "test", "path": "/metadata/uid", "value": step.uid},
+        *(each for sidecar in step.sidecars for each in _image(of_pods, sidecar)),
+        *_written("/metadata/labels", step.labels),
+        *(_written(f"{of_pods}/metadata/labels", step.labels) if of_pods else ()),
+        *_written(f"{of_pods}/metadata/annotations", step.annotations),
+    ]
+    try:
+        return await client.patch(resource, step.name, namespace, body, style="json", manager=OPERATOR)
+    except NotFound:
+        # Gone already: its successor is made as it is wanted, or is renewed in its turn.
+        return None
+
+
+def _image(of_pods: str, sidecar: Sidecar) -> Iterator[Object]:
+    place = f"{of_pods}/spec/initContainers/{sidecar.place}"
+    yield {"op": "test", "path": f"{place}/name", "value": sidecar.name}
+    yield {"op": "replace", "path": f"{place}/image", "value": sidecar.image}
+
+
+def _written(place: str, values: Mapping[str, str]) -> Iterator[Object]:
+    escaped = ((name.replace("~", "~0").replace("/", "~1"), value) for name, value in values.items())
+    return ({"op": "add", "path": f"{place}/{name}", "value": value} for name, value in escaped)
 
 
 async def _stands(client: Client, namespace: str, step: Ungate) -> bool:

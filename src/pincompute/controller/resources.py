@@ -25,6 +25,7 @@ from pincompute.kube.resource import (
     JOBS,
     NAMESPACES,
     NETWORK_POLICIES,
+    REPLICA_SETS,
     RESOURCE_QUOTAS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
@@ -69,6 +70,9 @@ NATIVES = {
     )
 }
 """What workloads become."""
+
+MAKERS = {REPLICA_SETS.kind: REPLICA_SETS}
+"""What natives become in turn, and what copies are made by."""
 
 PROJECT_NATIVES = {each.kind: each for each in (NAMESPACES, RESOURCE_QUOTAS, ROLE_BINDINGS, NETWORK_POLICIES)}
 """What projects become."""

@@ -15,7 +15,7 @@ from pincompute.api.wire import Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.controller.passes import Cause, Key
-from pincompute.controller.resources import NATIVES, NOUNS, PLANNED, PROJECT_LABELS, PROJECT_NATIVES
+from pincompute.controller.resources import MAKERS, NATIVES, NOUNS, PLANNED, PROJECT_LABELS, PROJECT_NATIVES
 from pincompute.controller.surroundings import Surroundings
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
@@ -49,7 +49,10 @@ class View:
                 for kind, noun in PLANNED.items()
             },
             PODS.kind: self._follow(client, PODS, Pod, self._pods, WORKLOAD),
-            **{kind: self._follow(client, each, Native, self._natives, WORKLOAD) for kind, each in NATIVES.items()},
+            **{
+                kind: self._follow(client, each, Native, self._natives, WORKLOAD)
+                for kind, each in {**NATIVES, **MAKERS}.items()
+            },
             **{
                 kind: self._follow(client, each, Native, self._natives, PROJECT_LABELS)
                 for kind, each in PROJECT_NATIVES.items()

@@ -1,4 +1,4 @@
-"""Sets of numbers as Kubernetes spells them: 0-16,18,203."""
+"""Numbers as Kubernetes spells them: sets such as 0-16,18,203, and shares such as 25%."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def spell(numbers: Iterable[int]) -> str:
     for first, last in _runs(sorted(numbers)):
         parts += [f"{first}-{last}"] if last - first > 1 else [str(each) for each in range(first, last + 1)]
     return ",".join(parts)
+
+
+def share_of(share: int | str, whole: int, *, up: bool) -> int:
+    """A number, or a part of the whole, rounded up or down."""
+    said = str(share)
+    if not said.endswith("%"):
+        return int(said)
+    hundredths = int(said.removesuffix("%")) * whole
+    return -(-hundredths // 100) if up else hundredths // 100
 
 
 def _range(part: str) -> range:

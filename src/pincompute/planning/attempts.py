@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from pincompute.api.job_set import JobSetSpec, of
+from pincompute.api.job_set import JobSetSpec
 from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
 from pincompute.api.names import ATTEMPT, REVISION, RUNTIME, TASKS, WORK
 from pincompute.api.task import FAILED, Attempt
 from pincompute.api.wire import spoken
 from pincompute.base.reasons import DEADLINE_EXCEEDED, SUCCEEDED, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.content import digest
-from pincompute.objects.numbers import parse, spell
+from pincompute.objects.numbers import parse, share_of, spell
 from pincompute.objects.times import stamp
 from pincompute.planning import names
 from pincompute.planning.failures import Cause, cause, remembered
@@ -225,7 +225,7 @@ def _look_apart(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Cau
         elif job and (failed := job.says("Failed")):
             _fail(found, task, pods(snapshot, name), _ENDED_BY.get(failed.reason))
     failures = len(found.failures.keys() & set(tasks))
-    if spec.max_failed != "" and failures > of(spec.max_failed, len(tasks)):
+    if spec.max_failed != "" and failures > share_of(spec.max_failed, len(tasks), up=True):
         return _ENDED_BY["MaxFailedIndexesExceeded"]
     if spec.enough != "" and len(found.done) >= spec.needed:
         return Cause(SUCCEEDED.code)

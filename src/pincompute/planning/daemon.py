@@ -15,12 +15,13 @@ from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.planning import natives, node_waves, pod, revision, serving, status
 from pincompute.planning.ailing import ails
+from pincompute.planning.in_place import renewal
 from pincompute.planning.node_waves import Turn
 from pincompute.planning.plan import Plan
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.runtime import Runtimes, runtime_of
 from pincompute.planning.snapshot import Native, Pod, Snapshot
-from pincompute.planning.steps import Evict
+from pincompute.planning.steps import Evict, Renew
 from pincompute.planning.why import Finding, first_cause
 
 
@@ -63,8 +64,15 @@ def plan(snapshot: Snapshot) -> Plan:
         }
     )  # fmt: skip
     again = min((each for each in (finding.look_again, turn.look_again) if each is not None), default=None)
-    steps = tuple(Evict(each.metadata.name, each.metadata.uid) for each in turn.next)
+    steps = tuple(_step(made, each) for each in turn.next)
     return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), steps)
+
+
+def _step(made: Made, copy: Pod) -> Evict | Renew:
+    """It makes room for its successor, or becomes it where only sidecars are others."""
+    if made.sidecars and copy.shape == made.shape:
+        return renewal(made, copy)
+    return Evict(copy.metadata.name, copy.metadata.uid)
 
 
 def _apart(snapshot: Snapshot) -> Snapshot:

@@ -30,6 +30,8 @@ class Injected(NamedTuple):
     parts: tuple[str, ...] = ()
     """What was injected, such as `logs-2`."""
     problems: tuple[Problem, ...] = ()
+    sidecars: tuple[str, ...] = ()
+    """The containers that run beside the program."""
 
 
 class _Bringing(NamedTuple):
@@ -65,7 +67,8 @@ def inject(
         return Injected(template, (), problems)
     if not parts:
         return Injected(template)
-    return Injected(_merged(template, bringing), tuple(each.metadata.name for each in parts))
+    beside = tuple(each["name"] for one in bringing for each in one.containers if "restartPolicy" in each)
+    return Injected(_merged(template, bringing), tuple(each.metadata.name for each in parts), sidecars=beside)
 
 
 def _merged(template: Object, bringing: list[_Bringing]) -> Object:

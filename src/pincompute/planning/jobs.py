@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.job_set import JobSetSpec, PinterestJobSet, of
+from pincompute.api.job_set import JobSetSpec, PinterestJobSet
 from pincompute.api.job_set_status import AttemptStatus
 from pincompute.api.names import ATTEMPT, PACE, REVISION, RUNTIME, TASKS, WORK
 from pincompute.api.pod import main_container
 from pincompute.api.status import Progress
 from pincompute.objects.content import Object, digest
-from pincompute.objects.numbers import parse
+from pincompute.objects.numbers import parse, share_of
 from pincompute.planning import names, natives, pod, tasks
 from pincompute.planning.attempts import Course
 from pincompute.planning.pod import Made, Shape
@@ -78,7 +78,7 @@ def _pace(spec: JobSetSpec, count: int, *, apart: bool) -> Object:
     if not apart:
         pace["parallelism"] = min(spec.parallelism or count, count)
     if not apart and spec.max_failed != "":
-        pace["maxFailedIndexes"] = min(of(spec.max_failed, count), count)
+        pace["maxFailedIndexes"] = min(share_of(spec.max_failed, count, up=True), count)
     if spec.deadline_seconds:
         pace["activeDeadlineSeconds"] = spec.deadline_seconds
     return pace

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pincompute.api.daemon import Rollout
 from pincompute.objects.content import digest
+from pincompute.objects.numbers import share_of
 from pincompute.planning.snapshot import Pod
 
 
@@ -45,9 +46,7 @@ def turn(rollout: Rollout, nodes: int, current: tuple[Pod, ...], former: tuple[P
 
 def allowed(rollout: Rollout, nodes: int) -> int:
     """How many nodes may be without it at a time: at least one, as else nothing could ever change."""
-    said = str(rollout.unavailable)
-    number = ceil(nodes * int(said.rstrip("%")) / 100) if said.endswith("%") else int(said)
-    return max(1, number)
+    return max(1, share_of(rollout.unavailable, nodes, up=True))
 
 
 def _within(former: Iterable[Pod], room: int, budget: int) -> tuple[Pod, ...]:
@@ -73,5 +72,6 @@ def _waiting(wave: int, waves: int, left: list[float]) -> Turn:
 
 def _left(rollout: Rollout, pod: Pod, now: datetime) -> float:
     """Seconds until it has run for long enough."""
-    began = [each.state.running.started_at for each in pod.status.container_statuses if each.state.running]
+    containers = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    began = [each.state.running.started_at for each in containers if each.state.running]
     return rollout.pause_seconds - (now - max(began)).total_seconds() if began else float(rollout.pause_seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pincompute.api.names import KIND, PARTS, PRIORITY, RESTARTS, SIMULATED, TEMPLATE, WORKLOAD
+from pincompute.api.names import KIND, PARTS, PRIORITY, RESTARTS, SHAPE, SIMULATED, TEMPLATE, WORKLOAD
 from pincompute.api.pod import main_container
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
@@ -16,6 +16,7 @@ from pincompute.planning.injection import inject
 from pincompute.planning.natives import labels
 from pincompute.planning.runtime import runtime_of
 from pincompute.planning.snapshot import Cluster, Snapshot
+from pincompute.planning.templates import shape_of
 from pincompute.planning.twice import twice
 
 LEAST_CPU = "100m"
@@ -49,6 +50,13 @@ class Made(NamedTuple):
     runtime: int = 0
     parts: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    sidecars: tuple[str, ...] = ()
+    """The containers of parts that run beside the program."""
+
+    @property
+    def shape(self) -> str:
+        """Of what stays where only the images of those change; empty where there are none."""
+        return str(self.template["metadata"]["labels"].get(SHAPE, ""))
 
     @property
     def digest(self) -> str:
@@ -64,11 +72,13 @@ def make(snapshot: Snapshot, shape: Shape) -> Made:
     injected = inject(plain, chosen.parts, owner.spec.sidecar_config, chosen.others)
     template = injected.template
     metadata = template["metadata"]
+    if injected.sidecars:
+        metadata["labels"] = {**metadata["labels"], SHAPE: shape_of(template, injected.sidecars)}
     if injected.parts:
         # Not the runtime's number: another one with the same parts must not make the pods anew.
         metadata["annotations"] = {**metadata.get("annotations", {}), PARTS: " ".join(injected.parts)}
     metadata["labels"] = {**metadata["labels"], TEMPLATE: digest(template)}
-    return Made(template, chosen.number, injected.parts, (*problems, *injected.problems))
+    return Made(template, chosen.number, injected.parts, (*problems, *injected.problems), injected.sidecars)
 
 
 def simulated(owner: Workload, cluster: Cluster) -> bool:

@@ -12,6 +12,7 @@ from pincompute.api.status import SUCCEEDED, condition
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
+from pincompute.objects.numbers import share_of
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Chosen, Runtimes, began, part_problems, runtime_of
 from pincompute.planning.snapshot import Snapshot
@@ -196,9 +197,7 @@ def _seconds(fate: Fate, pods: int, roll: Roll) -> int:
 
 def budget(pods: int, share: int | str) -> int:
     """Copies that may be away at a time; one at least, or it would never end."""
-    said = str(share)
-    count = pods * int(said.rstrip("%")) // 100 if said.endswith("%") else int(said)
-    return max(1, count)
+    return max(1, share_of(share, pods, up=False))
 
 
 def _waves(roll: Roll, lines: tuple[Line, ...]) -> tuple[WavePlan, ...]:

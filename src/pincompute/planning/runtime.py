@@ -28,6 +28,12 @@ class Health(NamedTuple):
     """Those of them that are made with it and are well."""
     failing: tuple[str, ...] = ()
     """Those of them that fail since, such as ads/web."""
+    pods: int = 0
+    """Of those in which it changes anything."""
+    in_place: int = 0
+    replaced: int = 0
+    broken: tuple[str, ...] = ()
+    """Workloads of which more pods are away than their owner lets be."""
 
 
 class Runtimes(NamedTuple):

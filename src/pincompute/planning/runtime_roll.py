@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pincompute.api.runtime import Cursor, Roll, Runtime, RuntimeStatus
+from pincompute.api.runtime import Cursor, Roll, RollProgress, Runtime, RuntimeStatus
 from pincompute.api.status import READY, Condition, condition
 from pincompute.api.workload import Workload
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import REASONS, Reason
+from pincompute.objects.numbers import share_of
 from pincompute.objects.times import stamp
 from pincompute.planning import status
 from pincompute.planning.plan import Plan
@@ -21,6 +22,10 @@ from pincompute.planning.waves import counted, following, wave_of
 
 _NAMED = 3
 """Workloads that a message names; how many they are is always said."""
+
+
+_REMEMBERED = 64
+"""Workloads whose budget was broken that are remembered by name."""
 
 
 class Step(NamedTuple):
@@ -46,11 +51,28 @@ def plan(snapshot: Snapshot) -> Plan:
         cursor=cursor,
         done=step.done,
         wave="{} of {}".format(*counted(roll, cursor)) if roll and cursor else "",
+        progress=_progress(owner.status, snapshot.runtimes.health),
     )
     wrong = step.reason.http >= 400 or step.reason == reasons.PAUSED
     where = Where(object=f"Runtime/{owner.number}")
     why = Problem(step.reason, step.message, where, next=step.next) if wrong else None
     return Plan((), said, step.wake_after, why)
+
+
+def _progress(before: RuntimeStatus, health: Health) -> RollProgress:
+    """As last counted; a budget that was broken stays so."""
+    if health.cursor is None or health.cursor != before.cursor:
+        return before.progress
+    broken = sorted({*before.progress.broken, *health.broken})
+    return RollProgress(
+        reached=health.reached,
+        there=health.there,
+        failing=len(health.failing),
+        pods=health.pods,
+        in_place=health.in_place,
+        replaced=health.replaced,
+        broken=broken[:_REMEMBERED],
+    )
 
 
 def advance(runtime: Runtime, runtimes: Runtimes, now: datetime) -> Step:
@@ -82,10 +104,14 @@ def _waiting(runtime: Runtime, roll: Roll, runtimes: Runtimes) -> Step | None:
     """It cannot go on, whatever the workloads do."""
     cursor = runtime.status.cursor
     if runtimes.next and runtimes.next < runtime.number:
-        message = f"it waits until runtime {runtimes.next} is rolled out; roll.stopped would take that one back"
+        message = (
+            f"it waits until runtime {runtimes.next} is rolled out; pin runtime stop --back would take that one back"
+        )
         return Step(None, reasons.PROGRESSING, message)
     if roll.paused:
-        return Step(cursor, reasons.PAUSED, f"the roll is paused by {roll.paused}", next="take roll.paused out")
+        return Step(
+            cursor, reasons.PAUSED, f"the roll is paused by {roll.paused}", next=f"pin runtime roll {runtime.number}"
+        )
     gone = part_problems(runtime, runtimes)
     return Step(cursor, gone[0].reason, gone[0].message(), next=gone[0].next) if gone else None
 
@@ -128,9 +154,7 @@ def _unhealthy(roll: Roll, cursor: Cursor, health: Health) -> Step:
         f"{_wave(roll, cursor)}: {len(failing)} of {health.reached} workloads fail since it reached them,"
         f" {roll.failures} may: {names}{more}"
     )
-    return Step(
-        cursor, reasons.ROLL_UNHEALTHY, message, next="take it back with roll.stopped: WHO and WHY, or mend them"
-    )
+    return Step(cursor, reasons.ROLL_UNHEALTHY, message, next="pin runtime stop --back, or mend them")
 
 
 def _wave(roll: Roll, cursor: Cursor) -> str:
@@ -147,12 +171,41 @@ def health_of(workloads: Iterable[Workload], runtimes: Runtimes, now: datetime) 
     cursor = runtimes.cursor
     if not runtimes.next or cursor is None:
         return Health(cursor)
+    before = runtimes._replace(next=0, cursor=None)
     theirs = [each for each in workloads if _counts(each, runtimes, cursor, now)]
-    failing = [each for each in theirs if _fails(_goal(each))]
-    there = sum(_is_there(each, runtimes.next) for each in theirs)
+    changed = [each for each in theirs if _parts(each, runtimes, now) != _parts(each, before, now)]
+    have = [each.status for each in changed if each.status.runtime == runtimes.next]
     return Health(
-        cursor, len(theirs), there, tuple(sorted(f"{e.metadata.namespace}/{e.metadata.name}" for e in failing))
+        cursor,
+        reached=len(theirs),
+        there=sum(_is_there(each, runtimes.next) for each in theirs),
+        failing=_named(each for each in theirs if _fails(_goal(each))),
+        pods=sum(_wanted(each) for each in changed),
+        in_place=sum(each.renewed for each in have),
+        replaced=sum(max(0, each.progress.scheduled - each.renewed) for each in have if each.progress),
+        broken=_named(each for each in changed if _breaks(each, cursor)),
     )
+
+
+def _named(workloads: Iterable[Workload]) -> tuple[str, ...]:
+    return tuple(sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in workloads))
+
+
+def _parts(owner: Workload, runtimes: Runtimes, now: datetime) -> list[str]:
+    return [each.metadata.name for each in runtime_of(owner, runtimes, now).parts]
+
+
+def _wanted(owner: Workload) -> int:
+    return owner.status.progress.wanted if owner.status.progress else 0
+
+
+def _breaks(owner: Workload, cursor: Cursor) -> bool:
+    """More of its copies are away than its owner lets be; what is only being made never had them."""
+    lets = getattr(owner.spec, "unavailable", None)
+    new = owner.metadata.creation_timestamp > cursor.since
+    if lets is None or new or owner.status.observed_generation != owner.metadata.generation:
+        return False
+    return _wanted(owner) - owner.status.ready_replicas > share_of(lets, _wanted(owner), up=True)
 
 
 def _counts(owner: Workload, runtimes: Runtimes, cursor: Cursor, now: datetime) -> bool:

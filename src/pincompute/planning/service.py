@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.service import PinterestService
+from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.serving import PORT_NAME
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.planning import natives, pod, revision, status
+from pincompute.planning.in_place import Change, Way, of_deployment
 from pincompute.planning.plan import Plan
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.serving import available, container_ports, grace, leaving, probe, ready, service_ports
-from pincompute.planning.snapshot import Cluster, Snapshot
+from pincompute.planning.snapshot import Cluster, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause
 
 MAIN_PORT = 80
@@ -28,11 +29,12 @@ def plan(snapshot: Snapshot) -> Plan:
         return status.refused(snapshot, made.problems)
     pods = status.pods_of(snapshot)
     current = tuple(each for each in pods if each.template == made.digest)
+    way = _way(snapshot, made, pods)
     wanted = (
         natives.service_account(snapshot),
         *natives.configuration(snapshot),
         _service(snapshot),
-        _deployment(snapshot, made),
+        way.native,
         natives.disruption_budget(snapshot, owner.spec.unavailable),
         *_ingress(snapshot),
         revision.record(snapshot, made, current),
@@ -50,7 +52,7 @@ def plan(snapshot: Snapshot) -> Plan:
             available(snapshot, progress.wanted, answering),
         ],
     )
-    return Plan(wanted, said, finding.look_again, finding.problem, revision.kept(snapshot))
+    return Plan(wanted, said, finding.look_again, finding.problem, revision.kept(snapshot), way.steps)
 
 
 def host(owner: PinterestService, cluster: Cluster) -> str:
@@ -82,7 +84,17 @@ def _shape(owner: PinterestService) -> Shape:
     )
 
 
-def _deployment(snapshot: Snapshot, made: Made) -> Object:
+def _way(snapshot: Snapshot, made: Made, pods: tuple[Pod, ...]) -> Way:
+    """In place where that is enough; who keeps a rollout still keeps its copies as they are."""
+    spec: ServiceSpec = snapshot.owner.spec
+    still = _deployment(snapshot, made, paused=True)
+    if spec.rollout.paused:
+        return Way(still)
+    change = Change(snapshot, made, pods, spec.replicas, spec.unavailable)
+    return of_deployment(change, _deployment(snapshot, made, paused=False), still)
+
+
+def _deployment(snapshot: Snapshot, made: Made, *, paused: bool) -> Object:
     owner: PinterestService = snapshot.owner
     rollout = owner.spec.rollout
     spec = {
@@ -94,7 +106,9 @@ def _deployment(snapshot: Snapshot, made: Made) -> Object:
         },
         "minReadySeconds": rollout.min_ready_seconds,
         "progressDeadlineSeconds": max(rollout.deadline_seconds, rollout.min_ready_seconds + 1),
-        "paused": bool(rollout.paused),
+        "paused": paused,
+        # What it was is in records of our own; a former ReplicaSet could be taken for one that was changed in place.
+        "revisionHistoryLimit": 0,
         "template": made.template,
     }
     return natives.native(snapshot, "apps/v1", "Deployment", {"spec": spec})

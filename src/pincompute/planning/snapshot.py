@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import PARTS, TEMPLATE, WANTED, WORKLOAD
+from pincompute.api.names import PARTS, RAN, SHAPE, TEMPLATE, WANTED, WORKLOAD
 from pincompute.api.project import Project
 from pincompute.api.wire import Metadata, Wire
 from pincompute.planning.runtime import Runtimes
@@ -18,7 +18,12 @@ class Terminated(Wire, frozen=True):
     reason: str = ""
     message: str = ""
     """The last lines that the container printed, where it ended badly."""
-    finished_at: str = ""
+    said_at: str | None = msgspec.field(name="finishedAt", default="")
+    """Null where the node was away, and nobody knows."""
+
+    @property
+    def finished_at(self) -> str:
+        return self.said_at or ""
 
 
 class Waiting(Wire, frozen=True):
@@ -66,6 +71,8 @@ class PodStatus(Wire, frozen=True):
     conditions: list[PodCondition] = []
     container_statuses: list[Container] = []
     init_container_statuses: list[Container] = []
+    observed_generation: int = 0
+    """What the kubelet has taken up; 0 where it does not say."""
 
 
 class OwnedMetadata(Metadata, frozen=True):
@@ -83,11 +90,37 @@ class Gate(Wire, frozen=True):
     name: str
 
 
+class Image(Wire, frozen=True):
+    """Which image a container is to have."""
+
+    name: str
+    image: str = ""
+
+
 class Placed(Wire, frozen=True):
-    """Where a pod runs, or what keeps it from being given a node."""
+    """Where a pod runs, or what keeps it from being given a node; and what it runs beside its program."""
 
     node_name: str = ""
     scheduling_gates: list[Gate] = []
+    init_containers: list[Image] = []
+
+
+class Ran(NamedTuple):
+    """What a sidecar ran when it was given another image."""
+
+    name: str
+    restarts: int
+    image: str
+
+    @classmethod
+    def all(cls, said: str) -> list[Ran]:
+        """As the annotation says it."""
+        entries = (each.partition("=") for each in said.split())
+        parted = ((name, *rest.partition("@")) for name, _, rest in entries)
+        return [cls(name, int(restarts), image) for name, restarts, _, image in parted if restarts.isdigit()]
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.restarts}@{self.image}"
 
 
 class Pod(Wire, frozen=True):
@@ -106,13 +139,37 @@ class Pod(Wire, frozen=True):
         return self.metadata.labels.get(TEMPLATE, "")
 
     @property
+    def shape(self) -> str:
+        """Pods that share it differ in the images of sidecars alone."""
+        return self.metadata.labels.get(SHAPE, "")
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The parts of the runtime that were injected, such as `logs-2`."""
         return tuple(self.metadata.annotations.get(PARTS, "").split())
 
     @property
     def ready(self) -> bool:
-        return self.says("Ready")
+        return self.says("Ready") and not self.restarting
+
+    @property
+    def renewed(self) -> bool:
+        """It got its runtime where it is, and was not made with it."""
+        return RAN in self.metadata.annotations
+
+    @property
+    def restarting(self) -> bool:
+        """Sidecars were given other images, and the kubelet has not come to it yet: it speaks of what ran before."""
+        left = self.metadata.annotations.get(RAN)
+        if left is None:
+            return False
+        if 0 < self.status.observed_generation < self.metadata.generation:
+            return True
+        images = {each.name: each.image for each in self.spec.init_containers}
+        starts = {each.name: each.restart_count for each in self.status.init_container_statuses}
+        return any(
+            ran.image != images.get(ran.name) and starts.get(ran.name, 0) <= ran.restarts for ran in Ran.all(left)
+        )
 
     @property
     def lives(self) -> bool:
@@ -150,6 +207,12 @@ class NativeStatus(Wire, frozen=True):
     """Of a CronJob: the time that the last of its runs was due."""
     observed_generation: int = 0
     """Of what is made again and again: the generation that Kubernetes has taken up."""
+    replicas: int = 0
+    """Of what makes copies: how many there are."""
+    updated_replicas: int = 0
+    """Those of them that Kubernetes takes to be of the newest revision."""
+    update_revision: str = ""
+    """Of a StatefulSet: what Kubernetes calls that revision."""
 
 
 class Native(Wire, frozen=True):
@@ -162,6 +225,15 @@ class Native(Wire, frozen=True):
     @property
     def wanted(self) -> str:
         return self.metadata.annotations.get(WANTED, "")
+
+    @property
+    def template(self) -> str:
+        """Of a ReplicaSet: the digest of the template of its pods; it bears their labels."""
+        return self.metadata.labels.get(TEMPLATE, "")
+
+    @property
+    def shape(self) -> str:
+        return self.metadata.labels.get(SHAPE, "")
 
     @property
     def taken_up(self) -> bool:

@@ -6,9 +6,11 @@ import msgspec
 
 from pincompute.api.names import CLAIMS
 from pincompute.api.serving import MAIN_PORT_NAME
-from pincompute.api.stateful_set import PinterestStatefulSet
+from pincompute.api.stateful_set import PinterestStatefulSet, StatefulSetSpec
 from pincompute.objects.content import Object
 from pincompute.planning import copies, natives, pod, revision, serving, status, storage
+from pincompute.planning.copies import Copies
+from pincompute.planning.in_place import Change, Way, of_stateful_set
 from pincompute.planning.plan import Plan
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.snapshot import Snapshot
@@ -25,17 +27,18 @@ def plan(snapshot: Snapshot) -> Plan:
     """The one signature; planning the same snapshot twice gives the same plan."""
     owner: PinterestStatefulSet = snapshot.owner
     made = pod.make(snapshot, _shape(owner))
-    stateful_set = _stateful_set(snapshot, made)
+    stateful_set = _stateful_set(snapshot, made, copies.partition(owner))
     problems = (*made.problems, *storage.shrinking(snapshot), *copies.held_back(snapshot, stateful_set))
     if problems:
         return status.refused(snapshot, problems)
     pods = status.pods_of(snapshot)
     found = copies.find(owner, made, pods)
+    way = _way(snapshot, made, found, stateful_set)
     wanted = (
         natives.service_account(snapshot),
         *natives.configuration(snapshot),
         _service(snapshot),
-        stateful_set,
+        way.native,
         natives.disruption_budget(snapshot, owner.spec.unavailable),
         revision.record(snapshot, made, tuple(each for each in found.current if each.template == made.digest)),
     )
@@ -53,7 +56,8 @@ def plan(snapshot: Snapshot) -> Plan:
             serving.available(snapshot, progress.wanted, sum(each.ready for each in pods)),
         ],
     )
-    steps = (*storage.growing(snapshot), *copies.evictions(snapshot, stateful_set, found))
+    evictions = () if way.still else copies.evictions(snapshot, stateful_set, found)
+    steps = (*storage.growing(snapshot), *way.steps, *evictions)
     return Plan(wanted, said, finding.look_again, finding.problem, revision.kept(snapshot), steps)
 
 
@@ -84,7 +88,17 @@ def _service(snapshot: Snapshot) -> Object:
     return natives.headless_service(snapshot, serving.service_ports(owner, owner.spec.port, MAIN_PORT_NAME))
 
 
-def _stateful_set(snapshot: Snapshot, made: Made) -> Object:
+def _way(snapshot: Snapshot, made: Made, found: Copies, wanted: Object) -> Way:
+    """In place where that is enough; who holds copies back keeps them as they are."""
+    spec: StatefulSetSpec = snapshot.owner.spec
+    if copies.partition(snapshot.owner):
+        return Way(wanted)
+    change = Change(snapshot, made, (*found.current, *found.former), spec.replicas, spec.unavailable)
+    return of_stateful_set(change, wanted, _stateful_set(snapshot, made, spec.replicas))
+
+
+def _stateful_set(snapshot: Snapshot, made: Made, partition: int) -> Object:
+    """So many of the first copies stay as they are."""
     owner: PinterestStatefulSet = snapshot.owner
     spec, rollout = owner.spec, owner.spec.rollout
     body: Object = {
@@ -93,7 +107,7 @@ def _stateful_set(snapshot: Snapshot, made: Made) -> Object:
         "selector": {"matchLabels": natives.selector(owner)},
         "ordinals": {"start": spec.ordinals.start},
         "podManagementPolicy": _ORDER[rollout.order],
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": copies.partition(owner)}},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
         "minReadySeconds": rollout.min_ready_seconds,
         "persistentVolumeClaimRetentionPolicy": {
             "whenDeleted": _RETENTION[spec.retention.deleted],

@@ -58,6 +58,7 @@ def common(snapshot: Snapshot, made: Made, pods: Sequence[Pod], why: Problem | N
         parts=list(made.parts),
         replicas=len(pods),
         ready_replicas=sum(pod.ready for pod in pods),
+        renewed=sum(pod.renewed and pod.parts == made.parts for pod in pods),
         selector=f"{WORKLOAD}={owner.metadata.name}",
         simulated=simulated(owner, snapshot.cluster),
         next=why.next if why else "",

@@ -45,7 +45,32 @@ class Ungate(NamedTuple):
     """Gates of others, which stay."""
 
 
-Step = Create | Apply | Delete | Evict | Ungate
+class Sidecar(NamedTuple):
+    """A container of a part, and which image it is to have."""
+
+    place: int
+    """Among the init containers."""
+    name: str
+    image: str
+
+
+class Renew(NamedTuple):
+    """Sidecars get other images where they are: the kubelet restarts those containers, and no other.
+
+    Of a pod; or of a ReplicaSet's template, so that the pods that it makes have them from the start.
+    """
+
+    kind: str
+    name: str
+    uid: str
+    sidecars: tuple[Sidecar, ...]
+    """Those that change."""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    """Of the pod, or of the template's pods."""
+
+
+Step = Create | Apply | Delete | Evict | Ungate | Renew
 
 
 def words(step: Step) -> str:
@@ -53,7 +78,7 @@ def words(step: Step) -> str:
     match step:
         case Create(native) | Apply(native):
             thing = identity(native)
-        case Delete(kind, name):
+        case Delete(kind, name) | Renew(kind, name):
             thing = f"{kind}/{name}"
         case Evict(pod) | Ungate(pod):
             thing = f"Pod/{pod}"

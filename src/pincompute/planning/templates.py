@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from pincompute.objects.content import Object
+from pincompute.api.names import SHAPE
+from pincompute.objects.content import Object, digest
 from pincompute.objects.quantity import amount
 
 _ROLES = {"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"}
@@ -61,14 +62,17 @@ def same_pods(before: Object, after: Object) -> bool:
     return bool(before["spec"] == after["spec"])
 
 
+def shape_of(template: Object, sidecars: Sequence[str]) -> str:
+    """What stays where only the images of these change: an init container that has ended would never run again."""
+    spec = template["spec"]
+    beside = [{**each, "image": ""} if each["name"] in sidecars else each for each in spec["initContainers"]]
+    return digest({**template, "spec": {**spec, "initContainers": beside}})
+
+
 def in_place(before: Object, after: Object) -> bool:
-    """Only images differ, of containers that are in both: the kubelet restarts those containers, and no other."""
-    return _without_images(before["spec"]) == _without_images(after["spec"])
-
-
-def _without_images(pod: Object) -> Object:
-    groups = {group: pod[group] for group in ("initContainers", "containers") if group in pod}
-    return {**pod, **{group: [{**each, "image": ""} for each in members] for group, members in groups.items()}}
+    """Only images of sidecars differ: the kubelet restarts those containers, and no other."""
+    old, new = (each.get("metadata", {}).get("labels", {}).get(SHAPE) for each in (before, after))
+    return bool(old and old == new)
 
 
 def use(template: Object) -> Use:

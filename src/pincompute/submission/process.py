@@ -13,6 +13,7 @@ from aiohttp import web
 from pincompute.base import log as logs
 from pincompute.base.clock import SystemClock
 from pincompute.base.ids import RandomIds
+from pincompute.controller.fleet import Fleets
 from pincompute.controller.log_store import log_store
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
@@ -45,7 +46,7 @@ async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database
         store = await stack.enter_async_context(log_store(logs_at, access.tls())) if logs_at else None
         desk = Desk(Workloads(client, store), record, SystemClock(), RandomIds())
         # Streams that people follow would otherwise keep the process from ending for a minute.
-        runner = web.AppRunner(application(desk, token), access_log=None, shutdown_timeout=1.0)
+        runner = web.AppRunner(application(desk, Fleets(client), token), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         host, _, port = listen.rpartition(":")
         await web.TCPSite(runner, host, int(port)).start()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 import msgspec
 import structlog
@@ -16,13 +14,16 @@ from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Wanted
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL, NOT_SIGNED_IN
+from pincompute.controller.fleet import Fleets
+from pincompute.submission.answers import json_of, stream
 from pincompute.submission.desk import Desk
+from pincompute.submission.fleet_routes import FleetRoutes
 
 log = structlog.get_logger()
 _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 
 
-def application(desk: Desk, token: str) -> web.Application:
+def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
     """The whole API, behind one token."""
     routes = Routes(desk)
     app = web.Application(middlewares=[_problems, _signed_in(token)], client_max_size=MAX_BYTES)
@@ -40,6 +41,7 @@ def application(desk: Desk, token: str) -> web.Application:
             web.get(f"{workload}/why", routes.why),
             web.get(f"{workload}/progress", routes.follow),
             web.get(f"{workload}/logs", routes.logs),
+            *FleetRoutes(fleets).all(),
         ]
     )
     return app
@@ -50,44 +52,44 @@ class Routes:
         self._desk = desk
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._desk.submit(await _text(request), request.match_info["project"]), status=201)
+        return json_of(await self._desk.submit(await _text(request), request.match_info["project"]), status=201)
 
     async def plan(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._desk.plan(await _text(request), request.match_info["project"]))
+        return json_of(await self._desk.plan(await _text(request), request.match_info["project"]))
 
     async def list(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._desk.workloads.all(request.match_info["project"]))
+        return json_of(await self._desk.workloads.all(request.match_info["project"]))
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         """The resource whole, as the cluster has it."""
-        return _json(await self._desk.workloads.find(*_names(request)))
+        return json_of(await self._desk.workloads.find(*_names(request)))
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         try:
             change = _change.decode(await request.read())
         except msgspec.DecodeError as error:
             raise Refused(Problem(DOCUMENT_INVALID, f"this is no change that there is: {error}")) from error
-        return _json(await self._desk.change(*_names(request), change))
+        return json_of(await self._desk.change(*_names(request), change))
 
     async def account(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._desk.account(*_names(request)))
+        return json_of(await self._desk.account(*_names(request)))
 
     async def why(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._desk.why(*_names(request)))
+        return json_of(await self._desk.why(*_names(request)))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         await self._desk.workloads.delete(*_names(request))
         return web.Response(status=204)
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
-        return await _stream(request, self._desk.follow(*_names(request)))
+        return await stream(request, self._desk.follow(*_names(request)))
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
         try:
             wanted = msgspec.convert(dict(request.query), Wanted, strict=False)
         except msgspec.ValidationError as error:
             raise Refused(Problem(DOCUMENT_INVALID, f"no lines can be asked for like this: {error}")) from error
-        return await _stream(request, self._desk.workloads.logs(*_names(request), wanted))
+        return await stream(request, self._desk.workloads.logs(*_names(request), wanted))
 
 
 async def _text(request: web.Request) -> str:
@@ -103,26 +105,6 @@ async def _healthz(_: web.Request) -> web.Response:
 
 def _names(request: web.Request) -> tuple[str, str]:
     return request.match_info["project"], request.match_info["name"]
-
-
-def _json(value: object, status: int = 200) -> web.Response:
-    return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
-
-
-async def _stream(request: web.Request, values: AsyncGenerator[object]) -> web.StreamResponse:
-    """A line of JSON a value. What goes wrong before the first is an answer of its own, after it a last line."""
-    async with aclosing(values):
-        first = await anext(values, None)
-        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        await response.prepare(request)
-        if first is not None:
-            await response.write(msgspec.json.encode(first) + b"\n")
-            try:
-                async for value in values:
-                    await response.write(msgspec.json.encode(value) + b"\n")
-            except Refused as refused:
-                await response.write(msgspec.json.encode(refused.json()) + b"\n")
-        return response
 
 
 @web.middleware

@@ -20,6 +20,9 @@ from pincompute.kube.resource import LEASES, NODES, Object
 
 USER = "pincompute-kwok"
 
+_RESTARTS = Path(__file__).parent / "restarts.yaml"
+"""Beside kwok's own stages, by which what runs goes on as it is."""
+
 _ZONE = "topology.kubernetes.io/zone"
 _MOST_PODS = "110"
 _LEASE_SECONDS = 40
@@ -65,7 +68,7 @@ def kwok(platform: Platform) -> Part:
             f"--server-address=127.0.0.1:{port}",
             f"--tls-cert-file={authority.certificate(USER)}",
             f"--tls-private-key-file={authority.key(USER)}",
-            *(f"--config={file}" for file in (_configuration(platform), *stages)),
+            *(f"--config={file}" for file in (_configuration(platform), *stages, _RESTARTS)),
         ),
         Web(f"https://127.0.0.1:{port}/healthz"),
         version=pinned("sigs.k8s.io/kwok"),

@@ -1,0 +1,60 @@
+"""The desk's face for runtimes: what runs, what a roll would do, and how it stands."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+from pincompute.api.names import DESK
+from pincompute.api.runtime import Roll
+from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.reasons import DOCUMENT_INVALID, RUNTIME_UNKNOWN
+from pincompute.controller.fleet import Fleets
+from pincompute.objects.content import Object
+from pincompute.submission.answers import json_of, stream
+
+
+class FleetRoutes:
+    def __init__(self, fleets: Fleets) -> None:
+        self._fleets = fleets
+
+    def all(self) -> list[web.RouteDef]:
+        roll = "/v1/runtimes/{number}/roll"
+        return [
+            web.get("/v1/fleet", self.fleet),
+            web.get("/v1/fleet/copies", self.copies),
+            web.patch(roll, self.change),
+            web.get(roll, self.follow),
+        ]
+
+    async def fleet(self, _: web.Request) -> web.StreamResponse:
+        return json_of(await self._fleets.fleet())
+
+    async def copies(self, _: web.Request) -> web.StreamResponse:
+        return json_of(await self._fleets.copies())
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        return json_of(await self._fleets.roll(_number(request), _change(await request.read()), manager=DESK))
+
+    async def follow(self, request: web.Request) -> web.StreamResponse:
+        return await stream(request, self._fleets.follow_roll(_number(request)))
+
+
+def _number(request: web.Request) -> int:
+    said = request.match_info["number"]
+    if not said.isdigit():
+        raise Refused(Problem(RUNTIME_UNKNOWN, f"there is no runtime '{said}': they are numbers"))
+    return int(said)
+
+
+def _change(body: bytes) -> Object:
+    """The fields that are to change; what is null goes, and is then as it usually is."""
+    try:
+        change: Object = msgspec.json.decode(body, type=Object)
+        roll = msgspec.convert({name: value for name, value in change.items() if value is not None}, Roll)
+    except msgspec.DecodeError as error:
+        raise Refused(Problem(DOCUMENT_INVALID, f"no roll can be changed like this: {error}")) from error
+    # One field may only be right together with another, which stands there already: the cluster sees them all.
+    wrong = [each for each in roll.faults() if each.path[0] in change and each.path[0] != "breakHolds"]
+    refuse_all(Problem(DOCUMENT_INVALID, each.what, note=each.note, next=each.next) for each in wrong)
+    return change
