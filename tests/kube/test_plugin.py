@@ -69,6 +69,13 @@ async def test_what_is_not_accepted_is_asked_for_once_more(program: Write) -> No
     assert tokens == ["token-1", "token-2", "token-2", "token-3"]
 
 
+async def test_many_who_were_not_accepted_ask_once(program: Write) -> None:
+    plugin = program()
+    async with pretending(UNAUTHORIZED, UNAUTHORIZED, UNAUTHORIZED, POD, plugin=plugin) as (client, _):
+        await asyncio.gather(*(client.get(PODS, "web", "me") for _ in range(3)))
+    assert len(runs(plugin)) == 2
+
+
 async def test_it_is_asked_again_when_what_it_gave_expires(program: Write) -> None:
     class Later(SystemClock):
         passed = timedelta()

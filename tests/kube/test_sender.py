@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+
 import pytest
 
 from pincompute.kube.errors import ApiError, Unreachable, error_of
+from pincompute.kube.request import Request
 from pincompute.kube.resource import PODS
 from scripted import Resting, Scripted, over
 
@@ -34,6 +37,22 @@ async def test_every_request_is_counted_by_what_rights_call_it() -> None:
         ("delete", "pods", 404): 1,
     }
     assert (traffic.retries, traffic.received) == (1, {"pods": 14, "pods/log": 6})
+
+
+async def test_what_has_begun_to_come_is_not_asked_for_again() -> None:
+    class Breaking(Scripted):
+        async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
+            self.asked.append(request)
+            yield b"one"
+            raise CUT
+
+    breaking = Breaking()
+    async with over(breaking) as client:
+        lines = client.logs("me", "web")
+        assert await anext(lines) == "one"
+        with pytest.raises(Unreachable):
+            await anext(lines)
+    assert len(breaking.asked) == 1
 
 
 async def test_an_outage_does_not_multiply_the_load() -> None:
