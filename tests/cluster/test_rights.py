@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from person import Person, all_gone
+from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import (
     API_VERSION,
     DESK,
@@ -24,7 +25,7 @@ from pincompute.api.names import (
     WORKLOAD,
 )
 from pincompute.api.project import Project
-from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES, WORKLOADS
+from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load

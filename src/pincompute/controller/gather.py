@@ -12,7 +12,15 @@ import msgspec
 from pincompute.api.names import CLUSTER_FACTS, PROJECT, SYSTEM, WORKLOAD
 from pincompute.api.noun import Noun
 from pincompute.api.workload import Workload
-from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES, PROJECTS, RUNTIMES
+from pincompute.controller.resources import (
+    NATIVES,
+    NEIGHBOURS,
+    NOUNS,
+    PROJECT_LABELS,
+    PROJECT_NATIVES,
+    PROJECTS,
+    RUNTIMES,
+)
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, NotFound
 from pincompute.kube.resource import CONFIG_MAPS, EVENTS, PODS, Resource
@@ -90,12 +98,21 @@ async def surroundings(client: Client, nouns: Sequence[Noun] = ()) -> Surroundin
 
 async def _became(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
     """The natives whole, side by side; items of a list do not say their kind."""
-    listings = await asyncio.gather(*(client.list(each, namespace, labels=labels) for each in kinds))
+    listings = await asyncio.gather(*(_items(client, each, namespace, labels) for each in kinds))
     return tuple(
         {"apiVersion": resource.api_version, "kind": resource.kind, **item}
-        for resource, listing in zip(kinds, listings, strict=True)
-        for item in listing.items
+        for resource, items in zip(kinds, listings, strict=True)
+        for item in items
     )
+
+
+async def _items(client: Client, resource: Resource, namespace: str, labels: str) -> list[Object]:
+    try:
+        return (await client.list(resource, namespace, labels=labels)).items
+    except NotFound:
+        if resource.kind not in NEIGHBOURS:
+            raise
+        return []
 
 
 async def _there(client: Client) -> list[Noun]:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pincompute.api.cron_job import PinterestCronJob
-from pincompute.api.daemon import PinterestDaemon
-from pincompute.api.job_set import PinterestJobSet
-from pincompute.api.kinds import KINDS
+from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.names import GROUP, KIND, VERSION
 from pincompute.api.noun import Noun
 from pincompute.api.project import Project
 from pincompute.api.runtime import Runtime
-from pincompute.api.service import PinterestService
 from pincompute.api.sidecar import PinterestSidecar
-from pincompute.api.stateful_set import PinterestStatefulSet
-from pincompute.api.workload import Workload
 from pincompute.kube.resource import (
     CLAIMS,
     CONFIG_MAPS,
@@ -25,12 +19,14 @@ from pincompute.kube.resource import (
     JOBS,
     NAMESPACES,
     NETWORK_POLICIES,
+    PYTORCH_JOBS,
     REPLICA_SETS,
     RESOURCE_QUOTAS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
     SERVICES,
     STATEFUL_SETS,
+    TF_JOBS,
     Resource,
 )
 
@@ -42,16 +38,13 @@ def resource(noun: type[Noun]) -> Resource:
 NOUNS = {name: resource(noun) for name, noun in KINDS.items()}
 """Ours."""
 
-WORKLOADS: dict[str, type[Workload]] = {
-    noun.__name__: noun
-    for noun in (PinterestService, PinterestJobSet, PinterestCronJob, PinterestDaemon, PinterestStatefulSet)
-}
-"""The workloads that the operator makes so; a new kind joins here, with its natives."""
-
 PROJECTS = (Project,)
 RUNTIMES = (Runtime, PinterestSidecar)
 PLANNED: dict[str, type[Noun]] = {**WORKLOADS, **{noun.__name__: noun for noun in (*PROJECTS, *RUNTIMES)}}
 """All that the operator plans: workloads, and what they are planned by."""
+
+NEIGHBOURS = {each.kind: each for each in (PYTORCH_JOBS, TF_JOBS)}
+"""Natives of whom a cluster may have nobody: those that become none go on without them."""
 
 NATIVES = {
     each.kind: each
@@ -67,6 +60,7 @@ NATIVES = {
         CRON_JOBS,
         DISRUPTION_BUDGETS,
         INGRESSES,
+        *NEIGHBOURS.values(),
     )
 }
 """What workloads become."""

@@ -11,11 +11,12 @@ import msgspec
 
 from pincompute.api.names import KIND, PROJECT, WORKLOAD
 from pincompute.api.noun import Noun
+from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.wire import Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.controller.passes import Cause, Key
-from pincompute.controller.resources import MAKERS, NATIVES, NOUNS, PLANNED, PROJECT_LABELS, PROJECT_NATIVES
+from pincompute.controller.resources import MAKERS, NATIVES, NEIGHBOURS, NOUNS, PLANNED, PROJECT_LABELS, PROJECT_NATIVES
 from pincompute.controller.surroundings import Surroundings
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
@@ -65,8 +66,9 @@ class View:
                 watches.create_task(informer.run())
 
     async def synced(self) -> None:
-        for informer in self._informers.values():
-            await informer.synced.wait()
+        for kind, informer in self._informers.items():
+            # What nobody serves can be served any day: those who need it wait, and the others go on.
+            await (informer.answered if kind in NEIGHBOURS else informer.synced).wait()
         self._complete = True
 
     def age(self) -> float:
@@ -74,8 +76,8 @@ class View:
         return max(self.ages().values())
 
     def ages(self) -> dict[str, float]:
-        """The same of each kind."""
-        return {kind: informer.age() for kind, informer in self._informers.items()}
+        """The same of each kind that is here."""
+        return {kind: informer.age() for kind, informer in self._informers.items() if kind not in self._absent()}
 
     @property
     def complete(self) -> bool:
@@ -96,7 +98,7 @@ class View:
             # Items of a list do not say their kind; the informer that brought them knows it.
             tuple(msgspec.structs.replace(natives[each], kind=each[0]) for each in sorted(natives)),
             tuple(pods[each] for each in sorted(pods)),
-            cluster,
+            msgspec.structs.replace(cluster, serves=tuple(each for each in NEIGHBOURS if each not in self._absent())),
             now,
             self._around.projects.get(owner.metadata.namespace),
             self._around.runtimes_for(owner, self._all(), now),
@@ -111,6 +113,10 @@ class View:
         """Before the view is complete everything is found, and nothing has changed."""
         return Cause.SEEN if self._complete else Cause.FOUND
 
+    def _absent(self) -> frozenset[str]:
+        """Kinds of neighbours that are not here."""
+        return frozenset(kind for kind in NEIGHBOURS if self._informers[kind].problem)
+
     def _all(self) -> Iterator[Noun]:
         return (each for family in self._owners.values() for each in family.values())
 
@@ -124,7 +130,15 @@ class View:
             self._changed(key, self._seen)
 
         # Only what carries our labels is ever decoded; the rest of the cluster is not our business.
-        return Informer(client, resource, type=type_, labels=labels, on_change=changed)
+        return Informer(
+            client, resource, type=type_, labels=labels, on_change=changed, on_problem=lambda _: self._came(resource)
+        )
+
+    def _came(self, resource: Resource) -> None:
+        """A neighbour came, or went."""
+        if self._complete and resource.kind in NEIGHBOURS:
+            for owner in [each for each in self._all() if isinstance(each, PinterestTrainingJob)]:
+                self._changed(key_of(owner), Cause.AROUND)
 
     def _owner_changed(self, event: Event[Noun]) -> None:
         owner = event.object

@@ -11,6 +11,7 @@ import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
+from pincompute.api.kinds import WORKLOADS
 from pincompute.api.logs import Mark, Said, Wanted
 from pincompute.api.names import PROJECT
 from pincompute.api.noun import Noun
@@ -19,14 +20,14 @@ from pincompute.api.status import SUCCEEDED
 from pincompute.api.summary import Summary, summarize, unknown_workload
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import KIND_NOT_SERVED, NO_LOGS, PROJECT_UNKNOWN
+from pincompute.base.reasons import NO_LOGS, PROJECT_UNKNOWN
 from pincompute.controller.amend import amend, resource_of
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, records, seen, surroundings
 from pincompute.controller.lines import Lines, copies
 from pincompute.controller.log_store import LogStore
 from pincompute.controller.preview import previews
-from pincompute.controller.resources import NOUNS, WORKLOADS
+from pincompute.controller.resources import NOUNS
 from pincompute.controller.turns import Whose, series_of
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, Gone, NotFound
@@ -50,9 +51,6 @@ class Workloads:
 
     async def write(self, workload: Workload, *, manager: str) -> Summary:
         """Make it be so; what others have written into the resource stays."""
-        if workload.kind not in WORKLOADS:
-            what, served = f"nobody here makes a {workload.kind} so", ", ".join(WORKLOADS)
-            raise Refused(Problem(KIND_NOT_SERVED, what, note=f"this platform serves {served}"))
         try:
             # What was edited since stays so, as far as the file does not speak of it.
             whole = carried(await self._before(workload), workload)

@@ -18,6 +18,8 @@ from pincompute.planning.why import Finding, first_cause
 
 PATIENCE = 30.0
 """Seconds that Kubeflow may take to make all copies."""
+NEEDED = {"pytorch": "PyTorchJob", "tensorflow": "TFJob"}
+"""Kubeflow's kind, by the framework."""
 _NO_ROOM = (reasons.UNSCHEDULABLE, reasons.NO_NODE_MATCHES)
 
 
@@ -53,12 +55,15 @@ def why(snapshot: Snapshot, job: Native | None, found: Gang, outcome: Outcome, *
 
 def served(snapshot: Snapshot) -> bool:
     """Where the cluster does not say, it is tried."""
-    serves, framework = snapshot.cluster.serves, snapshot.owner.spec.framework
-    return serves is None or {"pytorch": "PyTorchJob", "tensorflow": "TFJob"}[framework] in serves
+    serves = snapshot.cluster.serves
+    return serves is None or NEEDED[snapshot.owner.spec.framework] in serves
 
 
 def not_served(snapshot: Snapshot) -> Problem:
-    return _silent(snapshot.owner, f"the cluster {snapshot.cluster.name} does not have it")
+    owner: PinterestTrainingJob = snapshot.owner
+    what = f"the cluster {snapshot.cluster.name} serves no {NEEDED[owner.spec.framework]}, which it becomes"
+    note = "Kubeflow's training operator brings it; from then on this goes on by itself"
+    return Problem(reasons.KIND_NOT_SERVED, what, _where(owner), note, "pin up --with kubeflow")
 
 
 def _copies(snapshot: Snapshot, found: Gang) -> Finding:

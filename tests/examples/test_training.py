@@ -1,0 +1,42 @@
+"""The example training really trains together, also outside containers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pincompute.engine.ports import choose
+
+PROGRAM = Path(__file__).parents[2] / "examples/training/train.py"
+
+
+def start(rank: int, world: int, port: int, **environment: str) -> subprocess.Popen[str]:
+    place = {"RANK": str(rank), "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return subprocess.Popen([sys.executable, PROGRAM], env={**os.environ, **place, **environment},
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("world", [1, 3])
+def test_all_come_to_the_same_line(world: int):
+    port = choose({}, None)["registry"]
+    # Rank 0 comes last: the others wait for it.
+    all_ = [start(rank, world, port) for rank in reversed(range(world))]
+    said = [each.communicate()[0].splitlines() for each in all_]
+    assert [each.returncode for each in all_] == [0] * world
+    assert [each[-1].partition(": ")[2] for each in said] == ["y = 3.00 x + 2.00"] * world
+    losses = [float(line.split("loss ")[1].split()[0]) for line in said[-1][:-1]]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[0] > 4
+    assert losses[-1] < 0.02
+
+
+def test_who_is_left_alone_ends_badly():
+    port = choose({}, None)["registry"]
+    first, other = start(0, 2, port), start(1, 2, port, STEPS="2")
+    assert other.communicate()[0]
+    assert first.communicate()[0].splitlines()[-1] == "rank 0: one that trains with it went away"
+    assert first.returncode == 1
