@@ -282,6 +282,11 @@ class PinterestTrainingJob(Workload, frozen=True, kw_only=True, rename=None):
     kind: str = "PinterestTrainingJob"
 
     @property
+    def counted(self) -> tuple[int, int]:
+        """Copies that have ended well, of all."""
+        return self.status.done, sum(role.replicas for role in self.spec.members.values())
+
+    @property
     def main(self) -> str:
         """Kubeflow looks for the one that trains by this name."""
         return self.spec.framework
