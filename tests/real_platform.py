@@ -32,7 +32,7 @@ PATIENCE = 60.0
 
 @pytest.fixture(scope="session")
 def real_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """With the image of busybox.py in its registry."""
+    """With Kubeflow's operator beside it, and the image of busybox.py in its registry."""
     platform = start("real", tmp_path_factory.mktemp("real"))
     yield platform
     down(platform.home, Progress(), purge=True)
@@ -40,7 +40,8 @@ def real_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform
 
 def start(name: str, state: Path) -> Platform:
     # Its port is not a person's: a demo that runs on this machine is not disturbed.
-    platform = up(home_of(name, state), Wish(http_port=_free_port()), Path(setting("cache")), Progress())
+    wish = Wish(http_port=_free_port(), wanted=("kubeflow",))
+    platform = up(home_of(name, state), wish, Path(setting("cache")), Progress())
     assert platform.real, "without a real node these tests are not even chosen"
     write_image(state / "busybox.tar")
     asyncio.run(_load(platform, state / "busybox.tar"))

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from busybox import IMAGE, TEMPLATE
 from person import Person, all_gone
@@ -68,6 +69,27 @@ spec:
   command: [sh, -c, 'trap exit TERM; echo watching; sleep 1000 & wait']
   template: {TEMPLATE}
 """
+# All that train together meet at the one that leads; in the second run one of them does not come.
+MEET = """\
+[ $RANK = $FAILS ] && echo bad shard 17 && exit 3
+echo rank $RANK of $WORLD_SIZE by $MASTER_ADDR
+if [ $RANK = 0 ]; then for i in 1 2; do nc -l -p $MASTER_PORT -e echo welcome; done
+else until nc $MASTER_ADDR $MASTER_PORT < /dev/null; do sleep 0.2; done; fi
+"""
+ROLES = ("master-0", "worker-0", "worker-1")
+TRAINING_JOB: Object = {
+    "apiVersion": "pinterest.com/v1",
+    "kind": "PinterestTrainingJob",
+    "metadata": {"name": "ranking"},
+    "spec": {
+        "image": IMAGE,
+        "command": ["sh", "-c", MEET],
+        "environment": {"FAILS": "none"},
+        "retries": 0,
+        "workers": 2,
+        "template": yaml.safe_load(TEMPLATE),
+    },
+}
 INFRASTRUCTURE: Object = {
     "metadata": {"name": "infra"},
     "spec": {"owner": "infra", "quota": {"infrastructure": {}, "on-demand": {}}},
@@ -162,6 +184,41 @@ async def test_a_stateful_set_keeps_its_storage_through_a_change(client: Client,
         for each in volumes:
             await all_gone(client, VOLUMES, "", fields=f"metadata.name={each}")
     assert not volumes & {file.name for file in (person.platform.home.data / "volumes").iterdir()}
+
+
+async def test_copies_train_together_and_the_one_that_fails_is_told(client: Client, person: Person) -> None:
+    assert "3 of 3 copies have ended well" in await deploy(person, "ranking", yaml.safe_dump(TRAINING_JOB))
+    assert ["ranking@1", "TrainingJob", "3/3", "Succeeded"] in await listed(person)
+    said = (await person.pin("logs", "ranking")).splitlines()
+    assert {f"{role} | rank {rank} of 3 by ranking-master-0" for rank, role in enumerate(ROLES)} <= set(said)
+    assert said.count("worker-0 | welcome") == said.count("worker-1 | welcome") == 1
+    pods = (await client.list(PODS, "me", labels=f"{WORKLOAD}=ranking")).items
+    # None was handed to the scheduler before all were there.
+    made = max(each["metadata"]["creationTimestamp"] for each in pods)
+    assert min(_since(each, "PodScheduled") for each in pods) >= made
+    TRAINING_JOB["spec"]["environment"]["FAILS"] = "2"
+    TRAINING_JOB["spec"]["roles"] = {"worker": {"replicas": 2, "restart": "never"}}
+    del TRAINING_JOB["spec"]["workers"]
+    told = await deploy(person, "ranking", yaml.safe_dump(TRAINING_JOB), code=1)
+    assert "worker 1 ended with exit code 3: its last line: bad shard 17" in told
+    await ended(client, person, "ranking")
+
+
+async def test_a_training_with_tensorflow_knows_everybody(client: Client, person: Person) -> None:
+    spec = {"framework": "tensorflow", "image": IMAGE, "workers": 2, "command": ["sh", "-c", "echo $TF_CONFIG"]}
+    spam = {**TRAINING_JOB, "metadata": {"name": "spam"}, "spec": {**spec, "template": yaml.safe_load(TEMPLATE)}}
+    assert "3 of 3 copies have ended well" in await deploy(person, "spam", yaml.safe_dump(spam))
+    lines = (await person.pin("logs", "spam")).splitlines()
+    told = {who: json.loads(said) for who, _, said in (line.partition(" | ") for line in lines)}
+    assert {who: f"{each['task']['type']}-{each['task']['index']}" for who, each in told.items()} == {
+        who: who for who in ("chief-0", "worker-0", "worker-1")
+    }
+    assert {role: len(all_) for role, all_ in told["chief-0"]["cluster"].items()} == {"chief": 1, "worker": 2}
+    await ended(client, person, "spam")
+
+
+def _since(pod: Object, condition: str) -> str:
+    return next(each["lastTransitionTime"] for each in pod["status"]["conditions"] if each["type"] == condition)
 
 
 async def test_a_daemon_is_on_every_node_of_the_projects_that_may_have_one(

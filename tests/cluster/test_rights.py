@@ -69,6 +69,7 @@ SPECS = {
     "PinterestStatefulSet": "port: 8080, storage: 1Mi",
     "PinterestDaemon": "port: 8080",
     "PinterestCronJob": "schedule: 30 3 1 1 *",
+    "PinterestTrainingJob": "workers: 1",
     "PinterestJobSet": "tasks: 1, suspended: me, claims: [{name: disk, size: 1Mi, path: /disk, retained: true}]",
 }
 NAMES = {kind: f"rights-{index}" for index, kind in enumerate(SPECS)}

@@ -119,6 +119,11 @@ def test_the_last_one_leaves_nothing_behind(tmp_path: Path):
     assert not run.exists()
 
 
+def test_a_place_is_taken_before_anything_of_its_platform_is_there(tmp_path: Path):
+    one, two = (Home(name, tmp_path / "state" / name) for name in ("one", "two"))
+    assert [places.claim(each, None, tmp_path / "run") for each in (one, two)] == [0, 1]
+
+
 def test_when_all_places_are_taken_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(places, "COUNT", 1)
     places.claim(home(tmp_path, "one"), None, tmp_path / "run")

@@ -35,6 +35,8 @@ NAME = "kubeflow"
 KINDS = (PYTORCH_JOBS, TF_JOBS)
 """What a cluster with it has."""
 PATIENCE = 60.0
+WAITED = 600
+"""Seconds that a worker waits for its master, whose image may be large."""
 
 USER = "pincompute-kubeflow"
 WAIT = "pincompute.local/wait:1"
@@ -50,7 +52,7 @@ _RESOURCES = {each.kind: each for each in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS,
 _WAITER = """\
 - name: wait-for-master
   image: {{.InitContainerImage}}
-  args: ["{{.MasterAddr}}"]
+  args: ["{{.MasterAddr}}", "{{.MaxTries}}"]
   imagePullPolicy: Never
   resources:
     requests: {cpu: 10m, memory: 16Mi}
@@ -94,6 +96,7 @@ def stages(platform: Platform) -> list[list[Part]]:
         "key": authority.key(USER).name,
         "pytorch-init-container-image": WAIT,
         "pytorch-init-container-template-file": _waiter(platform),
+        "pytorch-init-container-max-tries": WAITED,
     }
     command = (str(platform.neighbours[NAME] / "training-operator"), *(f"-{flag}={flags[flag]}" for flag in flags))
     ready = Web(f"http://{flags['health']}/readyz")

@@ -28,13 +28,18 @@ def part(platform: Platform) -> Part:
 
 
 def corefile(platform: Platform) -> str:
-    """No resolver further away can be reached from here: names outside the cluster (the dot) do not exist."""
+    """No resolver further away can be reached from here: names outside the cluster (the dot) do not exist.
+
+    What is not there may come any moment, and whoever waits for it asks again.
+    """
     return f"""\
 .:{_PORT} {{
     bind {platform.node_address}
     errors
     ready {platform.node_address}:{_HEALTH}
-    cache 5
+    cache 5 {{
+        denial 9984 1
+    }}
     kubernetes cluster.local in-addr.arpa ip6.arpa . {{
         kubeconfig {platform.config("dns")}
         pods insecure
