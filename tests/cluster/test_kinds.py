@@ -209,7 +209,7 @@ async def test_a_training_with_tensorflow_knows_everybody(client: Client, person
     spam = {**TRAINING_JOB, "metadata": {"name": "spam"}, "spec": {**spec, "template": yaml.safe_load(TEMPLATE)}}
     assert "3 of 3 copies have ended well" in await deploy(person, "spam", yaml.safe_dump(spam))
     lines = (await person.pin("logs", "spam")).splitlines()
-    told = {who: json.loads(said) for who, _, said in (line.partition(" | ") for line in lines)}
+    told = {who.strip(): json.loads(said) for who, _, said in (line.partition(" | ") for line in lines)}
     assert {who: f"{each['task']['type']}-{each['task']['index']}" for who, each in told.items()} == {
         who: who for who in ("chief-0", "worker-0", "worker-1")
     }

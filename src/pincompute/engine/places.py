@@ -17,7 +17,7 @@ FOLDER = Path("/run/pincompute")
 def claim(home: Home, wanted: int | None, folder: Path = FOLDER) -> int:
     """The place that the platform has; else the one it had, if that is free; else the first free one."""
     with held(folder / "lock", "choosing a place", lambda _: None):
-        # A place whose owner's folder is gone is free: whoever starts at this very moment must see that this one is not.
+        # A place is free where its owner has no folder: whoever starts at this moment must see one.
         home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         owners = _owners(folder)
         mine = [place for place, owner in owners.items() if owner == home.root]
