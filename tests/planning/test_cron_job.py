@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pincompute.api.change import Rerun
 from pincompute.api.cron_job import CronJobStatus, PinterestCronJob
 from pincompute.api.status import READY, condition
 from pincompute.planning.cron_job import plan
 from pincompute.planning.diff import diff
+from pincompute.planning.edits import edit
 from pincompute.planning.plan import Plan
 from pincompute.planning.runs import MOST
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
@@ -153,7 +155,9 @@ def test_what_is_no_number_is_told_and_nothing_runs(said: str) -> None:
     assert made(planned) == []
     assert planned.why is not None
     assert planned.why.reason.code == "DocumentInvalid"
-    assert planned.why.next.endswith(f"{RUN_NOW}=1")
+    assert planned.why.next == "pin rerun nightly"
+    cured = edit(owner(said), Rerun()).workload
+    assert made(plan(snapshot(cured, cron_job()))) != []
 
 
 def test_the_next_times_stay_true_with_one_write_a_run() -> None:

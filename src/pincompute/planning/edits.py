@@ -25,6 +25,7 @@ from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, NOT_FOR_KIND, NOTHING_FAILED
 from pincompute.planning.attempts import work
 from pincompute.planning.history import Past, differences, former, moved
+from pincompute.planning.runs import asked
 
 W = TypeVar("W", bound=Workload)
 
@@ -188,8 +189,8 @@ def _run_now(workload: PinterestCronJob, change: Rerun) -> Edit:
         what = "a periodic job runs as its file says: it has no tasks to choose from"
         raise _refused(workload, what, "pin rerun {name}")
     metadata = workload.metadata
-    asked = metadata.annotations.get(RUN_NOW, "")
-    number = 1 + max(workload.status.ran_now, int(asked) if asked.isdigit() else 0)
+    before = asked(workload)
+    number = 1 + max(workload.status.ran_now, before if isinstance(before, int) else 0)
     annotated = msgspec.structs.replace(metadata, annotations={**metadata.annotations, RUN_NOW: str(number)})
     return Edit(msgspec.structs.replace(workload, metadata=annotated), ("runs once now",))
 
