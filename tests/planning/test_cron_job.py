@@ -156,7 +156,7 @@ def test_what_is_no_number_is_told_and_nothing_runs(said: str) -> None:
     assert planned.why is not None
     assert planned.why.reason.code == "DocumentInvalid"
     assert planned.why.next == "pin rerun nightly"
-    cured = edit(owner(said), Rerun()).workload
+    cured: Any = edit(owner(said), Rerun()).workload
     assert made(plan(snapshot(cured, cron_job()))) != []
 
 
