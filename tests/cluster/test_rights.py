@@ -94,12 +94,16 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         (person.folder / "project.yaml").write_text(yaml.safe_dump(document))
         assert "nothing would change" in await person.pin("plan", "project.yaml")
         await person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME)
+        follow = person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME, "--follow")
+        following = asyncio.create_task(follow)
         await person.pin("get", "--project", PROJECT_NAME)
         await person.pin("show", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)
         await _claim(client)
         await _disturb(client)
         await asyncio.gather(*(person.pin("delete", each, "--project", PROJECT_NAME) for each in NAMES.values()))
+        # It ends with the workload.
+        await following
         await client.delete(CLAIMS, f"data-{NAMES['PinterestStatefulSet']}-0", PROJECT_NAME)
         await all_gone(client, VOLUMES, "")
         for kind, name in (("Runtime", "1"), ("PinterestSidecar", "rights-1"), ("Project", PROJECT_NAME)):
