@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from simulation.chances import draw
 from simulation.crashes import Point, Verdict, every_point, learn, one_point
 from simulation.scenarios import SCENARIOS
 
@@ -63,6 +65,22 @@ def crashes(kind: str) -> Tally:
     return tally
 
 
+def lots(seeds: Iterable[int], kinds: Sequence[str]) -> int:
+    """How many seeds end badly."""
+    drawn = [draw(seed, kinds[seed % len(kinds)] if kinds else "") for seed in seeds]
+    bad = [each for each in drawn if each.wrong]
+    for each in bad[:SHOWN] if len(drawn) > 1 else drawn:
+        print(f"seed {each.seed}: {each.kind}, {each.steps} steps, {each.lives} lives, trace {each.trace}")
+        for line in each.wrong:
+            print(f"    {line}")
+        words = f"{each.kind} " if kinds else ""
+        print(f"    again: .venv/bin/python -m simulation {words}--seed {each.seed}", flush=True)
+    lives = sum(each.lives for each in drawn)
+    print(f"{len(drawn)} seeds, {lives} lives, {len(bad)} of them end badly" if bad else
+          f"{len(drawn)} seeds, {lives} lives: whatever went wrong, all is right in the end", flush=True)  # fmt: skip
+    return len(bad)
+
+
 def leave(tallies: list[Tally]) -> None:
     points, wrong = sum(each.points for each in tallies), sum(each.wrong for each in tallies)
     figures = {
@@ -84,6 +102,8 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="simulation", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(SCENARIOS)}; all by default")
     parser.add_argument("--crash", metavar="WRITE:WAY", help="once more one crash of one kind, such as 37:lost")
+    parser.add_argument("--seed", type=int, help="a run in which chance decides what goes wrong, once more")
+    parser.add_argument("--seeds", type=int, default=50, help="how many such runs there are (default: 50)")
     asked = parser.parse_args(words)
     unknown = set(asked.kinds) - set(SCENARIOS)
     if unknown or (asked.crash and len(asked.kinds) != 1):
@@ -93,13 +113,16 @@ def main(words: list[str]) -> int:
         verdict = one_point(SCENARIOS[asked.kinds[0]], Point(int(write), way))
         show(asked.kinds[0], verdict)
         return 1 if verdict.wrong else 0
+    if asked.seed is not None:
+        return 1 if lots([asked.seed], asked.kinds) else 0
     tallies = []
     for kind in asked.kinds or SCENARIOS:
         tallies.append(crashes(kind))
         print(tallies[-1].line(), flush=True)
     if not asked.kinds:
         leave(tallies)
-    return 1 if any(each.wrong for each in tallies) else 0
+    unlucky = lots(range(asked.seeds), asked.kinds)
+    return 1 if unlucky or any(each.wrong for each in tallies) else 0
 
 
 if __name__ == "__main__":

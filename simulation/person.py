@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pincompute.api.admission import admit
+from pincompute.api.change import Change
 from pincompute.api.documents import read
 from pincompute.api.names import HAND
 from pincompute.api.workload import Workload
@@ -31,6 +32,10 @@ class Person:
             return
         said = {"metadata": {"name": noun.metadata.name}, "spec": msgspec.to_builtins(noun.spec)}
         await self.client.apply(said, NOUNS[noun.kind], manager=HAND)
+
+    async def change(self, name: str, change: Change) -> None:
+        """By a verb."""
+        await Workloads(self.client).amend(HOME, name, change, manager=HAND)
 
     async def annotate(self, kind: str, name: str, annotations: dict[str, str]) -> None:
         body = {"metadata": {"annotations": annotations}}

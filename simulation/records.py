@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pincompute.api.names import GROUP, OPERATOR, REVISION, WORKLOAD
-from pincompute.kube.resource import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, REPLICA_SETS, Object, Resource
+from pincompute.kube.resource import (
+    CLAIMS,
+    CONFIG_MAPS,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    Object,
+    Resource,
+)
 from pincompute.kube.watch import ADDED
 from simulation.fields import read
 from simulation.store import Store
@@ -20,6 +31,7 @@ Name = tuple[str, str, str]
 """Kind, namespace, and name without what is drawn."""
 
 _PASSING = (LEASES, EVENTS, NODES)
+_SHARED = (CLAIMS, NAMESPACES)
 _GENERATED = {PODS.kind, REPLICA_SETS.kind}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)")
 _DRAWN = re.compile(r"-\d{5}\b")
@@ -160,7 +172,8 @@ def _spelled(resource: Resource, value: Object, uids: dict[str, str]) -> str:
         "ours": sorted(
             "/".join(path)
             for each in metadata.get("managedFields", ())
-            if each["manager"] == OPERATOR and not each.get("subresource")
+            # Whether we made a claim larger, or it was made so, comes to the same; and a label that the server adds.
+            if each["manager"] == OPERATOR and not each.get("subresource") and resource not in _SHARED
             for path in read(each["fieldsV1"])
         ),
     }

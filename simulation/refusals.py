@@ -14,6 +14,7 @@ from pincompute.kube.resource import (
     JOBS,
     RESOURCE_QUOTAS,
     ROLE_BINDINGS,
+    SERVICES,
     STATEFUL_SETS,
     Object,
     Resource,
@@ -103,6 +104,13 @@ def _check_whole(resource: Resource, name: str, before: Object, after: Object) -
         raise invalid(resource, name, "data", "field is immutable when `immutable` is set")
     if resource == ROLE_BINDINGS and after.get("roleRef") != before.get("roleRef"):
         raise invalid(resource, name, "roleRef", "cannot change roleRef")
+
+
+def check(resource: Resource, value: Object) -> None:
+    """Refuse what no object of this kind can be."""
+    names = [each.get("name", "") for each in value.get("spec", {}).get("ports", ())] if resource == SERVICES else []
+    if len(names) != len(set(names)):
+        raise invalid(resource, value["metadata"]["name"], "spec.ports", "Duplicate value")
 
 
 def _size(spec: Any) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from pincompute.api.change import Change, Restart, Resume, Rollback
 from pincompute.api.names import API_VERSION, RUN_NOW
 from pincompute.kube.resource import DEPLOYMENTS, SERVICES, Object
 from simulation.person import Person
@@ -35,6 +36,13 @@ def _writes(does: str, *documents: Object, hasty: bool = False) -> Step:
             await person.write(each)
 
     return Step(does, action, hasty)
+
+
+def _changes(does: str, name: str, change: Change) -> Step:
+    async def action(person: Person) -> None:
+        await person.change(name, change)
+
+    return Step(does, action)
 
 
 def _deletes(does: str, kind: Any, *names: str) -> Step:
@@ -83,6 +91,8 @@ def _service() -> Scenario:
             _writes("another port", web(**last)),
             _hastily("A, B, A", web(**last | {"image": "web:3"}), web(**last)),
             _writes("no address from outside", web(**last, loadBalancer={"internal": True})),
+            _changes("restarted", "web", Restart()),
+            _changes("as it was before", "web", Rollback()),
             _deletes("somebody deletes its Service", SERVICES, "web"),
             _deletes("somebody deletes its Deployment", DEPLOYMENTS, "web"),
             _deletes("delete", kind, "web"),
@@ -158,7 +168,8 @@ def _job_set() -> Scenario:
         (
             _writes("create", count()),
             _writes("another image, kept still", count(image="count:2", suspended="ann: the input is late")),
-            _writes("resumed, at another pace", count(image="count:2", parallelism=4)),
+            _writes("another pace", count(image="count:2", parallelism=4)),
+            _changes("resumed", "count", Resume()),
             _writes("tasks that fail", count(**failing)),
             _writes("what failed runs again", count(**failing, attempts=[{"tasks": "failed", "memory": "1Gi"}])),
             _hastily("A, B, C", count(image="count:3"), count(image="count:4"), 1.0),

@@ -21,7 +21,7 @@ from simulation.evictions import evict
 from simulation.fields import BUILT_IN, CUSTOM, Shape
 from simulation.managers import Conflicts, Writer, applied, updated
 from simulation.merging import TestFailed, json_patch, merge_patch
-from simulation.refusals import Refusal, check_change, conflict, invalid, not_found
+from simulation.refusals import Refusal, check, check_change, conflict, invalid, not_found
 from simulation.selection import Selection
 from simulation.store import Happened, Store, copied
 
@@ -98,9 +98,10 @@ class Server:
         """A watch: each line with the time at which it happened."""
         at, query = self._at(request), request.query
         selection = Selection.of(at.resource, at.namespace, query)
-        for line in self._first(at, selection, query):
+        # What happens while the first are told comes after them.
+        since, first = int(query.get("resourceVersion") or 0) or self.store.revision, self._first(at, selection, query)
+        for line in first:
             yield self._time(), line
-        since = int(query.get("resourceVersion") or 0) or self.store.revision
         if since < self.store.compacted:
             yield self._time(), _too_old(since)
             return
@@ -216,6 +217,7 @@ class Server:
             made = applied(at.shape, empty, new, writer, force=True, now=self._stamp())
         else:
             made = updated(at.shape, empty, new, writer, self._stamp())
+        check(at.resource, made)
         return self.store.create(at.resource, made)
 
     def _must_take(self, at: Target) -> None:
@@ -286,9 +288,11 @@ class Server:
         if _has_status(at.resource):
             after.pop("status", None)
             after |= {"status": before["status"]} if "status" in before else {}
+        after = _named(after) if at.resource == NAMESPACES else after
         return after if at.shape is CUSTOM else _tidy(after)
 
     def _replaced(self, at: Target, before: Object, after: Object) -> bytes:
+        check(at.resource, after)
         check_change(at.resource, before, after)
         return self.store.encoded(self.store.replace(at.resource, before, after))
 

@@ -57,6 +57,11 @@ class Counting(Story):
             self._passes[key] += 1
             self.most = max(self.most, self._passes[key])
 
+    def begin(self) -> None:
+        """What was before does not count."""
+        self.most = 0
+        self._passes.clear()
+
     def moved(self) -> None:
         """Somebody else has: what comes next is no more the operator's own doing."""
         self._passes.clear()
