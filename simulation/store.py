@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.kube.resource import PODS, Object, Resource
+from pincompute.kube.resource import CLAIMS, PODS, Object, Resource
 from pincompute.kube.watch import ADDED, DELETED, MODIFIED
 from pincompute.objects.content import digest
 from pincompute.objects.times import stamp
@@ -21,6 +21,9 @@ Key = tuple[str, str]
 
 ORPHAN = "orphan"
 """The finalizer of what is to go without what it owns."""
+
+IN_USE = "kubernetes.io/pvc-protection"
+"""The finalizer of claims: they go when no pod has them any more."""
 
 
 class Happened(NamedTuple):
@@ -87,6 +90,8 @@ class Store:
         }
         if counts_generations(resource):
             metadata["generation"] = 1
+        if resource == CLAIMS:
+            metadata["finalizers"] = [IN_USE]
         made = {"apiVersion": resource.api_version, "kind": resource.kind, **value, "metadata": metadata}
         return self._keep(resource, made, ADDED, None)
 

@@ -30,6 +30,7 @@ ACTORS: tuple[Actor, ...] = (
     stateful_sets.keep,
     daemon_sets.keep,
     surroundings.bind_claims,
+    surroundings.end_claims,
     nodes.schedule,
     nodes.run,
     surroundings.count_disruptions,

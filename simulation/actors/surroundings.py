@@ -21,6 +21,20 @@ def bind_claims(store: Store) -> None:
         store.change(CLAIMS, each, bind)
 
 
+def end_claims(store: Store) -> None:
+    """Those that are to go, and that no pod has."""
+    used = {
+        (pod["metadata"]["namespace"], each["persistentVolumeClaim"]["claimName"])
+        for pod in store.all(PODS)
+        for each in pod["spec"].get("volumes", ())
+        if "persistentVolumeClaim" in each
+    }
+    for claim in store.all(CLAIMS):
+        metadata = claim["metadata"]
+        if metadata.get("deletionTimestamp") and (metadata["namespace"], metadata["name"]) not in used:
+            store.change(CLAIMS, claim, lambda each: each["metadata"].update(finalizers=[]))
+
+
 def count_disruptions(store: Store) -> None:
     for each in store.all(DISRUPTION_BUDGETS):
         theirs = [

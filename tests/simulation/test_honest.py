@@ -37,7 +37,7 @@ from workloads import cluster
 
 pytestmark = pytest.mark.cluster
 
-SEEDS = range(4)
+SEEDS = range(6)
 REQUESTS = 100
 KINDS = (
     CONFIG_MAPS,
