@@ -41,6 +41,7 @@ from pincompute.kube.resource import (
 )
 from real_platform import until
 from rights import Right, audited, granted, paged, used
+from rolled import rolled_in_place
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
@@ -84,6 +85,7 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
     person = Person(real_platform, tmp_path)
     await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test")
     async with Client(load(real_platform.home.kubeconfig), agent="tests") as client:
+        await rolled_in_place(person, client)
         await _plan_by(client)
         await asyncio.gather(*(_live(person, kind) for kind in SPECS))
         # Every kind there is, and one that is there: compared with what it became.

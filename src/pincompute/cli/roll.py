@@ -78,7 +78,8 @@ def stop(target: Target, because: str, *, back: bool) -> None:
 def _change(options: dict[str, Any]) -> dict[str, Any]:
     """Only what is said; who rolls one that was stopped wants it to go on."""
     names = {"pause": "pauseSeconds", "break_holds": "breakHolds"}
-    said = {names.get(name, name): value for name, value in options.items() if value not in (None, False)}
+    there = ((name, value) for name, value in options.items() if value is not None and value is not False)
+    said = {names.get(name, name): value for name, value in there}
     return {**said, "paused": None, "stopped": None}
 
 
@@ -178,7 +179,8 @@ def _why(now: Rolling) -> Problem:
 def _head(planned: RollPlan) -> str:
     counts = ((fate, planned.of(fate)) for fate in Fate)
     fates = ", ".join(f"{len(lines)} {fate}" for fate, lines in counts if lines) or "no workloads"
-    return f"{head(planned)}\n{fates}; {len(planned.waves)} waves, about {lasting(planned.seconds)}"
+    waves = f"{len(planned.waves)} wave{'' if len(planned.waves) == 1 else 's'}"
+    return f"{head(planned)}\n{fates}; {waves}, about {lasting(planned.seconds)}"
 
 
 def _table(fleet: Live) -> str:

@@ -1,0 +1,30 @@
+"""A runtime rolled by the command that people type, on a real node and over a fleet of simulated ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from roll import measure
+
+from person import Person
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from rolled import rolled_in_place
+from shared_platform import SharedPlatform
+
+pytestmark = pytest.mark.cluster
+
+
+async def test_a_sidecar_is_started_again_and_nothing_else(real_platform: Platform, tmp_path: Path) -> None:
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        await rolled_in_place(Person(real_platform, tmp_path), client)
+
+
+async def test_a_runtime_that_fails_stands_still_and_goes_back_and_the_next_one_comes(platform: SharedPlatform) -> None:
+    async with Client(load(platform.kubeconfig), agent="test") as client:
+        figures = await measure(client, 8)
+    assert "fail since it reached them" in figures.message
+    assert figures.in_place == 1
+    assert figures.broken == []
