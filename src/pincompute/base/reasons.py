@@ -213,6 +213,27 @@ NAME_TAKEN = _reason(
     "Another workload of the project has this name; a name is one workload's, over all kinds.",
     "Choose another name.",
 )
+RIGHTS_MISSING = _reason(
+    "RightsMissing",
+    INFRASTRUCTURE,
+    403,
+    "The operator may no longer see a kind of object that it works with.",
+    "Give it its rights back, such as by `pin up`: it goes on by itself.",
+)
+SPEC_UNREADABLE = _reason(
+    "SpecUnreadable",
+    USER,
+    422,
+    "A resource was written under another schema, and cannot be read by this one.",
+    "Submit its file again; what runs goes on as it is until then.",
+)
+STORE_FULL = _reason(
+    "StoreFull",
+    INFRASTRUCTURE,
+    507,
+    "The cluster's own store has no room left, so nothing can be written.",
+    "Make room in etcd (compact, defragment, disarm its alarm): all goes on by itself.",
+)
 NOT_LEADING = _reason(
     "NotLeading",
     INFRASTRUCTURE,

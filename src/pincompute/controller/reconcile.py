@@ -8,19 +8,24 @@ from typing import Any, NamedTuple
 from pincompute.api.status import Report
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import NAME_TAKEN
+from pincompute.base.reasons import NAME_TAKEN, PROJECT_ENDING, SPEC_UNREADABLE
+from pincompute.controller import report
 from pincompute.controller.act import act
+from pincompute.controller.hands import Hands
 from pincompute.controller.passes import Key, Made, Outcome
-from pincompute.controller.report import blocked, report
-from pincompute.controller.view import View
+from pincompute.controller.tell import tell
+from pincompute.controller.view import Spoiled, View
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Conflict, Unreachable
-from pincompute.objects.content import Object
+from pincompute.kube.errors import Conflict, Forbidden, Full, Unreachable
+from pincompute.kube.resource import PODS
+from pincompute.objects.content import Object, identity
 from pincompute.planning.diff import Difference, diff
+from pincompute.planning.news import news, put_back
+from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.status import refused
-from pincompute.planning.steps import words
+from pincompute.planning.steps import Apply, Create, Delete, Renew, Step, words
 
 LOOK_AGAIN = 1.0
 """Seconds: the event that brings the view up to date touches the key, unless what we wrote was gone before the view
@@ -43,18 +48,23 @@ class Reconciler:
         self._client = client
         self._view = view
         self._cluster = cluster
+        self._hands = Hands(client)
         self._written: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """The revision of our last write of each kind: no pass is made on an older view."""
 
     async def __call__(self, key: Key) -> Made:
+        spoiled = self._view.spoiled(key)
         living = [each for each in self._view.owners(key) if not each.metadata.deletion_timestamp]
-        if not living:
+        if not living and not spoiled:
             # Kubernetes removes what it owned.
             self._written.pop(key, None)
+            self._hands.forget(key)
             return Made(Outcome.GONE)
         if not self._sees_own_writes(key):
             return Made(Outcome.BEHIND, LOOK_AGAIN)
         try:
+            if spoiled:
+                return await self._leave(key, spoiled)
             return await self._make_so(key, self._view.snapshot(living[0], self._cluster), living[1:])
         except Conflict as error:
             return Made(Outcome.CONFLICT, why=error.message)
@@ -63,18 +73,33 @@ class Reconciler:
         for each in later:
             await self._turn_away(key, snapshot._replace(owner=each), snapshot.owner)
         plan = PLANNERS[snapshot.owner.kind](snapshot)
-        difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
+        difference = self._as_far_as_seen(snapshot, plan, diff(snapshot.owner.metadata.uid, snapshot.natives, plan))
         done = await self._act(key, difference)
+        if not done.overtaken and not done.problems:
+            done = await self._put_back(key, snapshot, plan, difference, done)
         if done.overtaken:
             return Made(Outcome.CONFLICT, steps=done.steps, why=done.overtaken)
         problems = (*difference.problems, *done.problems)
-        status = blocked(snapshot.owner, plan.status, problems[0]) if problems else plan.status
-        wrote = await self._report(key, snapshot.owner, status)
-        steps = (*done.steps, *wrote)
+        status = report.blocked(snapshot.owner, plan.status, problems[0]) if problems else plan.status
+        steps = (*done.steps, *await self._report(key, snapshot.owner, status))
         if problems:
             return Made(Outcome.REFUSED, plan.wake_after, steps, Refused(*problems).text())
         outcome = Outcome.WROTE if steps else Outcome.SETTLED
         return Made(outcome, plan.wake_after, steps, plan.why.text() if plan.why else "")
+
+    def _as_far_as_seen(self, snapshot: Snapshot, plan: Plan, difference: Difference) -> Difference:
+        """Nothing is done by half a view: what cannot be seen is told, and is left alone."""
+        unseen = self._view.unseen
+        if not unseen:
+            return difference
+        wanted = {native["kind"] for native in plan.wanted}
+        if isinstance(snapshot.owner, Workload):
+            wanted.add(PODS.kind)
+        problems = tuple(problem for kind, problem in unseen.items() if kind in wanted)
+        if PODS.kind in unseen:
+            return Difference((), (*difference.problems, *problems))
+        steps = tuple(each for each in difference.steps if _kind(each) not in unseen)
+        return Difference(steps, (*difference.problems, *problems))
 
     async def _turn_away(self, key: Key, snapshot: Snapshot, first: Workload) -> None:
         """A name is one workload's, over all kinds: who came later is told, and nothing is done for it."""
@@ -86,6 +111,27 @@ class Reconciler:
             next=f"kubectl delete {snapshot.owner.kind.lower()} {metadata.name}, and choose another name",
         )
         await self._report(key, snapshot.owner, refused(snapshot, (problem,)).status)
+
+    async def _leave(self, key: Key, spoiled: dict[str, Spoiled]) -> Made:
+        """What nobody can read is left as it is, with all that it became."""
+        problems = []
+        for kind, each in list(spoiled.items()):
+            problem = Problem(
+                SPEC_UNREADABLE,
+                f"{kind} {key.name} cannot be read: {each.why}",
+                Where(object=str(key)),
+                note="what runs goes on as it is",
+                next="submit its file again",
+            )
+            problems.append(problem)
+            generation = each.metadata.generation
+            status = report.unreadable(kind, generation, each.status, problem, self._client.clock.now())
+            if status != each.status:
+                after = await report.write(self._client, kind, each.metadata, status)
+                self._wrote(key, after)
+                if after is None:
+                    self._view.forget_spoiled(key, kind)
+        return Made(Outcome.REFUSED, why=Refused(*problems).text())
 
     async def _act(self, key: Key, difference: Difference) -> _Done:
         """Every step is tried: one native that cannot be had does not keep the others away."""
@@ -99,20 +145,43 @@ class Reconciler:
             except Conflict as error:
                 return _Done(tuple(done), overtaken=error.message)
             except Refused as refused:
+                if _ends(refused):
+                    problems.append(Problem(PROJECT_ENDING, f"the namespace {namespace} is being removed"))
+                    break
                 problems += refused.problems
-                if isinstance(refused, Unreachable):
-                    # Nor would it answer the others, and each would wait as long.
+                if isinstance(refused, Unreachable | Full):
+                    # Nor would it take the others, and each might wait as long.
                     break
                 continue
             done.append(words(step))
             self._wrote(key, after)
+            if after is not None and isinstance(step, Create | Apply):
+                self._hands.wrote(key, after)
         return _Done(tuple(done), tuple(problems))
+
+    async def _put_back(self, key: Key, snapshot: Snapshot, plan: Plan, difference: Difference, done: _Done) -> _Done:
+        """What somebody edited by hand is as before, and whose edit it was is told."""
+        for suspect in self._hands.suspects(key, snapshot, plan.wanted, difference):
+            try:
+                found, edited, after = await self._hands.put_back(key, suspect)
+            except Conflict as error:
+                return done._replace(overtaken=error.message)
+            except Refused as refused:
+                return done._replace(problems=refused.problems)
+            if edited:
+                self._wrote(key, after)
+                done = done._replace(steps=(*done.steps, f"PutBack {identity(suspect.wanted)}"))
+                await tell(self._client, snapshot.owner, put_back(snapshot.owner, suspect.wanted, found, edited))
+        return done
 
     async def _report(self, key: Key, owner: Any, status: Report) -> tuple[str, ...]:
         """The one step that this is, if it is one."""
         if status == owner.status:
             return ()
-        self._wrote(key, await report(self._client, owner, status))
+        # Before it is written: it is told once, however often the status could not be.
+        for each in news(owner, status):
+            await tell(self._client, owner, each)
+        self._wrote(key, await report.report(self._client, owner, status))
         return (f"Report {owner.kind}/{owner.metadata.name}",)
 
     def _wrote(self, key: Key, after: Object | None) -> None:
@@ -124,3 +193,20 @@ class Reconciler:
         for kind in [kind for kind, revision in written.items() if self._view.includes(kind, revision)]:
             del written[kind]
         return not written
+
+
+def _kind(step: Step) -> str:
+    match step:
+        case Create(native) | Apply(native):
+            return str(native["kind"])
+        case Delete(kind) | Renew(kind):
+            return kind
+        case _:
+            return PODS.kind
+
+
+def _ends(refused: Refused) -> bool:
+    """Nothing new may be made in what is being removed."""
+    if not isinstance(refused, Forbidden):
+        return False
+    return any(each.get("reason") == "NamespaceTerminating" for each in refused.details.get("causes") or ())

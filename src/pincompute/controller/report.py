@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from pincompute.api.kinds import KINDS
 from pincompute.api.names import API_VERSION, OPERATOR
 from pincompute.api.noun import Noun
-from pincompute.api.status import SUCCEEDED, Report, condition
+from pincompute.api.status import READY, SUCCEEDED, Report, condition
 from pincompute.api.wire import Metadata
 from pincompute.base.problem import Problem
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.objects.content import Object
+from pincompute.objects.times import stamp
 
 
 async def report(client: Client, owner: Noun, status: Report) -> Object | None:
@@ -44,6 +47,23 @@ async def write(client: Client, kind: str, seen: Metadata, status: Object) -> Ob
         return None
 
 
+def unreadable(kind: str, generation: int, before: Object, problem: Problem, now: datetime) -> Object:
+    """All that it says stays, but for whether it is as wanted: nobody knows what is wanted."""
+    goal: str = getattr(KINDS[kind], "GOAL", READY)
+    others = [each for each in before.get("conditions", ()) if each.get("type") != goal]
+    was = next((each for each in before.get("conditions", ()) if each.get("type") == goal), {})
+    same = was.get("status") == "Unknown"
+    condition: Object = {
+        "type": goal,
+        "status": "Unknown",
+        "reason": problem.reason.code,
+        "message": problem.message()[:4096],
+        "lastTransitionTime": was.get("lastTransitionTime") if same else stamp(now),
+        "observedGeneration": generation,
+    }
+    return {**before, "next": problem.next, "conditions": [condition, *others]}
+
+
 def _spelled(status: Report) -> Object:
     """With its zeros where an object has nothing else: Kubernetes would make null of one that loses all its fields."""
     body: Object = msgspec.to_builtins(status)
@@ -57,8 +77,9 @@ def _spelled(status: Report) -> Object:
 
 def blocked(owner: Any, status: Report, problem: Problem) -> Report:
     """What stands in the way of writing is told before what is merely slow. Work that ends has not ended by that."""
-    word = "Unknown" if owner.GOAL == SUCCEEDED else "False"
-    before = condition(owner.status.conditions, owner.GOAL)
+    goal = getattr(owner, "GOAL", READY)
+    word = "Unknown" if goal == SUCCEEDED else "False"
+    before = condition(owner.status.conditions, goal)
     conditions = [
         msgspec.structs.replace(
             each,
@@ -70,7 +91,7 @@ def blocked(owner: Any, status: Report, problem: Problem) -> Report:
             if before and before.status == word
             else each.last_transition_time,
         )
-        if each.type == owner.GOAL
+        if each.type == goal
         else each
         for each in status.conditions
     ]

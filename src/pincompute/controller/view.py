@@ -5,18 +5,31 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
+import structlog
 
 from pincompute.api.names import KIND, PROJECT, WORKLOAD
 from pincompute.api.noun import Noun
 from pincompute.api.training_job import PinterestTrainingJob
-from pincompute.api.wire import Metadata
+from pincompute.api.wire import Metadata, Wire
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import KIND_NOT_SERVED, RIGHTS_MISSING
 from pincompute.controller.passes import Cause, Key
-from pincompute.controller.resources import MAKERS, NATIVES, NEIGHBOURS, NOUNS, PLANNED, PROJECT_LABELS, PROJECT_NATIVES
+from pincompute.controller.resources import (
+    MAKERS,
+    NATIVES,
+    NEIGHBOURS,
+    NOUNS,
+    PLANNED,
+    PROJECT_LABELS,
+    PROJECT_NATIVES,
+    WORKLOADS,
+)
 from pincompute.controller.surroundings import Surroundings
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
@@ -31,6 +44,17 @@ COUNTED = 1.0
 """Seconds between two counts of all workloads, of which many change at once in a roll."""
 
 
+log = structlog.get_logger()
+
+
+class Spoiled(Wire, frozen=True):
+    """What can be read of an owner that cannot be read."""
+
+    metadata: Metadata
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+    why: str = ""
+
+
 class View:
     """Kept by watches; it answers from memory."""
 
@@ -41,12 +65,21 @@ class View:
         """By kind: a name is meant to be one workload's, over all kinds."""
         self._natives: defaultdict[Key, Family] = defaultdict(dict)
         self._pods: defaultdict[Key, Family] = defaultdict(dict)
+        self._spoiled: defaultdict[Key, dict[str, Spoiled]] = defaultdict(dict)
+        """By kind: owners that are there and cannot be read."""
         self._around = Surroundings()
         self._complete = False
         self._count: asyncio.TimerHandle | None = None
         self._informers: dict[str, Informer[Any]] = {
             **{
-                kind: Informer(client, NOUNS[kind], type=noun, on_change=self._owner_changed)
+                kind: Informer(
+                    client,
+                    NOUNS[kind],
+                    type=noun,
+                    on_change=self._owner_changed,
+                    on_problem=partial(self._problem_changed, kind),
+                    on_unreadable=partial(self._owner_spoiled, kind),
+                )
                 for kind, noun in PLANNED.items()
             },
             PODS.kind: self._follow(client, PODS, Pod, self._pods, WORKLOAD),
@@ -66,9 +99,9 @@ class View:
                 watches.create_task(informer.run())
 
     async def synced(self) -> None:
-        for kind, informer in self._informers.items():
-            # What nobody serves can be served any day: those who need it wait, and the others go on.
-            await (informer.answered if kind in NEIGHBOURS else informer.synced).wait()
+        """Everything was seen that can be: a kind that the cluster does not show keeps no other waiting."""
+        for informer in self._informers.values():
+            await informer.answered.wait()
         self._complete = True
 
     def age(self) -> float:
@@ -82,6 +115,18 @@ class View:
     @property
     def complete(self) -> bool:
         return self._complete
+
+    @property
+    def unseen(self) -> dict[str, Problem]:
+        """Kinds that the cluster does not show us, and why."""
+        return {kind: _unseen(kind, each.problem) for kind, each in self._informers.items() if each.problem}
+
+    def spoiled(self, key: Key) -> dict[str, Spoiled]:
+        """By kind: what is there by this name, and cannot be read."""
+        return self._spoiled.get(key, {})
+
+    def forget_spoiled(self, key: Key, kind: str) -> None:
+        self._spoiled.get(key, {}).pop(kind, None)
 
     def owners(self, key: Key) -> tuple[Any, ...]:
         """Those of this name, the eldest first."""
@@ -126,28 +171,52 @@ class View:
         def changed(event: Event[Any]) -> None:
             key = _whose(event.object.metadata)
             each = resource.kind, event.object.metadata.name
+            if event.before is not None and (former := _whose(event.before.metadata)) != key:
+                # Somebody gave it another label: it has left those it belonged to.
+                _keep(into, former, each, Event(DELETED, event.before))
+                self._changed(former, self._seen)
             _keep(into, key, each, event)
             self._changed(key, self._seen)
 
-        # Only what carries our labels is ever decoded; the rest of the cluster is not our business.
         return Informer(
-            client, resource, type=type_, labels=labels, on_change=changed, on_problem=lambda _: self._came(resource)
+            client,
+            resource,
+            type=type_,
+            # Only what carries our labels is ever decoded; the rest of the cluster is not our business.
+            labels=labels,
+            on_change=changed,
+            on_problem=partial(self._problem_changed, resource.kind),
         )
-
-    def _came(self, resource: Resource) -> None:
-        """A neighbour came, or went."""
-        if self._complete and resource.kind in NEIGHBOURS:
-            for owner in [each for each in self._all() if isinstance(each, PinterestTrainingJob)]:
-                self._changed(key_of(owner), Cause.AROUND)
 
     def _owner_changed(self, event: Event[Noun]) -> None:
         owner = event.object
+        self.forget_spoiled(key_of(owner), owner.kind)
         _keep(self._owners, key_of(owner), owner.kind, event)
         self._changed(key_of(owner), Cause.EDITED if _is_news(event) else self._seen)
         if isinstance(owner, Workload):
             self._count_soon()
         else:
             self._surroundings_changed(event)
+
+    def _owner_spoiled(self, kind: str, event: Event[msgspec.Raw], why: str) -> None:
+        """Written under another schema than ours: nothing is done for it, and nothing undone."""
+        spoiled = msgspec.json.decode(event.object, type=Spoiled)
+        metadata = spoiled.metadata
+        key = Key(metadata.namespace, metadata.name, "" if kind in WORKLOADS else kind)
+        if event.type == DELETED:
+            self.forget_spoiled(key, kind)
+        else:
+            self._spoiled[key][kind] = msgspec.structs.replace(spoiled, why=why)
+        self._changed(key, Cause.EDITED)
+
+    def _problem_changed(self, kind: str, problem: Problem | None) -> None:
+        """What cannot be seen is told by everybody whom it could concern, and so is that it can be seen again."""
+        if problem and kind not in NEIGHBOURS:
+            log.warning("a kind cannot be seen", kind=kind, why=problem.what)
+        if self._complete and kind not in NOUNS:
+            concerned = PinterestTrainingJob if kind in NEIGHBOURS else Noun
+            for owner in [each for each in self._all() if isinstance(each, concerned)]:
+                self._changed(key_of(owner), Cause.AROUND)
 
     def _surroundings_changed(self, event: Event[Noun]) -> None:
         """Before the view is complete nobody has planned by what was before."""
@@ -166,6 +235,13 @@ class View:
         self._count = None
         if self._around.rolling:
             self._changed(key_of(self._around.rolling), Cause.AROUND)
+
+
+def _unseen(kind: str, problem: Problem) -> Problem:
+    if problem.reason is KIND_NOT_SERVED:
+        return problem._replace(next=f"install what brings {kind}; it is seen as soon as it is there")
+    note = "what runs goes on, and nothing is changed until it is seen again"
+    return Problem(RIGHTS_MISSING, problem.what, problem.where, note, problem.next or "pin up")
 
 
 def _is_news(event: Event[Any]) -> bool:

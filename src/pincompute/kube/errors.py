@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import CLUSTER_REFUSED, CLUSTER_UNREACHABLE, Reason
+from pincompute.base.reasons import CLUSTER_REFUSED, CLUSTER_UNREACHABLE, STORE_FULL, Reason
 
 
 class Cause(NamedTuple):
@@ -125,6 +125,13 @@ _HOW: dict[How, _Seen] = {
     # It stands, and says nothing: who is busy is not helped by being asked twice.
     "silent": _Seen("Silent", "{} fell silent"),
 }
+
+
+class Full(ApiError):
+    """The cluster's store has no room left."""
+
+    means = STORE_FULL
+    next = "make room in etcd, and disarm its alarm"
 
 
 class _Status(msgspec.Struct):

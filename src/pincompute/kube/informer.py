@@ -37,7 +37,7 @@ _NOT_STREAMED = (400, 422)
 log = structlog.get_logger()
 
 
-def _nobody(_: Any) -> None:
+def _nobody(*_: Any) -> None:
     """Told of changes where nobody asked to be."""
 
 
@@ -55,6 +55,7 @@ class Informer(Generic[T]):
         fields: str = "",
         on_change: Callable[[Event[T]], None] = _nobody,
         on_problem: Callable[[Problem | None], None] = _nobody,
+        on_unreadable: Callable[[Event[msgspec.Raw], str], None] = _nobody,
         clock: Clock | None = None,
     ) -> None:
         self.items: dict[Key, T] = {}
@@ -70,6 +71,7 @@ class Informer(Generic[T]):
         self._decoder = msgspec.json.Decoder(type)
         self._on_change = on_change
         self._on_problem = on_problem
+        self._on_unreadable = on_unreadable
         self._clock = clock or client.clock
         self._revision = ""
         self._changed = asyncio.Event()
@@ -164,7 +166,7 @@ class Informer(Generic[T]):
         self._heard = self._clock.monotonic()
 
     def _take(self, event: Told, key: Key) -> None:
-        item = self._decode(event.object, key)
+        item = self._decode(event, key)
         if event.type == DELETED:
             last = item if item is not None else self.items.get(key)
             if last is not None:
@@ -220,17 +222,18 @@ class Informer(Generic[T]):
 
     def _read(self, raw: msgspec.Raw) -> tuple[Key, T | None]:
         key = identity(raw).key
-        return key, self._decode(raw, key)
+        return key, self._decode(Event(ADDED, raw), key)
 
-    def _decode(self, raw: msgspec.Raw, key: Key) -> T | None:
+    def _decode(self, told: Event[msgspec.Raw] | Told, key: Key) -> T | None:
         """An object's declared fields; None where they are not of the declared types.
 
         One object that somebody spoiled must not keep the others from being seen: the last good view of it stays.
         """
         try:
-            return self._decoder.decode(raw)
+            return self._decoder.decode(told.object)
         except msgspec.ValidationError as error:
             log.error("object cannot be read", about=self._selection.about, key="/".join(key), why=str(error))
+            self._on_unreadable(Event(told.type, told.object), str(error))
             return None
 
     def _keep(self, key: Key, item: T) -> None:
@@ -239,7 +242,7 @@ class Informer(Generic[T]):
             # Nothing that anybody declared interest in is different.
             return
         self.items[key] = item
-        self._tell(Event(ADDED if known is None else MODIFIED, item))
+        self._tell(Event(ADDED if known is None else MODIFIED, item, known))
 
     def _forget(self, key: Key, last: T) -> None:
         self.items.pop(key, None)

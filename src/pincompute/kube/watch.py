@@ -18,6 +18,8 @@ class Event(NamedTuple, Generic[T]):
 
     type: str
     object: T
+    before: T | None = None
+    """As it was last seen, where somebody keeps it."""
 
 
 class Told(msgspec.Struct):

@@ -23,8 +23,9 @@ def ills(loops: Loops) -> Iterator[str]:
 
 
 def told(loops: Loops) -> str:
-    """A line each."""
+    """A line each. What the cluster does not show us is told, and cured by no new start of ours."""
     planned = loops.planned
     role = "leads" if loops.leads else "stands by"
     passes = f"{planned.passes} passes, {planned.waiting} waiting, {planned.failing} failing"
-    return "\n".join([*ills(loops), f"{role}; view {loops.view.age():.0f} s old; {passes}"]) + "\n"
+    unseen = [f"{kind}: {each.what}" for kind, each in loops.view.unseen.items()]
+    return "\n".join([*ills(loops), *unseen, f"{role}; view {loops.view.age():.0f} s old; {passes}"]) + "\n"

@@ -34,6 +34,10 @@ class _Loops(Collector):
         for kind, seconds in loops.view.ages().items():
             age.add_metric([kind], seconds)
         yield age
+        unseen = GaugeMetricFamily("pincompute_view_unseen", "Kinds that the cluster does not show.", labels=["kind"])
+        for kind in loops.view.unseen:
+            unseen.add_metric([kind], 1)
+        yield unseen
         yield from _passes(loops.planned.tally)
         yield from _requests(loops.client.traffic)
 

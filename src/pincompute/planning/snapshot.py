@@ -7,10 +7,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import PARTS, RAN, SHAPE, TEMPLATE, WANTED, WORKLOAD
+from pincompute.api.names import OPERATOR, PARTS, RAN, SHAPE, TEMPLATE, WANTED, WORKLOAD
 from pincompute.api.project import Project
 from pincompute.api.wire import Metadata, Wire
+from pincompute.objects.content import digest
+from pincompute.objects.managers import KUBERNETES
 from pincompute.planning.runtime import Runtimes
+
+FRIENDS = KUBERNETES | {"training-operator"}
+"""Whose writing into natives is how they work: Kubernetes' own, and Kubeflow's."""
 
 
 class Terminated(Wire, frozen=True):
@@ -215,10 +220,45 @@ class NativeStatus(Wire, frozen=True):
     """Of a StatefulSet: what Kubernetes calls that revision."""
 
 
+class Writer(Wire, frozen=True):
+    """One entry of the server's record of who wrote what."""
+
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    time: str = ""
+    fields: Any = msgspec.field(name="fieldsV1", default=None)
+
+
+class NativeMetadata(OwnedMetadata, frozen=True):
+    """With who else has written into it: what they wrote is not kept, only that they did."""
+
+    managed_fields: tuple[Writer, ...] = ()
+    """Read, and not kept."""
+    strangers: tuple[str, ...] = ()
+    """Those who are neither we nor Kubernetes, and when each wrote last."""
+    record: str = ""
+    """A digest of what we are on record for: another one, and somebody has taken something from us."""
+
+    def __post_init__(self) -> None:
+        if not self.managed_fields:
+            return
+        entries = [each for each in self.managed_fields if each.subresource != "status"]
+        strangers = tuple(
+            " ".join((each.manager, each.operation, each.subresource, each.time))
+            for each in entries
+            if each.manager != OPERATOR and each.manager not in FRIENDS
+        )
+        ours = [each.fields for each in entries if each.manager == OPERATOR]
+        kept = {"managed_fields": (), "strangers": strangers, "record": digest(ours) if ours else ""}
+        for name, value in kept.items():
+            msgspec.structs.force_setattr(self, name, value)
+
+
 class Native(Wire, frozen=True):
     """One object that a workload became, as last seen: whose it is, what was last wanted of it, and what it says."""
 
-    metadata: OwnedMetadata
+    metadata: NativeMetadata
     kind: str = ""
     status: NativeStatus = NativeStatus()
 

@@ -1,0 +1,80 @@
+"""What is worth an Event: what a status says that the one before did not, and whose edit was put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pincompute.api.status import READY, Condition, Report, condition
+from pincompute.base.reasons import REASONS
+from pincompute.objects.content import digest, identity
+from pincompute.objects.managers import Edit
+
+BEGAN, RECOVERED, PUT_BACK = "RolloutBegan", "Recovered", "PutBack"
+
+
+class News(NamedTuple):
+    """One thing that a person would want to know."""
+
+    reason: str
+    action: str
+    note: str
+    name: str
+    """The same however often it is told, so that it is told once."""
+    warning: bool = False
+
+
+def news(owner: Any, after: Report) -> Iterator[News]:
+    """By what the status said before: nothing is remembered."""
+    before: Report = owner.status
+    type_ = getattr(owner, "GOAL", READY)
+    was, now = condition(before.conditions, type_), condition(after.conditions, type_)
+    uid, generation = owner.metadata.uid, after.observed_generation
+    if generation > before.observed_generation:
+        note = f"{owner.metadata.name}@{generation} is being made so"
+        yield News(BEGAN, "RollOut", note, _name(owner, uid, BEGAN, generation))
+    if now is None or (was and _same(was, now)):
+        return
+    stable = _name(
+        owner, uid, generation, was.last_transition_time if was else "", was.reason if was else "", now.reason
+    )
+    if _ails(now):
+        yield News(now.reason, "Reconcile", now.message, stable, warning=True)
+    elif was and _ails(was):
+        yield News(RECOVERED, "Reconcile", f"{was.reason} is over: {now.message}", stable)
+    elif now.status == "True":
+        yield News(now.reason, "RollOut", f"{owner.metadata.name}@{generation}: {now.message}", stable)
+
+
+def put_back(owner: Any, native: dict[str, Any], found: str, edited: Sequence[Edit]) -> News:
+    """`found` is the revision at which the edits were seen."""
+    told = "; ".join(_edit(each) for each in edited)
+    name = _name(owner, owner.metadata.uid, identity(native), found)
+    return News(
+        PUT_BACK, "PutBack", f"{identity(native)} was edited by hand and is as before: {told}", name, warning=True
+    )
+
+
+def _edit(edit: Edit) -> str:
+    by = f" by {edit.manager}" if edit.manager else ""
+    if edit.before is None:
+        return f"{edit.path} was removed{by}"
+    if edit.pointer:
+        return f"{edit.path} was added{by}"
+    if isinstance(edit.before, int) or edit.path.endswith(".image"):
+        return f"{edit.path} was set to {edit.before} instead of {edit.wanted}{by}"
+    # Other words may be secrets.
+    return f"{edit.path} was changed{by}"
+
+
+def _same(was: Condition, now: Condition) -> bool:
+    return (was.status, was.reason) == (now.status, now.reason)
+
+
+def _ails(said: Condition) -> bool:
+    known = REASONS.get(said.reason)
+    return said.status != "True" and (known is None or known.http != 200)
+
+
+def _name(owner: Any, *parts: object) -> str:
+    return f"{owner.metadata.name}.{digest(parts)}"
