@@ -17,6 +17,7 @@ from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.summary import Summary
 from pincompute.controller.resources import NOUNS, PLANNED
 from pincompute.controller.workloads import Workloads
+from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
 from pincompute.kube.watch import Event
@@ -75,8 +76,9 @@ class World(NamedTuple):
 
 
 @asynccontextmanager
-async def world(plane: ControlPlane) -> AsyncGenerator[World]:
-    async with cluster(plane) as client, Counting(plane.access(), agent="operator") as operator:
+async def world(plane: ControlPlane, access: Access | None = None) -> AsyncGenerator[World]:
+    """`access` is the operator's, where it has other rights than all, or goes by another way."""
+    async with cluster(plane) as client, Counting(access or plane.access(), agent="operator") as operator:
         await _forget(client)
         project = await new_project(client)
         loops = Loops(operator, CLUSTER)
