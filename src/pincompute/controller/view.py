@@ -168,25 +168,25 @@ class View:
     def _follow(
         self, client: Client, resource: Resource, type_: type[Any], into: defaultdict[Key, Family], labels: str
     ) -> Informer[Any]:
-        def changed(event: Event[Any]) -> None:
-            key = _whose(event.object.metadata)
-            each = resource.kind, event.object.metadata.name
-            if event.before is not None and (former := _whose(event.before.metadata)) != key:
-                # Somebody gave it another label: it has left those it belonged to.
-                _keep(into, former, each, Event(DELETED, event.before))
-                self._changed(former, self._seen)
-            _keep(into, key, each, event)
-            self._changed(key, self._seen)
-
         return Informer(
             client,
             resource,
             type=type_,
             # Only what carries our labels is ever decoded; the rest of the cluster is not our business.
             labels=labels,
-            on_change=changed,
+            on_change=partial(self._member_changed, into, resource.kind),
             on_problem=partial(self._problem_changed, resource.kind),
         )
+
+    def _member_changed(self, into: defaultdict[Key, Family], kind: str, event: Event[Any]) -> None:
+        key = _whose(event.object.metadata)
+        each = kind, event.object.metadata.name
+        if event.before is not None and (former := _whose(event.before.metadata)) != key:
+            # Somebody gave it another label: it has left those it belonged to.
+            _keep(into, former, each, Event(DELETED, event.before))
+            self._changed(former, self._seen)
+        _keep(into, key, each, event)
+        self._changed(key, self._seen)
 
     def _owner_changed(self, event: Event[Noun]) -> None:
         owner = event.object

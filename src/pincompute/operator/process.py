@@ -19,7 +19,7 @@ from pincompute.base.memory import keep_much
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.kube.lease import Lease, Terms
 from pincompute.kube.resource import CONFIG_MAPS
 from pincompute.kube.transport import USUAL, Transport
@@ -35,13 +35,13 @@ log = structlog.get_logger()
 
 
 @click.command()
-@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to act with.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose rights to act with; in a pod its own.")
 @click.option("--listen", default="127.0.0.1:0", help="Where health, metrics and stories are told.", show_default=True)
-def operator(kubeconfig: Path, listen: str) -> None:
+def operator(kubeconfig: Path | None, listen: str) -> None:
     """Run every loop until told to stop."""
     logs.configure(process="operator")
     keep_much()
-    asyncio.run(_run(load(kubeconfig), listen))
+    asyncio.run(_run(load_or_in_cluster(kubeconfig), listen))
 
 
 async def _run(access: Access, listen: str) -> None:
