@@ -52,8 +52,8 @@ async def rolled_in_place(person: Person, client: Client) -> None:
     }
     assert [containers["logs"][1] for containers in after.values()] == [1, 1]
     assert await _sets(client) == sets
-    assert "rolled    Service     2" in await person.pin("runtime", "who", "logs-8")
-    assert "8        logs-8  current" in await person.pin("runtime", "status")
+    assert ["me", "me", "rolled", "Service", "2"] in await _rows(person, "who", "logs-8")
+    assert ["8", "logs-8", "current"] in [row[:3] for row in await _rows(person, "status")]
     await person.pin("delete", "rolled")
     await all_gone(client, PODS, "me", labels=f"{WORKLOAD}=rolled")
     for number in (8, 7):
@@ -64,6 +64,10 @@ async def rolled_in_place(person: Person, client: Client) -> None:
 async def _roll(person: Person, number: int) -> str:
     """Of everybody at once, and not watched any longer."""
     return await person.pin("runtime", "roll", str(number), "--waves", "100", "--watch", "0")
+
+
+async def _rows(person: Person, *words: str) -> list[list[str]]:
+    return [line.split() for line in (await person.pin("runtime", *words)).splitlines()]
 
 
 async def _containers(client: Client) -> dict[str, dict[str, tuple[Any, int]]]:
