@@ -12,10 +12,10 @@ from pincompute.base.problem import Refused
 from pincompute.controller.act import act
 from pincompute.controller.resources import NATIVES
 from pincompute.kube.client import Client
-from pincompute.kube.errors import NotFound
-from pincompute.kube.resource import CLAIMS, PODS, REPLICA_SETS, SERVICE_ACCOUNTS, STORAGE_CLASSES
+from pincompute.kube.errors import Conflict, NotFound
+from pincompute.kube.resource import CLAIMS, PODS, REPLICA_SETS, SERVICE_ACCOUNTS, STORAGE_CLASSES, Resource
 from pincompute.objects.content import Object
-from pincompute.planning.steps import Apply, Evict, Renew, Sidecar
+from pincompute.planning.steps import Apply, Create, Evict, Renew, Sidecar
 from workloads import cluster, new_project
 
 pytestmark = pytest.mark.cluster
@@ -152,3 +152,27 @@ async def test_a_claim_grows_and_is_otherwise_left_alone(plane: ControlPlane, mo
         assert after["metadata"]["annotations"][SIZE] == "10Gi"
         assert after["metadata"]["labels"] == {WORKLOAD: "db"}
         assert after["spec"]["storageClassName"] == project
+
+
+class Interrupted(Client):
+    """Whatever it reads, somebody else writes right after."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
+        found = await super().get(resource, name, namespace)
+        body = {"metadata": {"labels": {"read": found["metadata"]["resourceVersion"]}}}
+        await self.patch(resource, name, namespace, body, style="merge", manager=ENGINE)
+        return found
+
+
+async def test_who_writes_in_between_causes_another_pass_and_no_complaint(plane: ControlPlane) -> None:
+    async with cluster(plane) as client, Interrupted(plane.access(), agent="operator") as interrupted:
+        project = await new_project(client)
+        native = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": project}}
+        made = await act(client, project, Create({**native, "data": {"a": "1"}}))
+        assert made is not None
+        step = Apply({**native, "data": {"b": "2"}}, made["metadata"]["uid"])
+        with pytest.raises(Conflict):
+            await act(interrupted, project, step)
+        after = await act(client, project, step)
+        assert after is not None
+        assert after["data"] == {"b": "2"}
