@@ -52,4 +52,16 @@ class Rerun(Asked, frozen=True):
     memory: Annotated[str, Meta(max_length=32)] = ""
 
 
-Change = Scale | Pause | Resume | Restart | Rollback | Rerun
+class Break(Asked, frozen=True):
+    """A fault is put on it, on purpose."""
+
+    fault: Annotated[str, Meta(max_length=64)] = ""
+    silently: bool = False
+    """Nobody is told which: they are to find it out."""
+
+
+class Heal(Asked, frozen=True):
+    """It becomes what it was before it was broken on purpose."""
+
+
+Change = Scale | Pause | Resume | Restart | Rollback | Rerun | Break | Heal

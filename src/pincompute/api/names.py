@@ -84,6 +84,8 @@ FIXED: Final = f"{GROUP}/fixed"
 """On a native: the digest of what Kubernetes never changes in it; another means that it must be replaced."""
 RUN_NOW: Final = f"{GROUP}/run-now"
 """On a periodic job: a number higher than before, and it runs once now. It changes nothing of how it runs."""
+BROKEN: Final = f"{GROUP}/broken"
+"""On a workload that was broken on purpose: the fault, the revision before it, and the digest of what it made."""
 SUBMISSION: Final = f"{GROUP}/submission"
 """On a workload: the desk's record of how it came here."""
 

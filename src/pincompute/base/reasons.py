@@ -345,6 +345,23 @@ REVISION_UNKNOWN = _reason(
     "There is no record of that revision; the last ten are kept.",
     "`pin show NAME` lists them.",
 )
+FAULT_UNKNOWN = _reason(
+    "FaultUnknown",
+    USER,
+    404,
+    "There is no such fault in the catalogue, or not for this kind of workload.",
+    "`pin break NAME` lists those that there are.",
+)
+ALREADY_BROKEN = _reason(
+    "AlreadyBroken", USER, 409, "One fault was put on the workload already.", "`pin heal NAME`, and then the next."
+)
+NOT_OPEN = _reason(
+    "NotOpen",
+    USER,
+    403,
+    "In this project only reviewed work runs, and nothing is broken on purpose.",
+    "Run a copy of it in a project whose review policy is `open`, and break that.",
+)
 CHANGED_MEANWHILE = _reason(
     "ChangedMeanwhile",
     USER,

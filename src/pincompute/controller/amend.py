@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pincompute.api.account import Changed
-from pincompute.api.change import Change, Rollback
+from pincompute.api.change import Break, Change, Heal, Rollback
 from pincompute.api.names import SUBMISSION
 from pincompute.api.wire import spoken
 from pincompute.api.workload import Workload
@@ -21,11 +21,12 @@ from pincompute.planning.history import history
 
 ATTEMPTS = 10
 """Writes of an object whose status moves while it is edited."""
+_LOOKS_BACK = Rollback | Break | Heal
 
 
 async def amend(client: Client, workload: Workload, change: Change, *, manager: str, submission: str) -> Changed:
     """What it did, in words; a desk's submission is noted on what it wrote."""
-    past = history(workload, await records(client, workload)) if isinstance(change, Rollback) else ()
+    past = history(workload, await records(client, workload)) if isinstance(change, _LOOKS_BACK) else ()
     done = edit(workload, change, past)
     if done.workload is workload:
         return Changed(summary=summarized(workload), said=list(done.said), written=False)

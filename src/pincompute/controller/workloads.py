@@ -10,17 +10,18 @@ from datetime import datetime
 import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
-from pincompute.api.change import Change
+from pincompute.api.change import Break, Change
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.logs import Mark, Said, Wanted
-from pincompute.api.names import PROJECT
+from pincompute.api.names import PROJECT, REVIEW
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
+from pincompute.api.project import Review
 from pincompute.api.status import SUCCEEDED
 from pincompute.api.summary import Summary, summarize, unknown_workload
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import NO_LOGS, PROJECT_UNKNOWN
+from pincompute.base.reasons import NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.amend import amend, resource_of
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, records, seen, surroundings
@@ -83,7 +84,10 @@ class Workloads:
 
     async def amend(self, project: str, name: str, change: Change, *, manager: str, submission: str = "") -> Changed:
         """Scale, pause, roll back and so on: what is there, with one thing changed."""
-        return await amend(self._client, await self.find(project, name), change, manager=manager, submission=submission)
+        workload = await self.find(project, name)
+        if isinstance(change, Break):
+            await self._must_be_open(project)
+        return await amend(self._client, workload, change, manager=manager, submission=submission)
 
     async def account(self, project: str, name: str, now: datetime) -> Account:
         """All that is known of one workload."""
@@ -98,12 +102,16 @@ class Workloads:
         """What keeps it from its goal, thought anew from what is there now."""
         owner = await self.find(project, name)
         try:
-            seen_, told, around = await asyncio.gather(
-                seen(self._client, owner), events(self._client, project), surroundings(self._client)
+            seen_, told, around, past = await asyncio.gather(
+                seen(self._client, owner),
+                events(self._client, project),
+                surroundings(self._client),
+                records(self._client, owner),
             )
         except Forbidden:
             return answers.told(owner)
-        return answers.answer(seen_.snapshot(owner, around, now), told, edited(seen_.owner or {}))
+        snapshot = seen_.snapshot(owner, around, now)
+        return answers.answer(snapshot, told, edited(seen_.owner or {}), history(owner, past))
 
     async def get(self, project: str, name: str) -> Summary:
         return summarize(await self.find(project, name))
@@ -193,6 +201,13 @@ class Workloads:
             await self._client.get(NAMESPACES, project)
         except NotFound as error:
             raise await self._unknown_project(project) from error
+
+    async def _must_be_open(self, project: str) -> None:
+        """What is broken on purpose is not what anybody has reviewed."""
+        annotations = (await self._client.get(NAMESPACES, project))["metadata"].get("annotations", {})
+        if annotations.get(REVIEW) != Review.OPEN:
+            what = f"only reviewed work runs in the project {project}: nothing of it is broken on purpose"
+            raise Refused(Problem(NOT_OPEN, what, next="pin deploy FILE --project me, and break that"))
 
     async def _unknown(self, project: str, name: str) -> Refused:
         there = sorted(each.name for each in await self.all(project))

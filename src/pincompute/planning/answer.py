@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from pincompute.api.account import Answer
@@ -11,8 +11,10 @@ from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import INTERNAL, OPERATOR_SILENT, PAUSED, PROGRESSING, REASONS, SUSPENDED
+from pincompute.planning import cure
 from pincompute.planning.account import family
 from pincompute.planning.events import Event
+from pincompute.planning.history import Past
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
@@ -25,14 +27,15 @@ _FINE = 200
 """What no reason of something wrong is answered with."""
 
 
-def answer(snapshot: Snapshot, events: Iterable[Event], edited: datetime | None) -> Answer:
+def answer(snapshot: Snapshot, events: Iterable[Event], edited: datetime | None, past: Sequence[Past] = ()) -> Answer:
     """Thought anew from what is there now, so that it is true while the operator is away."""
     plan = PLANNERS[snapshot.owner.kind](snapshot)
     problem = _unseen(snapshot, edited) or plan.why or _told(snapshot.owner, plan)
     if problem is None or problem.reason.http == _FINE:
         return _well(snapshot.owner, plan, problem)
     kin = family(snapshot)
-    return _wrong(snapshot.owner, sharpened(snapshot, problem, (each for each in events if kin.has(each))))
+    found = sharpened(snapshot, problem, (each for each in events if kin.has(each)))
+    return _wrong(snapshot.owner, cure.found(snapshot.owner, found, edited, past))
 
 
 def told(owner: Workload) -> Answer:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pincompute.api.change import Change, Pause, Rerun, Restart, Resume, Rollback, Scale
+from pincompute.api.change import Break, Change, Heal, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
-from pincompute.api.names import RUN_NOW
+from pincompute.api.names import BROKEN, RUN_NOW
 from pincompute.api.summary import Summary, summarize
 from pincompute.api.task import FAILED, Attempt
 from pincompute.api.training_job import PinterestTrainingJob
@@ -24,6 +24,8 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, NOT_FOR_KIND, NOTHING_FAILED
 from pincompute.planning.attempts import work
+from pincompute.planning.broken import broken, healed, spoiled
+from pincompute.planning.faults import BY_NAME
 from pincompute.planning.history import Past, differences, former, moved
 from pincompute.planning.runs import asked
 
@@ -53,6 +55,10 @@ def edit(workload: Workload, change: Change, past: Sequence[Past] = ()) -> Edit:
             done = _rollback(workload, change, past)
         case Rerun():
             done = _rerun(workload, change)
+        case Break():
+            done = _break(workload, change, past)
+        case Heal():
+            done = _heal(workload, past)
     _must_be_valid(workload, done.workload)
     return done
 
@@ -64,6 +70,13 @@ def summarized(workload: Workload) -> Summary:
         return summary
     attempt = 1 + len(workload.spec.attempts)
     return msgspec.structs.replace(summary, revision=workload.status.revision, attempt=attempt)
+
+
+def goes_back(workload: Workload) -> bool:
+    """What a batch has done cannot be undone; one that has done nothing yet may be another."""
+    if isinstance(workload, PinterestJobSet):
+        return workload.status.done == 0
+    return not isinstance(workload, PinterestTrainingJob)
 
 
 def carried(before: Workload | None, after: W) -> W:
@@ -129,7 +142,7 @@ def _restart(workload: Workload) -> Edit:
 
 
 def _rollback(workload: Workload, change: Rollback, past: Sequence[Past]) -> Edit:
-    if isinstance(workload, PinterestJobSet | PinterestTrainingJob):
+    if not goes_back(workload):
         what = f"what {_WORDS[workload.kind]} has done cannot be undone; another program begins from nothing"
         raise _refused(workload, what, "pin deploy FILE, or: pin rerun {name}")
     target = former(workload, past, change.to)
@@ -138,6 +151,23 @@ def _rollback(workload: Workload, change: Rollback, past: Sequence[Past]) -> Edi
         return Edit(workload, (f"is what {target.label} was already",))
     back = msgspec.structs.replace(workload, spec=target.spec)
     return Edit(back, (f"is again what {target.label} was", *changed, *moved(target, past)))
+
+
+def _break(workload: Workload, change: Break, past: Sequence[Past]) -> Edit:
+    made = spoiled(workload, change.fault, past)
+    changed = () if change.silently else differences(type(workload), spoken(workload.spec), spoken(made.spec))
+    about = "" if change.silently else f" on purpose: {BY_NAME[change.fault].about}"
+    return Edit(made, (f"is broken{about}", *changed))
+
+
+def _heal(workload: Workload, past: Sequence[Past]) -> Edit:
+    found = broken(workload)
+    if found is None:
+        since = "it was changed since it was broken" if BROKEN in workload.metadata.annotations else "nobody broke it"
+        return Edit(workload, (f"needs no healing: {since}",))
+    back, target = healed(workload, found, past)
+    changed = differences(type(workload), spoken(workload.spec), target.said)
+    return Edit(back, (f"is healed of {found.fault}, and again what {target.label} was", *changed))
 
 
 def _rerun(workload: Workload, change: Rerun) -> Edit:

@@ -1,0 +1,58 @@
+"""What to type so that a workload is well again: where it was well before its last change, that is to go back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pincompute.api.status import condition
+from pincompute.api.wire import spoken
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import Who
+from pincompute.planning.edits import goes_back
+from pincompute.planning.history import Past, differences
+
+TYPED = "pin "
+"""A next step that begins so can be typed as it stands."""
+_LOOKS = ("pin logs ", "pin show ", "pin status", "pin image ")
+"""These tell more, and mend nothing by themselves."""
+_TOGETHER = timedelta(seconds=2)
+"""Times in a cluster are whole seconds, and of two clocks."""
+
+
+def found(owner: Workload, problem: Problem, edited: datetime | None, past: Sequence[Past]) -> Problem:
+    """The same, with a command that mends it where one is known."""
+    if problem.reason.who is not Who.USER or _mends(problem.next):
+        return problem
+    well = last_well(owner, edited, past)
+    if well is None or not goes_back(owner):
+        return problem
+    name, next_ = owner.metadata.name, well.number + 1
+    after = f"{name}@{next_}" if next_ < owner.metadata.generation else "its last change"
+    changed = differences(type(owner), well.said, spoken(owner.spec))
+    notes = (
+        problem.note,
+        f"it was well until {after}: {'; '.join(changed)}",
+        f"to keep that: {problem.next}" if problem.next else "",
+    )
+    note = "\n".join(each for each in notes if each)
+    return problem._replace(note=note, next=f"pin rollback {name} --to {well.number}")
+
+
+def last_well(owner: Workload, edited: datetime | None, past: Sequence[Past]) -> Past | None:
+    """The revision before the one with which it ceased to be well: nothing where it never was."""
+    goal = condition(owner.status.conditions, owner.GOAL)
+    now = spoken(owner.spec)
+    if goal is None or goal.status == "True" or edited is None:
+        return None
+    ceased = datetime.fromisoformat(goal.last_transition_time) + _TOGETHER
+    known = [each for each in past if each.number < owner.metadata.generation]
+    begun = [(each.number, datetime.fromisoformat(each.at)) for each in known if each.at]
+    culprit = max((number for number, at in (*begun, (owner.metadata.generation, edited)) if at <= ceased), default=0)
+    before = [each for each in known if each.number < culprit and each.said != now]
+    return max(before, key=lambda each: each.number, default=None)
+
+
+def _mends(next_: str) -> bool:
+    return next_.startswith(TYPED) and not next_.startswith(_LOOKS)
