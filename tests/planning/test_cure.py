@@ -57,6 +57,8 @@ def told(owner: Workload, past: tuple[Past, ...], problem: Problem = CRASHES) ->
         (("a:1", "b:1", "c:1"), 120, 2),
         # It was ailing before its last change.
         (("a:1", "b:1", "c:1"), 61, 1),
+        # It was well for long with its last change.
+        (("a:1", "b:1"), 661, 0),
         # It was never well.
         (("a:1", "b:1"), 0, 0),
         (("a:1",), 0, 0),

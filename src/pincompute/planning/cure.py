@@ -9,7 +9,18 @@ from pincompute.api.status import condition
 from pincompute.api.wire import spoken
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import Who
+from pincompute.base.reasons import (
+    CLAIM_NOT_BOUND,
+    GATE_CLOSED,
+    NO_NODE_MATCHES,
+    NODE_REFUSED,
+    NOT_MADE,
+    NOT_PREPARED,
+    REGISTRY_UNREACHABLE,
+    RUNTIME_GONE,
+    UNSCHEDULABLE,
+    Who,
+)
 from pincompute.planning.edits import goes_back
 from pincompute.planning.history import Past, differences
 
@@ -19,11 +30,28 @@ _LOOKS = ("pin logs ", "pin show ", "pin status", "pin image ")
 """These tell more, and mend nothing by themselves."""
 _TOGETHER = timedelta(seconds=2)
 """Times in a cluster are whole seconds, and of two clocks."""
+_SOON = timedelta(minutes=10)
+"""What was well for longer than this is not ailing because of how it was changed then."""
+_ASKED_FOR = frozenset(
+    {
+        CLAIM_NOT_BOUND,
+        GATE_CLOSED,
+        NODE_REFUSED,
+        NO_NODE_MATCHES,
+        NOT_MADE,
+        NOT_PREPARED,
+        REGISTRY_UNREACHABLE,
+        RUNTIME_GONE,
+        UNSCHEDULABLE,
+    }
+)
+"""Others may mend it as well, but it is by what the workload asks for that it is so."""
 
 
 def found(owner: Workload, problem: Problem, edited: datetime | None, past: Sequence[Past]) -> Problem:
     """The same, with a command that mends it where one is known."""
-    if problem.reason.who is not Who.USER or _mends(problem.next):
+    theirs = problem.reason.who is not Who.USER and problem.reason not in _ASKED_FOR
+    if theirs or _mends(problem.next):
         return problem
     well = last_well(owner, edited, past)
     if well is None or not goes_back(owner):
@@ -49,8 +77,9 @@ def last_well(owner: Workload, edited: datetime | None, past: Sequence[Past]) ->
     ceased = datetime.fromisoformat(goal.last_transition_time) + _TOGETHER
     known = [each for each in past if each.number < owner.metadata.generation]
     begun = [(each.number, datetime.fromisoformat(each.at)) for each in known if each.at]
-    culprit = max((number for number, at in (*begun, (owner.metadata.generation, edited)) if at <= ceased), default=0)
-    before = [each for each in known if each.number < culprit and each.said != now]
+    began = [(at, number) for number, at in (*begun, (owner.metadata.generation, edited)) if at <= ceased]
+    at, culprit = max(began, default=(ceased, 0))
+    before = [each for each in known if each.number < culprit and each.said != now and ceased - at < _SOON]
     return max(before, key=lambda each: each.number, default=None)
 
 
