@@ -1,0 +1,168 @@
+"""Changes of a workload that do it no good: what the catalogue of faults is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from pincompute.api.pod import main_container
+from pincompute.api.workload import Workload
+from pincompute.objects.content import Object
+
+W = TypeVar("W", bound=Workload)
+Put = Callable[[Workload], Workload]
+NOWHERE = "nowhere"
+
+
+def _with(workload: W, **fields: Any) -> W:
+    return msgspec.structs.replace(workload, spec=msgspec.structs.replace(workload.spec, **fields))
+
+
+def fields(**fields: Any) -> Put:
+    def put(workload: Workload) -> Workload:
+        return _with(workload, **fields)
+
+    return put
+
+
+def both(first: Put, second: Put) -> Put:
+    def put(workload: Workload) -> Workload:
+        return second(first(workload))
+
+    return put
+
+
+def elsewhere(image: str) -> str:
+    return f"registry.invalid/{image.rpartition('/')[2]}"
+
+
+def _main(workload: Workload) -> Object:
+    return main_container(workload.spec.template, workload.main, own=bool(workload.spec.image)) or {}
+
+
+def image(rename: Callable[[str], str]) -> Put:
+    def put(workload: Workload) -> Workload:
+        if workload.spec.image:
+            return _with(workload, image=rename(workload.spec.image))
+        return container(image=rename(_main(workload)["image"]))(workload)
+
+    return put
+
+
+def tagged(image: str) -> str:
+    """Of the same name; a port of the registry is no tag."""
+    name = image.partition("@")[0]
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}{last.partition(':')[0]}:{NOWHERE}"
+
+
+def container(**fields: Any) -> Put:
+    """Of the program's own container, by the template."""
+
+    def put(workload: Workload) -> Workload:
+        main = _main(workload)
+        return pod(
+            containers=[
+                {**(main or {"name": workload.main}), **fields},
+                *(each for each in _given(workload).get("containers", ()) if each is not main),
+            ]
+        )(workload)
+
+    return put
+
+
+def pod(**fields: Any) -> Put:
+    def put(workload: Workload) -> Workload:
+        return _with(workload, template={**workload.spec.template, "spec": {**_given(workload), **fields}})
+
+    return put
+
+
+def _given(workload: Workload) -> Object:
+    found: Object = workload.spec.template.get("spec", {})
+    return found
+
+
+def runs(*command: str) -> Put:
+    """Another program of the same image."""
+
+    def put(workload: Workload) -> Workload:
+        main = _main(workload)
+        if "command" in main or "args" in main:
+            return container(command=[*command], args=[])(_with(workload, command=[], arguments=[]))
+        return _with(workload, command=[*command], arguments=[])
+
+    return put
+
+
+def asks(**amounts: str) -> Put:
+    """Whether the short form or the template says how much now."""
+
+    def put(workload: Workload) -> Workload:
+        main = _main(workload)
+        if "resources" not in main:
+            return _with(workload, **amounts)
+        less = {name: value for name, value in main.items() if name != "resources"}
+        others = [each for each in _given(workload)["containers"] if each is not main]
+        return _with(pod(containers=[less, *others])(workload), **amounts)
+
+    return put
+
+
+def rights(**rights: Any) -> Put:
+    """Added to those that the container has."""
+
+    def put(workload: Workload) -> Workload:
+        return container(securityContext={**_main(workload).get("securityContext", {}), **rights})(workload)
+
+    return put
+
+
+def before(name: str, *command: str) -> Put:
+    """A container that runs before the program does, of the same image."""
+
+    def put(workload: Workload) -> Workload:
+        image = workload.spec.image or _main(workload).get("image", "")
+        first = {"name": name, "image": image, "command": [*command]}
+        return pod(initContainers=[first, *_given(workload).get("initContainers", ())])(workload)
+
+    return put
+
+
+def volume(**source: Object) -> Put:
+    def put(workload: Workload) -> Workload:
+        return pod(volumes=[*_given(workload).get("volumes", ()), {"name": NOWHERE, **source}])(workload)
+
+    return put
+
+
+def variable(**source: Object) -> Put:
+    def put(workload: Workload) -> Workload:
+        env = [*_main(workload).get("env", ()), {"name": "NOWHERE", "valueFrom": source}]
+        return container(env=env)(workload)
+
+    return put
+
+
+def paused(workload: Workload) -> Workload:
+    """Held still, and then a change that never comes to be."""
+    spec: Any = workload.spec
+    held = _with(workload, rollout=msgspec.structs.replace(spec.rollout, paused="somebody, who has left"))
+    return _with(held, environment={**spec.environment, "CHANGED": "since"})
+
+
+def checked(workload: Workload) -> Workload:
+    spec: Any = workload.spec
+    path = "/is/nowhere/to-be-found"
+    if hasattr(spec, "load_balancer"):
+        check = msgspec.structs.replace(spec.load_balancer.health_check, path=path)
+        return _with(workload, load_balancer=msgspec.structs.replace(spec.load_balancer, health_check=check))
+    return _with(workload, health_check=msgspec.structs.replace(spec.health_check, path=path))
+
+
+def labelled(*labels: str) -> Object:
+    """Nodes that have them."""
+    terms = [{"matchExpressions": [{"key": each, "operator": "Exists"} for each in labels]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
