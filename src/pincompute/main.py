@@ -32,7 +32,7 @@ COMMANDS = {
     "rollback": ("pincompute.cli.rollback:rollback", "Make a workload what it was before."),
     "rerun": ("pincompute.cli.rerun:rerun", "Run again what has failed, or what is named; a periodic job once now."),
     "break": ("pincompute.cli.break_:break_", "Put a real fault on a workload, to see it told."),
-    "heal": ("pincompute.cli.heal:heal", "Make well again what was broken so."),
+    "heal": ("pincompute.cli.heal:heal", "Make well again what was broken on purpose."),
     "delete": ("pincompute.cli.delete:delete", "End workloads and remove what they became."),
     "crds": ("pincompute.cli.crds:crds", "Print our kinds as Kubernetes knows them."),
     "config": ("pincompute.cli.config:config", "Show the settings and where each comes from."),

@@ -14,5 +14,5 @@ from pincompute.cli.target import Target, to_platform
 @followed
 @to_platform
 def heal(target: Target, workload: str, patience: float | None) -> None:
-    """Make well again what `pin break` has broken."""
+    """Make well again what was broken on purpose."""
     make(target, workload, Heal(by=myself()), patience)
