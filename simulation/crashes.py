@@ -62,35 +62,37 @@ class Crash(Faults):
         self.at: list[float] = []
         """When each was sent."""
         self.world: World | None = None
-        self._way = ""
-        """In which it is to be killed at the write that is under way."""
+        self._last: Request | None = None
+        """That it is to be killed at, once it is under way: others may be beside it."""
 
     async def before(self, request: Request) -> None:
         if not counts(request):
             return
         self.meet(len(self.sent), f"{request.method} {request.path}")
-        self._way = self.point.way if self.point and self.point.write == len(self.sent) else ""
+        if self.point and self.point.write == len(self.sent):
+            self._last = request
         self.sent.append(f"{request.method} {request.path}")
         self.at.append(asyncio.get_running_loop().time())
-        if self._way == BEFORE:
+        if self._is(request, BEFORE):
             await self._kill()
 
     def meet(self, write: int, sent: str) -> None:
         """One more write is about to be heard."""
 
     async def after(self, request: Request, refused: ApiError | None) -> None:
-        if counts(request) and self._way == LOST:
+        if self._is(request, LOST):
             await self._kill()
 
     def answered(self, request: Request) -> None:
-        if counts(request) and self._way == AFTER:
-            self._way = ""
+        if self._is(request, AFTER):
             assert self.world
             # It learns of it, and goes on until it has to wait for the first time.
             asyncio.get_running_loop().call_soon(self.world.kill)
 
+    def _is(self, request: Request, way: str) -> bool:
+        return request is self._last and self.point is not None and self.point.way == way
+
     async def _kill(self) -> None:
-        self._way = ""
         assert self.world
         self.world.kill()
         await asyncio.Event().wait()
