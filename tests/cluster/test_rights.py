@@ -56,6 +56,8 @@ NEEDED_BUT_NOT_AUDITED = {
     *(Right(OPERATOR, GROUP, f"{each.plural()}/finalizers", "update") for each in (*WORKLOADS.values(), Project)),
     # To see whose pod it is that refuses to be let go: rare, and not made to happen here.
     Right(OPERATOR, "", "pods", "get"),
+    # Leases are renewed all the time, and are left out of the log.
+    *(Right(OPERATOR, "coordination.k8s.io", "leases", verb) for verb in ("create", "get", "watch", "patch")),
     # Asked of whoever writes a RoleBinding; nobody sends it.
     Right(OPERATOR, "rbac.authorization.k8s.io", "clusterroles", "bind"),
 }
