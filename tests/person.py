@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,29 @@ class Person(NamedTuple):
         headers = {"Host": f"{name}.me.localhost"}
         async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
             return answer.status, await answer.text()
+
+
+@asynccontextmanager
+async def asking(person: Person, name: str) -> AsyncIterator[list[str]]:
+    """Two who ask all the time; what was not answered well."""
+    failed: list[str] = []
+
+    async def ask() -> None:
+        while True:
+            try:
+                status, body = await person.ask(name)
+            except aiohttp.ClientError as error:
+                failed.append(repr(error))
+            else:
+                failed.extend([f"{status} {body}"] if status != 200 else ())
+
+    askers = [asyncio.create_task(ask()) for _ in range(2)]
+    try:
+        yield failed
+    finally:
+        for each in askers:
+            each.cancel()
+        await asyncio.wait(askers)
 
 
 async def all_gone(client: Client, resource: Resource, namespace: str, *, labels: str = "", fields: str = "") -> None:

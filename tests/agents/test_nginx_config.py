@@ -10,7 +10,14 @@ from pincompute.agents.routes import Route
 GOLDEN = Path(__file__).parent / "nginx.conf"
 
 ROUTES = (
-    Route("hello.me.localhost", "/", service="me/hello", address="10.203.0.7", port=80),
+    Route(
+        "hello.me.localhost",
+        "/",
+        service="me/hello",
+        address="10.203.0.7",
+        port=80,
+        copies=(("10.1.0.3", 8080), ("fd00::9", 9090)),
+    ),
     Route("shop.me.localhost", "/cart", service="me/cart", address="10.203.0.8", port=8080),
     Route("shop.me.localhost", "/cart", True, service="me/front", address="10.203.0.9", port=80),
     Route("shop.me.localhost", "/pay", service="me/pay", fault="there is no service me/pay"),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pincompute.agents.routes import Ingress, Lost, Route, Service, table
+from pincompute.agents.routes import EndpointSlice, Ingress, Lost, Route, Service, copies, table
 
 
 def path(service: str, port: str | int, path: str = "/", kind: str = "Prefix") -> dict[str, Any]:
@@ -84,6 +84,30 @@ def test_rows(ingresses: list[Ingress], services: list[Service], routes: list[Ro
     found = table(ingresses, {(each.metadata.namespace, each.metadata.name): each for each in services})
     assert list(found.routes) == routes
     assert found.lost == ()
+
+
+def slice_of(service: str, port: str, number: int, *ready: bool | None) -> EndpointSlice:
+    endpoints = [{"addresses": [f"10.1.0.{index}"], "conditions": {"ready": one}} for index, one in enumerate(ready)]
+    metadata = {"name": f"{service}-{number}", "namespace": "me", "labels": {"kubernetes.io/service-name": service}}
+    made = {"metadata": metadata, "endpoints": endpoints, "ports": [{"name": port, "port": number}]}
+    return msgspec.convert(made, EndpointSlice)
+
+
+def test_the_copies_that_may_be_asked_stand_beside_the_address() -> None:
+    slices = [
+        slice_of("web", "http", 9090, False, False, True),
+        slice_of("web", "http", 8080, True, None),
+        slice_of("web", "admin", 8081, True),
+        slice_of("other", "http", 80, True),
+    ]
+    found = copies(slices)
+    (route,) = table([ingress("a", "w", path("web", 80))], {("me", "web"): WEB}, found).routes
+    assert route.copies == (("10.1.0.0", 8080), ("10.1.0.1", 8080), ("10.1.0.2", 9090))
+
+
+def test_a_service_without_pods_has_no_copies() -> None:
+    empty = {"metadata": {"name": "web-1", "namespace": "me"}, "endpoints": None, "ports": None}
+    assert not copies([msgspec.convert(empty, EndpointSlice)])
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from busybox import IMAGE, TEMPLATE
-from person import Person
+from person import Person, asking
 from pincompute.api.names import WORKLOAD
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
@@ -48,25 +45,6 @@ spec:
 """
 
 
-@asynccontextmanager
-async def asking(person: Person) -> AsyncIterator[list[int]]:
-    """Somebody asks all the time; what was not answered well."""
-    failed: list[int] = []
-
-    async def ask() -> None:
-        while True:
-            status, _ = await person.ask("web")
-            if status != 200:
-                failed.append(status)
-
-    asker = asyncio.create_task(ask())
-    try:
-        yield failed
-    finally:
-        asker.cancel()
-        await asyncio.wait({asker})
-
-
 async def copies(client: Client, name: str) -> set[str]:
     pods = await client.list(PODS, "me", labels=f"{WORKLOAD}={name}")
     return {each["metadata"]["uid"] for each in pods.items if "deletionTimestamp" not in each["metadata"]}
@@ -77,7 +55,7 @@ async def test_a_service_through_every_verb(real_platform: Platform, tmp_path: P
     (tmp_path / "web.yaml").write_text(WEB)
     async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
         await person.pin("deploy", "web.yaml")
-        async with asking(person) as failed:
+        async with asking(person, "web") as failed:
             before = await copies(client, "web")
             assert "2 copies -> 3" in await person.pin("scale", "web", "3")
             assert before < await copies(client, "web")

@@ -47,13 +47,14 @@ def signer(kubeconfig: Path, listen: str, certificate: Path, key: Path) -> None:
 @click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Where http is answered.")
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="What nginx reads and writes.")
 @click.option("--nginx", type=click.Path(path_type=Path), required=True, help="The program.")
-def ingress(kubeconfig: Path, listen: str, folder: Path, nginx: Path) -> None:
+@click.option("--simulated", is_flag=True, help="No copy has an address: nobody looks where they are.")
+def ingress(kubeconfig: Path, listen: str, folder: Path, nginx: Path, *, simulated: bool) -> None:
     """Keep nginx at what the Ingresses of a cluster say."""
     from pincompute.agents.ingress import run
     from pincompute.base import log
 
     log.configure(process="ingress")
-    asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx))
+    asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx, by_copies=not simulated))
 
 
 @agent.command("log-store")

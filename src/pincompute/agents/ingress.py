@@ -11,22 +11,24 @@ import structlog
 
 from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
-from pincompute.agents.routes import Ingress, Lost, Service, table
+from pincompute.agents.routes import EndpointSlice, Ingress, Lost, Service, copies, table
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import INGRESSES, SERVICES
+from pincompute.kube.resource import ENDPOINT_SLICES, INGRESSES, SERVICES
 from pincompute.kube.retry import backoff
 
 PAUSE = 0.1
 """Seconds between two reloads, so that many changes at once become one."""
+LATER = 2.0
+"""Seconds after which it tells of copies that came and went: they only matter when one of them dies."""
 ROUND = 60.0
 """Seconds after which it looks around though nothing changed."""
 
 log = structlog.get_logger()
 
 
-async def run(kubeconfig: Path, listen: str, folder: Path, program: Path) -> None:
+async def run(kubeconfig: Path, listen: str, folder: Path, program: Path, *, by_copies: bool) -> None:
     """Until told to end."""
     task = asyncio.current_task()
     assert task is not None
@@ -34,25 +36,30 @@ async def run(kubeconfig: Path, listen: str, folder: Path, program: Path) -> Non
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     with suppress(asyncio.CancelledError):
         async with Client(load(kubeconfig), agent="ingress") as client:
-            await Agent(client, listen, folder, program).run()
+            await Agent(client, listen, folder, program, by_copies=by_copies).run()
 
 
 class Agent:
-    def __init__(self, client: Client, listen: str, folder: Path, program: Path) -> None:
+    def __init__(self, client: Client, listen: str, folder: Path, program: Path, *, by_copies: bool) -> None:
         self._changed = asyncio.Event()
         self._ingresses = Informer(client, INGRESSES, type=Ingress, on_change=lambda _: self._changed.set())
         self._services = Informer(client, SERVICES, type=Service, on_change=lambda _: self._changed.set())
+        self._slices = Informer(client, ENDPOINT_SLICES, type=EndpointSlice, on_change=lambda _: self._later())
         self._nginx = Nginx(program, folder, on_end=self._changed.set)
+        self._by_copies = by_copies
         self._listen = listen
         self._folder = folder
         self._config = ""
         self._lost: tuple[Lost, ...] = ()
         self._failures = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ingresses.run())
             group.create_task(self._services.run())
+            if self._by_copies:
+                group.create_task(self._slices.run())
             # Half a picture would take away what was served before.
             await self._ingresses.synced.wait()
             await self._services.synced.wait()
@@ -72,8 +79,16 @@ class Agent:
         finally:
             await self._nginx.stop()
 
+    def _later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LATER, self._changed.set)
+
     async def _tell(self) -> None:
-        routes, lost = table(self._ingresses.items.values(), self._services.items)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        found = copies(self._slices.items.values())
+        routes, lost = table(self._ingresses.items.values(), self._services.items, found)
         for each in set(lost) - set(self._lost):
             log.warning("route taken already", **each._asdict())
         self._lost = lost

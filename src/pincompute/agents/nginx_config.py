@@ -14,11 +14,13 @@ _LONGEST_LIST = 3000
 
 def nginx_config(routes: Iterable[Route], listen: str, folder: Path, user: str = "") -> str:
     """The whole file. `user` is whom it serves as when root starts it."""
+    routes = tuple(routes)
     by_host = {host: list(group) for host, group in groupby(sorted(routes), key=lambda route: route.host)}
     anywhere = by_host.pop("", [])
     servers = [_default_server(anywhere, list(by_host), listen)]
     servers += [_server(host, group, listen) for host, group in by_host.items()]
-    return _process(folder, user) + _block("http", "\n".join([_http(folder), *servers]))
+    upstreams = sorted({_upstream(route) for route in routes if not route.fault})
+    return _process(folder, user) + _block("http", "\n".join([_http(folder), *upstreams, *servers]))
 
 
 def _process(folder: Path, user: str) -> str:
@@ -56,6 +58,7 @@ proxy_buffering off;
 proxy_request_buffering off;
 proxy_http_version 1.1;
 proxy_connect_timeout 5s;
+proxy_next_upstream_timeout 15s;
 proxy_read_timeout 1h;
 proxy_send_timeout 1h;
 map $http_upgrade $connection_wanted {{
@@ -104,14 +107,28 @@ def _locations(routes: Iterable[Route]) -> dict[str, str]:
     return found
 
 
+def _upstream(route: Route) -> str:
+    """Where a service is asked. A copy that has just died is still behind its address, so each is then asked itself."""
+    lines = [f"server {_place(route.address, route.port)} max_fails=0;\n"]
+    lines += [f"server {_place(*each)} max_fails=0 backup;\n" for each in route.copies]
+    return _block(f"upstream {_name(route)}", "".join(lines))
+
+
+def _name(route: Route) -> str:
+    return f"{route.service.replace('/', '.')}.{route.port}"
+
+
+def _place(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def _answer(route: Route) -> str:
     if route.fault:
         return f"return 503 {_quoted(route.fault + chr(10))};\n"
-    address = f"[{route.address}]" if ":" in route.address else route.address
     return f"""\
 set $service {_quoted(route.service)};
 error_page 502 504 = @silent;
-proxy_pass http://{address}:{route.port};
+proxy_pass http://{_name(route)};
 """
 
 

@@ -1,20 +1,24 @@
-"""Routes: which service answers for a host and a path, worked out from Ingresses and Services. Pure."""
+"""Routes: which service answers for a host and a path, and by which copies. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 Key = tuple[str, str]
 """Namespace and name."""
+SERVICE_NAME = "kubernetes.io/service-name"
+"""The label by which an EndpointSlice says whose it is."""
 
 
 class Metadata(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     creation_timestamp: str = ""
+    labels: dict[str, str] = {}
 
 
 class PortOfBackend(msgspec.Struct):
@@ -74,6 +78,27 @@ class Service(msgspec.Struct):
     spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
 
 
+class Conditions(msgspec.Struct):
+    ready: bool | None = None
+    """Nothing said is as good as yes."""
+
+
+class Endpoint(msgspec.Struct):
+    addresses: list[str] = []
+    conditions: Conditions = msgspec.field(default_factory=Conditions)
+
+
+class EndpointPort(msgspec.Struct):
+    port: int | None = None
+    name: str | None = None
+
+
+class EndpointSlice(msgspec.Struct):
+    metadata: Metadata
+    endpoints: list[Endpoint] | None = None
+    ports: list[EndpointPort] | None = None
+
+
 class Route(NamedTuple):
     host: str
     """Empty for every host that nobody else claims."""
@@ -86,6 +111,8 @@ class Route(NamedTuple):
     port: int = 0
     fault: str = ""
     """Why there is no address, as a sentence."""
+    copies: tuple[tuple[str, int], ...] = ()
+    """Where each copy that may be asked is itself found, for when one of them has just died."""
 
 
 class Lost(NamedTuple):
@@ -102,14 +129,31 @@ class Table(NamedTuple):
     lost: tuple[Lost, ...]
 
 
-def table(ingresses: Iterable[Ingress], services: Mapping[Key, Service]) -> Table:
+Found = Mapping[tuple[Key, str], Iterable[tuple[str, int]]]
+"""The copies by service and by the name of its port."""
+NOBODY: Found = MappingProxyType({})
+
+
+def copies(slices: Iterable[EndpointSlice]) -> Found:
+    """Those that may be asked. Of one port there are several numbers while it changes."""
+    found: dict[tuple[Key, str], set[tuple[str, int]]] = {}
+    for each in slices:
+        service = (each.metadata.namespace, each.metadata.labels.get(SERVICE_NAME, ""))
+        addresses = [one.addresses[0] for one in each.endpoints or () if one.conditions.ready is not False]
+        for port in each.ports or ():
+            if port.port:
+                found.setdefault((service, port.name or ""), set()).update((one, port.port) for one in addresses)
+    return found
+
+
+def table(ingresses: Iterable[Ingress], services: Mapping[Key, Service], found: Found = NOBODY) -> Table:
     """One route for each host and path, sorted; where two Ingresses want the same, the older has it."""
     routes: list[Route] = []
     lost: list[Lost] = []
     holders: dict[tuple[str, str, bool], str] = {}
     for ingress in sorted(ingresses, key=_age):
         name = f"{ingress.metadata.namespace}/{ingress.metadata.name}"
-        for route in _routes(ingress, services):
+        for route in _routes(ingress, services, found):
             place = (route.host, route.path, route.exact)
             if place in holders:
                 lost.append(Lost(name, holders[place], route.host, route.path))
@@ -125,15 +169,15 @@ def _age(ingress: Ingress) -> tuple[str, str, str]:
     return metadata.creation_timestamp, metadata.namespace, metadata.name
 
 
-def _routes(ingress: Ingress, services: Mapping[Key, Service]) -> Iterator[Route]:
+def _routes(ingress: Ingress, services: Mapping[Key, Service], found: Found) -> Iterator[Route]:
     namespace = ingress.metadata.namespace
     for rule in ingress.spec.rules:
         for path in rule.http.paths if rule.http else ():
             exact = path.path_type == "Exact"
             place = Route(rule.host, _clean(path.path, exact), exact)
-            yield _lead(place, path.backend, namespace, services)
+            yield _lead(place, path.backend, namespace, services, found)
     if ingress.spec.default_backend:
-        yield _lead(Route("", "/"), ingress.spec.default_backend, namespace, services)
+        yield _lead(Route("", "/"), ingress.spec.default_backend, namespace, services, found)
 
 
 def _clean(path: str, exact: bool) -> str:
@@ -142,7 +186,7 @@ def _clean(path: str, exact: bool) -> str:
     return rooted if exact else rooted.rstrip("/") or "/"
 
 
-def _lead(place: Route, backend: Backend, namespace: str, services: Mapping[Key, Service]) -> Route:
+def _lead(place: Route, backend: Backend, namespace: str, services: Mapping[Key, Service], found: Found) -> Route:
     """The place with the address that answers there, or with the sentence that says why none does."""
     if backend.service is None:
         return place._replace(fault=f"an Ingress of {namespace} leads to something that is not a service")
@@ -157,11 +201,12 @@ def _lead(place: Route, backend: Backend, namespace: str, services: Mapping[Key,
     if port is None:
         there = ", ".join(f"{each.port} {each.name}".strip() for each in service.spec.ports) or "none"
         return place._replace(service=name, fault=f"service {name} has no port {wanted.port}; it has: {there}")
-    return place._replace(service=name, address=service.spec.cluster_ip, port=port)
+    there = tuple(sorted(found.get(((namespace, wanted.name), port.name), ())))
+    return place._replace(service=name, address=service.spec.cluster_ip, port=port.port, copies=there)
 
 
-def _port(wanted: PortOfBackend, service: Service) -> int | None:
+def _port(wanted: PortOfBackend, service: Service) -> ServicePort | None:
     for each in service.spec.ports:
         if (each.name == wanted.name) if wanted.name else (each.port == wanted.number):
-            return each.port
+            return each
     return None

@@ -76,7 +76,8 @@ def _operator(platform: Platform) -> Part:
 
 def _ingress(platform: Platform, nginx: Path) -> Part:
     folder = platform.home.data / "ingress"
-    return _server("agent ingress", platform, INGRESS, platform.ports["http"], "--folder", folder, "--nginx", nginx)
+    words = ("--folder", folder, "--nginx", nginx, *(() if platform.real else ("--simulated",)))
+    return _server("agent ingress", platform, INGRESS, platform.ports["http"], *words)
 
 
 def _storage(platform: Platform) -> Part:

@@ -1,0 +1,128 @@
+"""Every edit of a service, and every way to lose a copy of it, while somebody asks it without pause."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from busybox import IMAGE, TEMPLATE, write_image
+from person import Person, asking
+from pincompute.api.names import WORKLOAD
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
+from pincompute.kube.resource import PODS, Object
+from real_platform import PATIENCE, until
+
+pytestmark = pytest.mark.cluster
+
+COPIES = f"{WORKLOAD}=shop"
+OTHER = "busybox:other"
+SHOP = f"""\
+apiVersion: pinterest.com/v1
+kind: PinterestService
+metadata: {{name: shop}}
+spec:
+  image: {IMAGE}
+  command: [sh, -c, 'trap exit TERM; httpd -f -p $PORT -h /etc/configuration & wait']
+  configuration: {{index.html: hello}}
+  port: 8080
+  replicas: 2
+  template: {TEMPLATE}
+"""
+
+
+@pytest.fixture
+async def client(real_platform: Platform) -> AsyncIterator[Client]:
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        yield client
+
+
+@pytest.fixture
+async def person(real_platform: Platform, tmp_path: Path) -> AsyncIterator[Person]:
+    person = Person(real_platform, tmp_path)
+    await deploy(person, SHOP)
+    yield person
+    await person.pin("delete", "shop")
+
+
+def eviction(name: str) -> bytes:
+    return json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}).encode()
+
+
+async def deploy(person: Person, text: str, *words: str) -> str:
+    (person.folder / "shop.yaml").write_text(text)
+    return await person.pin("deploy", "shop.yaml", *words)
+
+
+async def copies(client: Client) -> list[str]:
+    return [each["metadata"]["name"] for each in (await client.list(PODS, "me", labels=COPIES)).items if answers(each)]
+
+
+def answers(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions", ())
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and "deletionTimestamp" not in pod["metadata"]
+
+
+def started_again(pod: Object) -> bool:
+    return answers(pod) and pod["status"]["containerStatuses"][0]["restartCount"] == 1
+
+
+async def replaced(client: Client, name: str) -> None:
+    """Return when two others answer."""
+    async with asyncio.timeout(PATIENCE), aclosing(client.watch(PODS, "me", labels=COPIES)) as events:
+        others = {name}
+        async for event in events:
+            if answers(event.object):
+                others.add(event.object["metadata"]["name"])
+            if len(others) == 3:
+                return
+
+
+async def test_no_edit_fails_a_request(person: Person) -> None:
+    write_image(person.folder / "busybox.tar")
+    await person.pin("image", "load", "busybox.tar", "--as", OTHER)
+    async with asking(person, "shop") as failed:
+        for was, becomes in ((IMAGE, OTHER), ("html: hello", "html: goodbye"), ("port: 8080", "port: 9090")):
+            assert "shop@" in await deploy(person, (person.folder / "shop.yaml").read_text().replace(was, becomes))
+            assert failed == [], becomes
+        assert await person.ask("shop") == (200, "goodbye")
+        for count in ("4", "2"):
+            await person.pin("scale", "shop", count)
+        await person.pin("rollback", "shop", "--to", "1")
+    assert failed == []
+    assert await person.ask("shop") == (200, "hello")
+
+
+async def test_no_lost_copy_fails_a_request(client: Client, person: Person) -> None:
+    async with asking(person, "shop") as failed:
+        for each in await copies(client):
+            await client.raw("POST", PODS.path("me", each, "eviction"), body=eviction(each))
+            await replaced(client, each)
+            assert failed == [], "evicted"
+        first, second = await copies(client)
+        await person.pin("kubectl", "exec", "-n", "me", first, "--", "killall", "-9", "httpd")
+        await until(client, PODS, "me", started_again, first)
+        assert failed == [], "its program killed"
+        await person.pin("kubectl", "delete", "pod", "-n", "me", second, "--force", "--grace-period=0")
+        await replaced(client, second)
+    assert failed == []
+
+
+async def test_an_operator_killed_in_the_midst_of_a_rollout_fails_no_request(person: Person) -> None:
+    parts = {part["name"]: part["pid"] for part in json.loads(await person.pin("status", "-o", "json"))["parts"]}
+    async with asking(person, "shop") as failed:
+        await deploy(person, SHOP.replace("html: hello", "html: goodbye"), "--no-wait")
+        os.kill(parts["operator"], signal.SIGKILL)
+        await person.pin("up")
+        await person.pin("wait", "shop")
+        assert await person.ask("shop") == (200, "goodbye")
+    assert failed == []
