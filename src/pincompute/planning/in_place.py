@@ -24,6 +24,10 @@ _REVISION = "deployment.kubernetes.io/revision"
 _CONTROLLER_REVISION = "controller-revision-hash"
 
 
+WATCHED = 5.0
+"""Seconds that the first changed copy is watched: a part that starts, and ends at once, comes to no other."""
+
+
 class Way(NamedTuple):
     """The native as it is wanted now, and what is done beside."""
 
@@ -31,6 +35,8 @@ class Way(NamedTuple):
     steps: tuple[Renew, ...] = ()
     still: bool = False
     """Kubernetes holds still until the copies, or their maker, are as wanted."""
+    look_again: float | None = None
+    """Seconds after which time alone lets it go on."""
 
 
 class Change(NamedTuple):
@@ -61,6 +67,25 @@ class Change(NamedTuple):
         return tuple(each for each in self.pods if each.template != self.made.digest)
 
     @property
+    def watched(self) -> float | None:
+        """Seconds until one of those that were changed has run long enough; nothing where one has, or none was."""
+        if not self.alike:
+            return None
+        now = self.snapshot.now
+        ran = [(now - each.restarted).total_seconds() for each in self.pods if self._changed(each) and each.restarted]
+        return max(0.0, WATCHED - max(ran)) or None if ran else None
+
+    @property
+    def pace(self) -> int:
+        """Copies that may be away by now: one, until it is seen to last."""
+        changed = [each for each in self.pods if self._changed(each)]
+        lasts = changed and self.watched is None and any(each.ready for each in changed)
+        return self.allowed if lasts else 0 if changed else min(1, self.allowed)
+
+    def _changed(self, pod: Pod) -> bool:
+        return pod.renewed and pod.template == self.made.digest
+
+    @property
     def alike(self) -> tuple[Pod, ...]:
         """Those of them that can become what is wanted where they are."""
         return tuple(each for each in self.former if each.shape == self.made.shape)
@@ -80,7 +105,7 @@ def of_deployment(change: Change, wanted: Object, still: Object) -> Way:
         return Way(still, (_template(change.made, newest),) if held and seen.taken_up else (), still=True)
     if held and not there.taken_up:
         return Way(still, still=True)
-    return Way(wanted, renewals(change))
+    return Way(wanted, renewals(change), look_again=change.watched)
 
 
 def of_stateful_set(change: Change, wanted: Object, still: Object) -> Way:
@@ -95,15 +120,15 @@ def of_stateful_set(change: Change, wanted: Object, still: Object) -> Way:
         waits = held and not (known and seen.status.updated_replicas >= seen.status.replicas)
         return Way(still, still=True) if waits else Way(wanted)
     labels = {_CONTROLLER_REVISION: seen.status.update_revision}
-    return Way(still, renewals(change, labels) if known else (), still=True)
+    return Way(still, renewals(change, labels) if known else (), still=True, look_again=change.watched)
 
 
 def renewals(change: Change, labels: Strings = EMPTY) -> tuple[Renew, ...]:
-    """Nobody misses a copy that does not answer; of the others, as many as may be away."""
+    """Nobody misses a copy that does not answer; of the others one first, and then as many as may be away."""
     ordered = sorted(change.alike, key=lambda each: each.metadata.name)
     away = change.copies - sum(each.ready for each in change.pods)
     silent = [each for each in ordered if not each.ready]
-    answering = [each for each in ordered if each.ready][: max(0, change.allowed - away)]
+    answering = [each for each in ordered if each.ready][: max(0, change.pace - away)]
     return tuple(renewal(change.made, each, labels) for each in (*silent, *answering))
 
 

@@ -52,7 +52,8 @@ def plan(snapshot: Snapshot) -> Plan:
             available(snapshot, progress.wanted, answering),
         ],
     )
-    return Plan(wanted, said, finding.look_again, finding.problem, revision.kept(snapshot), way.steps)
+    again = min((each for each in (finding.look_again, way.look_again) if each is not None), default=None)
+    return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), way.steps)
 
 
 def host(owner: PinterestService, cluster: Cluster) -> str:

@@ -163,6 +163,15 @@ class Pod(Wire, frozen=True):
         return RAN in self.metadata.annotations
 
     @property
+    def restarted(self) -> datetime | None:
+        """When the last of the sidecars began that were given other images; nothing while one does not run."""
+        names = {each.name for each in Ran.all(self.metadata.annotations.get(RAN, ""))}
+        runs = [each.state.running for each in self.status.init_container_statuses if each.name in names]
+        if not runs or self.restarting or not all(runs):
+            return None
+        return max(each.started_at for each in runs if each)
+
+    @property
     def restarting(self) -> bool:
         """Sidecars were given other images, and the kubelet has not come to it yet: it speaks of what ran before."""
         left = self.metadata.annotations.get(RAN)

@@ -58,7 +58,8 @@ def plan(snapshot: Snapshot) -> Plan:
     )
     evictions = () if way.still else copies.evictions(snapshot, stateful_set, found)
     steps = (*storage.growing(snapshot), *way.steps, *evictions)
-    return Plan(wanted, said, finding.look_again, finding.problem, revision.kept(snapshot), steps)
+    again = min((each for each in (finding.look_again, way.look_again) if each is not None), default=None)
+    return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), steps)
 
 
 def _shape(owner: PinterestStatefulSet) -> Shape:
