@@ -19,7 +19,7 @@ from pincompute.api.manifests import crds
 from pincompute.api.names import ENGINE, HAND, PROJECT
 from pincompute.base.settings import setting
 from pincompute.controller.passes import Cause, Key
-from pincompute.controller.resources import NOUNS, PLANNED
+from pincompute.controller.resources import NEIGHBOURS, NOUNS, PLANNED
 from pincompute.engine.build import build
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
@@ -34,7 +34,7 @@ from pincompute.planning.snapshot import Native, Snapshot
 SERVICES = NOUNS["PinterestService"]
 ME = "me"
 WORKLOADS = 50
-EDITS = 150
+EDITS = 100
 RESYNCED = 4_000
 """Workloads, each with four natives: 20,000 objects."""
 READS = {"get", "list", "watch"}
@@ -78,7 +78,7 @@ async def _world(plane: ControlPlane) -> AsyncGenerator[World]:
         loops = Loops(operator, LAPTOP)
         running = asyncio.create_task(loops.run())
         # Kinds that were just made are served a little later.
-        while not loops.view.complete or loops.view.unseen:  # noqa: ASYNC110  (nobody else waits for that)
+        while not loops.view.complete or loops.view.unseen.keys() - NEIGHBOURS.keys():  # noqa: ASYNC110  (nobody else waits for that)
             await asyncio.sleep(0.1)
         yield World(hand, operator, loops)
         running.cancel()

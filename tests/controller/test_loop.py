@@ -216,3 +216,18 @@ async def test_the_same_failure_is_logged_once(monkeypatch: pytest.MonkeyPatch) 
         (Outcome.REFUSED, 3),
         (Outcome.SETTLED, 1),
     ]
+
+
+async def test_passes_that_never_wait_let_others_in_between() -> None:
+    passes = Passes()
+    loop = Loop(passes, workers=1)
+    for number in range(100):
+        loop.touch(Key("me", f"settled-{number}"), Cause.FOUND)
+    running = asyncio.create_task(loop.run())
+    await passes.until(1)
+    assert len(passes.made) < 10
+    loop.touch(A, Cause.EDITED)
+    await passes.until(len(passes.made) + 2)
+    assert A in passes.made
+    running.cancel()
+    await asyncio.wait({running})
