@@ -11,6 +11,7 @@ from pincompute.api.kinds import KINDS
 from pincompute.api.manifests import crds, structural
 from pincompute.api.noun import Noun
 from pincompute.base.reasons import REASONS
+from pincompute.engine.installation.contents import Words, contents
 
 ROOT = Path(__file__).parents[1]
 SECTIONS = ("added", "changed", "fixed")
@@ -21,10 +22,18 @@ def written() -> dict[Path, str]:
     return {
         ROOT / "docs" / "reasons.md": _reasons(),
         ROOT / "deploy" / "crds.yaml": yaml.safe_dump_all(crds(), sort_keys=False, explicit_start=True),
+        ROOT / "deploy" / "pincompute.yaml": _platform(),
         ROOT / "CHANGELOG.md": _changelog(),
         ROOT / "docs" / "kinds" / "README.md": _kinds(),
         **{ROOT / "docs" / "kinds" / f"{name}.md": _kind(kind) for name, kind in KINDS.items()},
     }
+
+
+def _platform() -> str:
+    """What `pin install` applies, but for the kinds, which have a file of their own."""
+    head = "# Written by `make docs`: what `pin install` applies beside crds.yaml. The image is yours to name.\n"
+    objects = [each for each in contents(Words()) if each["kind"] != "CustomResourceDefinition"]
+    return head + yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True, width=120)
 
 
 def _kinds() -> str:

@@ -19,6 +19,7 @@ HAND: Final = "pincompute-pin"
 STORAGE: Final = f"{GROUP}/storage"
 """Who provides volumes, as storage classes call it too."""
 SIGNER: Final = "pincompute-signer"
+INSTALLER: Final = "pincompute-install"
 
 # Who vouches for pods; also the beginning of the names of what it is trusted by.
 IDENTITY: Final = f"{GROUP}/identity"
@@ -95,6 +96,9 @@ INFRASTRUCTURE: Final = f"{PRIORITY}infrastructure"
 
 # Label and taint of simulated nodes.
 SIMULATED: Final = f"{GROUP}/simulated"
+
+# The label of all that `pin install` made, with the version that it was.
+INSTALLED: Final = f"{GROUP}/installed"
 
 # Namespaces.
 INGRESS: Final = f"{GROUP}/ingress"

@@ -169,6 +169,43 @@ NODE_IMPOSSIBLE = _reason(
     "The message says which capability or package is missing; simulated nodes work all the same.",
 )
 
+# A platform on a cluster that exists
+INSTALLER_RIGHTS_MISSING = _reason(
+    "InstallerRightsMissing",
+    INFRASTRUCTURE,
+    403,
+    "Whoever installs or removes the platform lacks rights on the cluster.",
+    "An administrator of the cluster gives them, or does it; `pin install --dry-run` prints what would be applied.",
+)
+KUBERNETES_TOO_OLD = _reason(
+    "KubernetesTooOld",
+    INFRASTRUCTURE,
+    501,
+    "The cluster's Kubernetes lacks what the platform builds on.",
+    "Upgrade the cluster to the version that the message names.",
+)
+NEWER_INSTALLED = _reason(
+    "NewerInstalled",
+    USER,
+    409,
+    "The platform on the cluster is newer than this program.",
+    "Install the version of `pin` that the message names.",
+)
+NOT_INSTALLED = _reason(
+    "NotInstalled",
+    USER,
+    404,
+    "The cluster has nothing that `pin install` made.",
+    "`kubectl config get-contexts` tells which clusters there are.",
+)
+STILL_THERE = _reason(
+    "StillThere",
+    INFRASTRUCTURE,
+    504,
+    "What was told to go has not gone: something holds it.",
+    "`kubectl get NAME -o yaml` shows its finalizers; the same command again goes on where it was.",
+)
+
 # Clusters
 KUBECONFIG_INVALID = _reason(
     "KubeconfigInvalid",

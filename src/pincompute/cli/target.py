@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -55,9 +54,9 @@ async def connect(target: Target) -> AsyncIterator[Port]:
     # Only the way that is taken is loaded: a person waits for it.
     if target.direct:
         from pincompute.cli.cluster import cluster_port
+        from pincompute.kube.kubeconfig import usual
 
-        kubeconfig = target.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-        async with cluster_port(kubeconfig, target.context) as port:
+        async with cluster_port(target.kubeconfig or usual(), target.context) as port:
             yield port
     else:
         from pincompute.base.context import read_context

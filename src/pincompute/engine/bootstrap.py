@@ -20,17 +20,23 @@ from pincompute.kube.resource import Object
 
 MANIFESTS = Path(__file__).parent / "manifests"
 
-_CONTROLLERS = ("deployment", "replicaset", "statefulset", "daemon-set", "cronjob", "job")
-MAKERS = (
-    *(f"system:serviceaccount:kube-system:{each}-controller" for each in _CONTROLLERS),
-    # All of those, where its controllers have no accounts of their own.
+_NATIVE = ("deployment", "replicaset", "statefulset", "daemon-set", "cronjob", "job")
+CONTROLLERS = (
+    *(f"system:serviceaccount:kube-system:{each}-controller" for each in _NATIVE),
+    # All of those, where they have no accounts of their own.
     "system:kube-controller-manager",
+)
+MAKERS = (
+    *CONTROLLERS,
     "system:serviceaccount:kubeflow:training-operator",
     training_operator.USER,
     OPERATOR,
     f"system:serviceaccount:{SYSTEM}:{OPERATOR}",
 )
 """Who makes the pods of workloads, and what makes them; nobody else may."""
+
+_PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
+"""Who stands on a cluster that has nothing of ours: what any cluster has in some way."""
 
 _RESOURCES = {
     each.kind: each
@@ -52,10 +58,22 @@ _RESOURCES = {
 
 async def furnish(client: Client, platform: Platform) -> None:
     """Namespaces come first, for some of the rest lie in them."""
+    if platform.bare:
+        storage = [each for each in _read("base") if each["kind"] == kinds.STORAGE_CLASSES.kind]
+        await _apply(client, [*storage, *held_by(_read("access"), *_PLAIN)])
+        return
     await _apply(client, _read("base"))
     await _apply(
         client, [*_read("access"), *_read("roles"), *_read("tiers"), *_read("guard"), *crds(), _facts(platform)]
     )
+
+
+def held_by(objects: Iterable[Object], *users: str) -> list[Object]:
+    """Of roles and bindings those that give these users their rights; the roles come first."""
+    there = list(objects)
+    bound = [each for each in there if any(one["name"] in users for one in each.get("subjects", ()))]
+    named = {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound}
+    return [*(each for each in there if (each["kind"], each["metadata"]["name"]) in named), *bound]
 
 
 async def _apply(client: Client, objects: Iterable[Object]) -> None:

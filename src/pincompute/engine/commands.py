@@ -35,6 +35,7 @@ name_option = click.option("--name", metavar="PLATFORM", help="The platform; `ma
 @click.option("--with", "wanted", multiple=True, type=NEIGHBOURS, help="What stands beside it; it stays from then on.")
 @click.option("--without", "unwanted", multiple=True, type=NEIGHBOURS, help="What stands beside it no more.")
 @click.option("--runtime/--no-runtime", default=None, help="Give workloads the parts that come with it: identity.")
+@click.option("--bare/--no-bare", default=None, help="Kubernetes alone; what is ours comes by `pin install`.")
 @click.option("--install", is_flag=True, help="First install the Debian packages that a real node needs, as root.")
 def up(name: str | None, install: bool, **wish: Any) -> None:
     """Start a platform on this machine; what runs already stays."""
@@ -49,6 +50,10 @@ def up(name: str | None, install: bool, **wish: Any) -> None:
         platform = bring_up(_home(name), Wish(**wish), Path(setting("cache")), Progress())
     click.echo(f"platform {platform.name} is ready")
     click.echo(f"  kubeconfig  {platform.home.kubeconfig}")
+    if platform.bare:
+        domain = f"localhost:{platform.ports['http']}"
+        click.echo(f"next: pin install --kubeconfig {platform.home.kubeconfig} --domain {domain}")
+        return
     click.echo(f"  workloads   http://NAME.PROJECT.localhost:{platform.ports['http']}")
     if not platform.real:
         click.echo("  no real node: workloads are simulated, so they count as running and answer nobody")

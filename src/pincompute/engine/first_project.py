@@ -19,29 +19,35 @@ from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import NAMESPACES, Object, Resource
 
 PATIENCE = 60.0
-_PROJECTS = Resource(GROUP, VERSION, Project.plural(), Project.__name__, namespaced=False)
+PROJECTS = Resource(GROUP, VERSION, Project.plural(), Project.__name__, namespaced=False)
 
 
 async def await_project(platform: Platform) -> None:
     """Return when work may come in."""
+    async with Client(load(platform.home.kubeconfig), agent="pin") as client:
+        await make_project(client, next_=f"pin kubectl --name {platform.name} describe project")
+
+
+async def make_project(client: Client, *, next_: str, name: str = "", manager: str = ENGINE) -> str:
+    """Its name, once the operator has made it so; `next_` looks at a project, if that does not come about."""
     project = yaml.safe_load((MANIFESTS / "project.yaml").read_text())
-    name = project["metadata"]["name"]
+    name = name or project["metadata"]["name"]
     try:
-        async with asyncio.timeout(PATIENCE), Client(load(platform.home.kubeconfig), agent="pin") as client:
-            await _ask_for(client, project)
+        async with asyncio.timeout(PATIENCE):
+            await _ask_for(client, {**project, "metadata": {"name": name}}, manager)
             await _made(client, name)
     except TimeoutError as error:
         what = f"the project {name} was not made within {PATIENCE:.0f} s"
-        next_ = f"pin kubectl --name {platform.name} describe project {name}"
-        raise Refused(Problem(PART_FAILED, what, next=next_)) from error
+        raise Refused(Problem(PART_FAILED, what, next=f"{next_} {name}")) from error
+    return name
 
 
-async def _ask_for(client: Client, project: Object) -> None:
+async def _ask_for(client: Client, project: Object, manager: str) -> None:
     """What is there already is theirs, whatever it says by now."""
     while True:
         try:
             with suppress(AlreadyExists):
-                await client.create(_PROJECTS, project, manager=ENGINE)
+                await client.create(PROJECTS, project, manager=manager)
         except NotFound:
             # The API server serves a new kind a moment after it has heard of it.
             await asyncio.sleep(0.1)

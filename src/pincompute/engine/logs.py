@@ -42,7 +42,7 @@ async def furnish(client: Client, platform: Platform) -> None:
 
 
 def stages(platform: Platform) -> list[list[Part]]:
-    return [[], [_store(platform), _shipper(platform)]] if platform.real else []
+    return [[], [_store(platform), _shipper(platform)]] if platform.real and not platform.bare else []
 
 
 def _store(platform: Platform) -> Part:

@@ -57,7 +57,8 @@ def stages(platform: Platform) -> list[list[Part]]:
     proxy = [_ingress(platform, nginx)] if nginx else []
     # Only the kubelet of a real node asks for certificates.
     signer = [_signer(platform)] if platform.real else []
-    return [[_keeper(platform)], [_desk(platform), _operator(platform), _storage(platform), *signer, *proxy]]
+    ours = [] if platform.bare else [_desk(platform), _operator(platform), *signer]
+    return [[_keeper(platform)], [*ours, _storage(platform), *proxy]]
 
 
 def _desk(platform: Platform) -> Part:

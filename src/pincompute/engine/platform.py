@@ -56,6 +56,8 @@ class Platform(NamedTuple):
     simulated: Simulated = Simulated()
     neighbours: Mapping[str, Path] = MappingProxyType({})
     """Those that it asked for, such as `kubeflow`, each with the folder of its programs."""
+    bare: bool = False
+    """Whether it is Kubernetes alone, as a cluster that exists: `pin install` brings the rest."""
     runtime: bool = False
     """Whether workloads have the parts that come with the platform: identity, and what is built on it."""
 

@@ -18,6 +18,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     only_simulated: bool = False
     """A real node is not wanted, even if it could be had."""
     simulated: Simulated = Simulated()
+    bare: bool = False
+    """Kubernetes and its nodes alone: what is ours comes by `pin install`, or not at all."""
     runtime: bool = False
     """Workloads have the parts that come with the platform."""
     engine: str = ""

@@ -32,6 +32,7 @@ class Wish(NamedTuple):
     """Neighbours that it is to have, such as kubeflow."""
     unwanted: tuple[str, ...] = ()
     runtime: bool | None = None
+    bare: bool | None = None
 
     def check(self) -> None:
         """Before anything is touched: do the words make sense?"""
@@ -52,6 +53,7 @@ def settle(home: Home, record: Record, wish: Wish) -> tuple[Record, tuple[Proble
         neighbours={name: record.neighbours.get(name, "") for name in _neighbours(record, wish)},
         ports=ports.choose(record.ports, wish.http_port),
         runtime=record.runtime if wish.runtime is None else wish.runtime,
+        bare=record.bare if wish.bare is None else wish.bare,
     )
     return settled, obstacles
 
@@ -67,6 +69,7 @@ def platform_of(home: Home, record: Record, programs: Programs) -> Platform:
         simulated=record.simulated,
         neighbours={name: Path(folder) for name, folder in record.neighbours.items()},
         runtime=record.runtime,
+        bare=record.bare,
     )
 
 

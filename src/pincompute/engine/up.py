@@ -86,18 +86,23 @@ async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
         await bootstrap.furnish(client, platform)
         if training_operator.NAME not in platform.neighbours:
             await training_operator.leave(client)
-        await identity.furnish(client, platform)
+        if not platform.bare:
+            await identity.furnish(client, platform)
         if not kwok_stays:
             await simulated_nodes.release(client, platform)
         await simulated_nodes.adjust(client, platform)
         if platform.real:
             await asyncio.to_thread(real_node.furnish, platform)
-            await logs.furnish(client, platform)
+            if not platform.bare:
+                await logs.furnish(client, platform)
         if training_operator.NAME in platform.neighbours:
             await training_operator.furnish(client, platform)
 
 
 async def _await(platform: Platform, since: str, progress: Progress) -> None:
+    if platform.bare:
+        await await_nodes(platform, since, progress)
+        return
     await asyncio.gather(await_nodes(platform, since, progress), await_project(platform))
     if platform.runtime:
         if platform.real:

@@ -95,6 +95,11 @@ T = TypeVar("T")
 Noun = Literal["context", "cluster", "user"]
 
 
+def usual() -> str:
+    """Where kubectl looks, if nobody says where."""
+    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
+
 def load(path: str | Path, context: str = "") -> Access:
     """The access that a context of a kubeconfig gives; the current context where none is named.
 

@@ -1,0 +1,184 @@
+"""`pin install` and `pin uninstall`: the platform on a cluster that exists, in one command each."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+import click
+import yaml
+
+from pincompute.api.kinds import WORKLOADS
+from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.reasons import NOT_INSTALLED
+from pincompute.base.settings import setting
+from pincompute.engine.installation import rights
+from pincompute.engine.installation.contents import VERSION, Words, contents, stays
+from pincompute.engine.installation.install import first_project, superfluous
+from pincompute.engine.installation.install import install as bring
+from pincompute.engine.installation.look import Seen, look, problems, settled
+from pincompute.engine.installation.uninstall import census
+from pincompute.engine.installation.uninstall import uninstall as take_away
+from pincompute.engine.progress import Progress
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load, usual
+from pincompute.objects.content import Object, identity
+from pincompute.objects.image import parse
+
+_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Way(NamedTuple):
+    """To which cluster, and how a person says so once more."""
+
+    kubeconfig: str
+    context: str
+
+    def client(self) -> Client:
+        return Client(load(self.kubeconfig or usual(), self.context), agent="pin")
+
+    @property
+    def words(self) -> str:
+        said = {"--kubeconfig": self.kubeconfig, "--context": self.context}
+        return "".join(f" {option} {value}" for option, value in said.items() if value)
+
+
+def _to_cluster(command: F) -> F:
+    """The options that say where; the command gets them as one value, `way`, and whether it is to ask."""
+
+    @wraps(command)
+    def gathered(kubeconfig: str, context: str, yes: bool, **others: Any) -> Any:
+        return command(Way(kubeconfig, context), ask=not yes and sys.stdin.isatty(), **others)
+
+    for option in (
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        click.option("--context", default="", help="The context of the kubeconfig."),
+        click.option("--kubeconfig", default="", help="The cluster; that of kubectl unless you say so."),
+    ):
+        gathered = option(gathered)
+    return gathered  # type: ignore[return-value]
+
+
+def _image(_: click.Context, __: click.Parameter, said: str) -> str:
+    try:
+        if said:
+            parse(said)
+    except ValueError as error:
+        raise click.BadParameter(f"'{said}': {error}") from error
+    return said
+
+
+def _domain(_: click.Context, __: click.Parameter, said: str) -> str:
+    if said and not _DOMAIN.fullmatch(said):
+        raise click.BadParameter(f"'{said}' is no host name, with or without a port, such as apps.example.com:8080")
+    return said
+
+
+@click.command()
+@_to_cluster
+@click.option(
+    "--image",
+    default="",
+    callback=_image,
+    metavar="REF",
+    help="The platform's own image, as the cluster's nodes pull it.",
+)
+@click.option("--domain", default="", callback=_domain, metavar="HOST[:PORT]", help="Under which its ingress answers.")
+@click.option("--dry-run", is_flag=True, help="Print what would be applied, and do nothing.")
+def install(way: Way, image: str, domain: str, *, ask: bool, dry_run: bool) -> None:
+    """Bring the platform to a cluster that exists, or the one there to this version.
+
+    It says first what it makes, and on a terminal it asks. Nothing that runs on the cluster notices.
+    """
+    asyncio.run(_install(way, image, domain, ask=ask, dry_run=dry_run))
+
+
+@click.command()
+@_to_cluster
+@click.option("--workloads", is_flag=True, help="End all work and all projects too, and leave nothing behind.")
+def uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
+    """Take the platform off a cluster; its workloads go on running, and a new `pin install` takes them up again."""
+    asyncio.run(_uninstall(way, ask=ask, workloads=workloads))
+
+
+async def _install(way: Way, image: str, domain: str, *, ask: bool, dry_run: bool) -> None:
+    progress = Progress()
+    async with way.client() as client:
+        plain = contents(Words())
+        refuse_all(await rights.missing(client, rights.to_install(), plain))
+        seen = await look(client, plain)
+        words = settled(seen, image, domain)
+        wanted = contents(words)
+        refuse_all(problems(seen, wanted))
+        progress.say(_met(seen))
+        progress.say(_told(seen, wanted, words))
+        if dry_run:
+            click.echo(yaml.safe_dump_all(wanted, sort_keys=False, explicit_start=True), nl=False)
+            return
+        if ask:
+            click.confirm(f"{'Upgrade' if seen.runs else 'Install'} it?", abort=True, err=True)
+        await bring(client, seen, wanted, progress)
+        project = await first_project(client, setting("project"), "kubectl describe project")
+    port = "" if words.port == 80 else f":{words.port}"
+    mine = "" if project == setting("project") else f" --project {project}"
+    click.echo(f"PinCompute {VERSION} runs there; services answer at http://NAME.{project}.{words.domain}{port}")
+    click.echo(f"next: pin deploy hello --image hello:dev --port 8080{mine}{way.words or ' --kubeconfig ' + usual()}")
+
+
+async def _uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
+    progress = Progress()
+    async with way.client() as client:
+        refuse_all(await rights.missing(client, rights.to_remove(workloads=workloads)))
+        seen = await look(client, [])
+        if not seen.ours:
+            what = f"`pin install` made nothing on {seen.server}"
+            raise Refused(Problem(NOT_INSTALLED, what, next="--context OTHER, if you meant another cluster"))
+        work = await census(client)
+        count = sum(len(work[each]) for each in WORKLOADS)
+        progress.say(_met(seen))
+        progress.say(_going(seen.ours, count, len(work["Project"]), workloads=workloads))
+        if ask:
+            click.confirm("Remove it?", abort=True, err=True)
+        await take_away(client, seen, progress, workloads=workloads)
+    if workloads:
+        click.echo("PinCompute and all that it ran are gone")
+    else:
+        click.echo(f"PinCompute is gone; {count} workloads go on as they are")
+        click.echo(
+            f"next: pin install{way.words}, to have it back; pin uninstall --workloads{way.words}, to end them too"
+        )
+
+
+def _met(seen: Seen) -> str:
+    """Whose cluster it is."""
+    return f"{seen.server} is Kubernetes {seen.version}; you are {seen.user} there (context {seen.context})"
+
+
+def _told(seen: Seen, wanted: list[Object], words: Words) -> str:
+    """What is about to be made."""
+    there = {identity(each) for each in seen.ours}
+    new = [each for each in wanted if identity(each) not in there]
+    gone = superfluous(seen, wanted)
+    if seen.runs:
+        head = f"PinCompute {seen.installed} is there, and becomes {VERSION}"
+    elif seen.ours:
+        head = f"PinCompute {VERSION} is installed, and takes up what {seen.installed} left"
+    else:
+        head = f"PinCompute {VERSION} is installed"
+    counts = f"{len(new)} objects made, {len(wanted) - len(new)} as they are or changed, {len(gone)} removed"
+    return f"{head}: two operators of {words.image} in pincompute-system\n  {counts}; see them with --dry-run"
+
+
+def _going(ours: list[Object], count: int, projects: int, *, workloads: bool) -> str:
+    """What is about to go, and what stays."""
+    staying = [each for each in ours if stays(each)]
+    if workloads:
+        return f"goes: the platform, {count} workloads and {projects} projects with all that is in them"
+    kinds = f"{len(staying)} kinds, priorities and roles that they need"
+    return f"goes: the platform\nstays: {count} workloads and {projects} projects, running, and {kinds}"

@@ -1,0 +1,99 @@
+"""Takes the platform off a cluster. What runs there goes on, unless it is told to go as well."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from pincompute.api.kinds import WORKLOADS
+from pincompute.api.names import PROJECT
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import STILL_THERE
+from pincompute.controller.resources import NOUNS
+from pincompute.engine.installation.contents import ORDER, stays
+from pincompute.engine.installation.install import remove
+from pincompute.engine.installation.look import Seen
+from pincompute.engine.progress import Progress
+from pincompute.kube import resource as kinds
+from pincompute.kube.client import Client
+from pincompute.kube.errors import NotFound
+from pincompute.kube.resource import Object, Resource
+
+PATIENCE = 300.0
+"""Seconds in which what was told to go must have gone."""
+
+
+async def census(client: Client) -> dict[str, list[Object]]:
+    """All objects of our kinds, by kind; none of those that the cluster does not know any more."""
+    found = await asyncio.gather(*(_there(client, each) for each in NOUNS.values()))
+    return dict(zip(NOUNS, found, strict=True))
+
+
+async def uninstall(client: Client, seen: Seen, progress: Progress, *, workloads: bool) -> None:
+    """The operator first: nobody makes again what goes. Then, from the leaves to the root, what is told to go."""
+    gone = [each for each in reversed(_ordered(seen.ours)) if workloads or not stays(each)]
+    operators = [each for each in gone if each["kind"] == kinds.DEPLOYMENTS.kind]
+    for each in operators:
+        await remove(client, each)
+    if workloads:
+        await _end_work(client, progress)
+    for each in gone:
+        if each not in operators:
+            await remove(client, each)
+    await _until(progress, "the platform", lambda: _left(client, gone))
+
+
+async def _end_work(client: Client, progress: Progress) -> None:
+    """An owner stays until all that it owns is gone: so who is gone has left nothing behind."""
+    for kinds_ in (WORKLOADS, ("Project",), ("Runtime", "PinterestSidecar", "PinterestDaemon")):
+        for kind in kinds_:
+            for each in await _there(client, NOUNS[kind]):
+                await _end(client, NOUNS[kind], each)
+        for kind in kinds_:
+            await _until(progress, NOUNS[kind].plural, lambda kind=kind: _there(client, NOUNS[kind]))
+    await _until(progress, "the namespaces of projects", lambda: _namespaces(client))
+
+
+async def _end(client: Client, resource: Resource, object_: Object) -> None:
+    metadata = object_["metadata"]
+    try:
+        await client.delete(resource, metadata["name"], metadata.get("namespace", ""), propagation="Foreground")
+    except NotFound:
+        return
+
+
+async def _there(client: Client, resource: Resource) -> list[Object]:
+    try:
+        return (await client.list(resource)).items
+    except NotFound:
+        return []
+
+
+async def _namespaces(client: Client) -> list[Object]:
+    return (await client.list(kinds.NAMESPACES, labels=PROJECT)).items
+
+
+async def _left(client: Client, gone: Iterable[Object]) -> list[Object]:
+    uids = {each["metadata"]["uid"] for each in gone}
+    resources = [each for each in ORDER if each.kind in {one["kind"] for one in gone}]
+    there = await asyncio.gather(*(_there(client, each) for each in resources))
+    return [each for several in there for each in several if each["metadata"]["uid"] in uids]
+
+
+def _ordered(objects: Iterable[Object]) -> list[Object]:
+    order = {each.kind: index for index, each in enumerate(ORDER)}
+    return sorted(objects, key=lambda each: order[each["kind"]])
+
+
+async def _until(progress: Progress, what: str, left: Callable[[], Awaitable[list[Object]]]) -> None:
+    """Return when nothing is left of it."""
+    there: list[Object] = []
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while there := await left():
+                progress.show(f"{what}: {len(there)} still there")
+                await asyncio.sleep(0.5)
+    except TimeoutError as error:
+        names = [each["metadata"]["name"] for each in there]
+        told = f"{what}: {len(names)} still there after {PATIENCE:.0f} s"
+        raise Refused(Problem(STILL_THERE, told, note=" ".join(names[:20]), next="the same command again")) from error
