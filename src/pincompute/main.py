@@ -16,7 +16,10 @@ COMMANDS = {
     "status": ("pincompute.engine.commands:status", "Show every part of a platform."),
     "down": ("pincompute.engine.commands:down", "End a platform; --purge forgets it."),
     "install": ("pincompute.engine.installation.commands:install", "Bring the platform to a cluster that exists."),
-    "uninstall": ("pincompute.engine.installation.commands:uninstall", "Take it off again; workloads go on running."),
+    "uninstall": (
+        "pincompute.engine.installation.commands:uninstall",
+        "Take the platform off a cluster; its workloads go on running.",
+    ),
     "kubectl": ("pincompute.engine.commands:kubectl", "Kubernetes' own command line, on a platform."),
     "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
     "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its goal."),

@@ -103,7 +103,10 @@ def install(way: Way, image: str, domain: str, *, ask: bool, dry_run: bool) -> N
 @_to_cluster
 @click.option("--workloads", is_flag=True, help="End all work and all projects too, and leave nothing behind.")
 def uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
-    """Take the platform off a cluster; its workloads go on running, and a new `pin install` takes them up again."""
+    """Take the platform off a cluster; its workloads go on running.
+
+    A new `pin install` takes them up again, and nothing is made anew.
+    """
     asyncio.run(_uninstall(way, ask=ask, workloads=workloads))
 
 
@@ -149,7 +152,7 @@ async def _uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
     if workloads:
         click.echo("PinCompute and all that it ran are gone")
     else:
-        click.echo(f"PinCompute is gone; {count} workloads go on as they are")
+        click.echo(f"PinCompute is gone; {_counted(count, 'workload')} running as before")
         click.echo(
             f"next: pin install{way.words}, to have it back; pin uninstall --workloads{way.words}, to end them too"
         )
@@ -178,7 +181,12 @@ def _told(seen: Seen, wanted: list[Object], words: Words) -> str:
 def _going(ours: list[Object], count: int, projects: int, *, workloads: bool) -> str:
     """What is about to go, and what stays."""
     staying = [each for each in ours if stays(each)]
+    work = f"{_counted(count, 'workload')} and {_counted(projects, 'project')}"
     if workloads:
-        return f"goes: the platform, {count} workloads and {projects} projects with all that is in them"
+        return f"goes: the platform, {work} with all that is in them"
     kinds = f"{len(staying)} kinds, priorities and roles that they need"
-    return f"goes: the platform\nstays: {count} workloads and {projects} projects, running, and {kinds}"
+    return f"goes: the platform\nstays: {work}, running, and {kinds}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
