@@ -127,7 +127,7 @@ async def test_what_cannot_be_read_is_told_and_the_others_go_on(plane: ControlPl
             assert [(each["type"], each["status"], each["reason"]) for each in conditions] == [
                 ("Ready", "Unknown", "SpecUnreadable")
             ]
-            assert "cannot be read: Object contains unknown field `formerly` - at `$.spec`" in conditions[0]["message"]
+            assert "PinterestService old cannot be read: " in conditions[0]["message"]
         await here.write()
         await here.until("Progressing", 1)
         await here.settled()
