@@ -40,29 +40,29 @@ class Person(NamedTuple):
         assert process.returncode == code, said.decode()
         return said.decode()
 
-    async def ask(self, name: str) -> tuple[int, str]:
-        """As a browser would: every name under localhost is this machine."""
-        address = f"http://127.0.0.1:{self.platform.ports['http']}/"
+    async def ask(self, name: str, inside: str = "") -> tuple[int, str]:
+        """As a browser would: every name under localhost is this machine; or inside the cluster, at its address."""
+        address = f"http://{inside or '127.0.0.1'}:{80 if inside else self.platform.ports['http']}/"
         headers = {"Host": f"{name}.me.localhost"}
         async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
             return answer.status, await answer.text()
 
 
 @asynccontextmanager
-async def asking(person: Person, name: str) -> AsyncIterator[list[str]]:
-    """Two who ask all the time; what was not answered well."""
+async def asking(person: Person, name: str, inside: str = "") -> AsyncIterator[list[str]]:
+    """Two who ask all the time, one of them inside where it says at which address; what was not answered well."""
     failed: list[str] = []
 
-    async def ask() -> None:
+    async def ask(address: str) -> None:
         while True:
             try:
-                status, body = await person.ask(name)
+                status, body = await person.ask(name, address)
             except aiohttp.ClientError as error:
-                failed.append(repr(error))
+                failed.append(f"{address} {error!r}")
             else:
                 failed.extend([f"{status} {body}"] if status != 200 else ())
 
-    askers = [asyncio.create_task(ask()) for _ in range(2)]
+    askers = [asyncio.create_task(ask(address)) for address in ("", inside)]
     try:
         yield failed
     finally:

@@ -14,17 +14,23 @@ import pytest
 
 from busybox import IMAGE, TEMPLATE, write_image
 from person import Person, asking
-from pincompute.api.names import WORKLOAD
+from pincompute.api.names import ENGINE, WORKLOAD
+from pincompute.controller.resources import NOUNS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import PODS, Object
+from pincompute.kube.resource import PODS, SERVICES, Object
 from real_platform import PATIENCE, until
 
 pytestmark = pytest.mark.cluster
 
 COPIES = f"{WORKLOAD}=shop"
 OTHER = "busybox:other"
+BESIDE = {
+    "image": IMAGE,
+    "command": ["sh", "-c", "trap exit TERM; sleep 1000 & wait"],
+    "securityContext": {"runAsUser": 1000},
+}
 SHOP = f"""\
 apiVersion: pinterest.com/v1
 kind: PinterestService
@@ -43,6 +49,21 @@ spec:
 async def client(real_platform: Platform) -> AsyncIterator[Client]:
     async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
         yield client
+
+
+@pytest.fixture
+async def runtimes(client: Client) -> AsyncIterator[tuple[str, str]]:
+    """Two that differ in the name of a sidecar, so that nothing can be done in place; gone after the workload."""
+    both = ("17", "18")
+    for number in both:
+        part = {"metadata": {"name": f"notes-{number}"}, "spec": {"sidecars": [{**BESIDE, "name": f"notes-{number}"}]}}
+        await client.apply(part, NOUNS["PinterestSidecar"], manager=ENGINE)
+        runtime = {"metadata": {"name": number}, "spec": {"parts": [f"notes-{number}"]}}
+        await client.apply(runtime, NOUNS["Runtime"], manager=ENGINE)
+    yield both
+    for number in reversed(both):
+        await client.delete(NOUNS["Runtime"], number)
+        await client.delete(NOUNS["PinterestSidecar"], f"notes-{number}")
 
 
 @pytest.fixture
@@ -87,10 +108,11 @@ async def replaced(client: Client, name: str) -> None:
                 return
 
 
-async def test_no_edit_fails_a_request(person: Person) -> None:
+async def test_no_edit_fails_a_request(client: Client, person: Person) -> None:
     write_image(person.folder / "busybox.tar")
     await person.pin("image", "load", "busybox.tar", "--as", OTHER)
-    async with asking(person, "shop") as failed:
+    address = (await client.get(SERVICES, "shop", "me"))["spec"]["clusterIP"]
+    async with asking(person, "shop", address) as failed:
         for was, becomes in ((IMAGE, OTHER), ("html: hello", "html: goodbye"), ("port: 8080", "port: 9090")):
             assert "shop@" in await deploy(person, (person.folder / "shop.yaml").read_text().replace(was, becomes))
             assert failed == [], becomes
@@ -114,6 +136,22 @@ async def test_no_lost_copy_fails_a_request(client: Client, person: Person) -> N
         assert failed == [], "its program killed"
         await person.pin("kubectl", "delete", "pod", "-n", "me", second, "--force", "--grace-period=0")
         await replaced(client, second)
+    assert failed == []
+
+
+async def test_who_holds_a_runtime_is_left_alone_and_letting_go_fails_no_request(
+    client: Client, runtimes: tuple[str, str], person: Person
+) -> None:
+    former, next_ = runtimes
+    roll = ("runtime", "roll", "--waves", "100", "--watch", "0")
+    async with asking(person, "shop") as failed:
+        await person.pin(*roll, former)
+        await deploy(person, f"{SHOP}  hold: {{runtime: {former}, until: 2099-12-31, because: our parser}}\n")
+        held = await copies(client)
+        assert "1 held" in await person.pin(*roll, next_)
+        assert await copies(client) == held
+        await deploy(person, SHOP)
+        assert not set(held) & set(await copies(client))
     assert failed == []
 
 

@@ -87,6 +87,18 @@ async def test_the_hand_and_the_desk_understand_each_other(plane: ControlPlane, 
         assert await port.all(here.project) == []
 
 
+async def test_what_was_made_anew_meanwhile_is_not_deleted(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here, desk_port(here.context) as port:
+        former = await port.submit(HELLO, "hello.yaml", here.project)
+        await port.delete(here.project, "hello", former.uid)
+        newer = await port.submit(HELLO, "hello.yaml", here.project)
+        with pytest.raises(Refused) as refused:
+            await port.delete(here.project, "hello", former.uid)
+        told = refused.value.text()
+        assert "hello was deleted and made anew just now, and the new one was left alone  [ChangedMeanwhile]" in told
+        assert [each.uid for each in await port.all(here.project)] == [newer.uid]
+
+
 async def test_the_desk_tells_the_hand_the_line_and_the_hand_knows_the_file(
     plane: ControlPlane, tmp_path: Path
 ) -> None:

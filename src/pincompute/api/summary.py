@@ -32,6 +32,8 @@ class Summary(Wire, frozen=True, omit_defaults=False):
     kind: str
     project: str
     name: str
+    uid: str
+    """Which of those that had this name, one after the other."""
     generation: int
     """How often it was changed: whether this is of what was submitted."""
     revision: int
@@ -94,6 +96,7 @@ def _submitted(workload: Workload) -> Summary:
         kind=workload.kind,
         project=metadata.namespace,
         name=metadata.name,
+        uid=metadata.uid,
         generation=metadata.generation,
         revision=metadata.generation,
         goal=workload.GOAL,

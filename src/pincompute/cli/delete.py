@@ -35,7 +35,7 @@ async def _delete(target: Target, asked: Sequence[Word], *, ask: bool) -> None:
                 click.echo(_shown(each), err=True)
             click.confirm(f"Delete {'it' if len(chosen) == 1 else f'all {len(chosen)}'}?", abort=True, err=True)
         for each in chosen:
-            await platform.delete(target.project, each.name)
+            await platform.delete(target.project, each.name, each.uid)
             click.echo(f"{each.name} deleted")
 
 

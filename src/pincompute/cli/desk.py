@@ -77,8 +77,9 @@ class DeskPort:
         body = msgspec.json.encode(change)
         return await self._ask("POST", f"/v1/projects/{project}/workloads/{name}/changes", Changed, body)
 
-    async def delete(self, project: str, name: str) -> None:
-        async with self._session.delete(f"/v1/projects/{project}/workloads/{name}") as answer:
+    async def delete(self, project: str, name: str, uid: str = "") -> None:
+        path, wanted = f"/v1/projects/{project}/workloads/{name}", {"uid": uid} if uid else {}
+        async with self._session.delete(path, params=wanted) as answer:
             await _check(answer)
 
     async def fleet(self) -> Fleet:

@@ -43,7 +43,9 @@ class Port(Protocol):
 
     def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]: ...
 
-    async def delete(self, project: str, name: str) -> None: ...
+    async def delete(self, project: str, name: str, uid: str = "") -> None:
+        """With a uid only that very one, and not another that has its name by now."""
+        ...
 
     async def fleet(self) -> Fleet:
         """Every workload of every project, and what they are planned by."""

@@ -20,8 +20,8 @@ from pincompute.api.project import Review
 from pincompute.api.status import SUCCEEDED
 from pincompute.api.summary import Summary, summarize, unknown_workload
 from pincompute.api.workload import Workload
-from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.amend import amend, resource_of
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, records, seen, surroundings
@@ -31,7 +31,7 @@ from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.turns import Whose, series_of
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Forbidden, Gone, NotFound
+from pincompute.kube.errors import Conflict, Forbidden, Gone, NotFound
 from pincompute.kube.resource import NAMESPACES
 from pincompute.kube.watch import DELETED
 from pincompute.planning import answer as answers
@@ -188,13 +188,17 @@ class Workloads:
                 if workload.GOAL == SUCCEEDED and (summary.done or summary.failed):
                     return
 
-    async def delete(self, project: str, name: str) -> None:
-        """Its natives go with it: Kubernetes removes what it owned."""
+    async def delete(self, project: str, name: str, uid: str = "") -> None:
+        """Its natives go with it: Kubernetes removes what it owned. Another of its name, made meanwhile, stays."""
+        found = await self.find(project, name)
         try:
-            kind = (await self.get(project, name)).kind
-            await self._client.delete(NOUNS[kind], name, project)
+            await self._client.delete(NOUNS[found.kind], name, project, uid=uid or found.metadata.uid)
         except NotFound as error:
             raise await self._unknown(project, name) from error
+        except Conflict as error:
+            what = f"{name} was deleted and made anew just now, and the new one was left alone"
+            next_ = f"pin show {name}, and if it is to go: pin delete {name}"
+            raise Refused(Problem(CHANGED_MEANWHILE, what, Where(object=f"{project}/{name}"), next=next_)) from error
 
     async def _must_exist(self, project: str) -> None:
         try:

@@ -78,7 +78,7 @@ class Routes:
         return json_of(await self._desk.why(*_names(request)))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
-        await self._desk.workloads.delete(*_names(request))
+        await self._desk.workloads.delete(*_names(request), request.query.get("uid", ""))
         return web.Response(status=204)
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
