@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import engine, hand, loop, plans, roll, scale, wire
+from bench import engine, hand, loop, plans, roll, scale, why, wire
 from bench.figures import ROOT, write
 
 SUITES = {
@@ -14,6 +14,7 @@ SUITES = {
     "plans": plans.figures,
     "roll": roll.figures,
     "wire": wire.figures,
+    "why": why.figures,
     "loop": loop.figures,
 }
 

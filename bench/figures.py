@@ -26,6 +26,8 @@ class Figure(NamedTuple):
     ours: float | None = None
     peer: float | None = None
     """The medians behind a ratio."""
+    at_least: bool = False
+    """The bar is a floor."""
 
     @property
     def value(self) -> float:
@@ -33,7 +35,9 @@ class Figure(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        return self.bar is None or self.value <= self.bar
+        if self.bar is None:
+            return True
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
 
     def line(self) -> str:
         bar = "" if self.bar is None else f"bar {self.bar:g}  {'holds' if self.holds else 'MISSED'}"

@@ -51,7 +51,7 @@ _ASKED_FOR = frozenset(
 def found(owner: Workload, problem: Problem, edited: datetime | None, past: Sequence[Past]) -> Problem:
     """The same, with a command that mends it where one is known."""
     theirs = problem.reason.who is not Who.USER and problem.reason not in _ASKED_FOR
-    if theirs or _mends(problem.next):
+    if theirs or _mends(owner, problem.next):
         return problem
     well = last_well(owner, edited, past)
     if well is None or not goes_back(owner):
@@ -83,5 +83,7 @@ def last_well(owner: Workload, edited: datetime | None, past: Sequence[Past]) ->
     return max(before, key=lambda each: each.number, default=None)
 
 
-def _mends(next_: str) -> bool:
-    return next_.startswith(TYPED) and not next_.startswith(_LOOKS)
+def _mends(owner: Workload, next_: str) -> bool:
+    """To run the same again mends only what was chance."""
+    again = f"pin rerun {owner.metadata.name}"
+    return next_.startswith(TYPED) and not next_.startswith(_LOOKS) and next_ != again

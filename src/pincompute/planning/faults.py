@@ -58,7 +58,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "wrong-registry",
         "the image's registry is not there",
-        (reasons.REGISTRY_UNREACHABLE,),
+        (reasons.REGISTRY_UNREACHABLE, reasons.IMAGE_PULL_FAILED),
         harm.image(harm.elsewhere),
         _ONE_PROGRAM,
         runs=True,
@@ -89,7 +89,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "fails",
         "every task fails",
-        (reasons.TASK_FAILED,),
+        (reasons.TASK_FAILED, *_ENDED),
         harm.runs("sh", "-c", "echo bad header; exit 3"),
         ("PinterestJobSet",),
         runs=True,
@@ -98,7 +98,7 @@ FAULTS: tuple[Fault, ...] = (
         "hungry",
         "the program needs more memory than it has",
         (reasons.OUT_OF_MEMORY,),
-        harm.both(harm.runs("tail", "/dev/zero"), harm.asks(memory="32Mi")),
+        harm.both(harm.runs("dd", "if=/dev/zero", "of=/dev/null", "bs=50000000", "count=1"), harm.asks(memory="32Mi")),
         _ONE_PROGRAM,
         runs=True,
     ),
@@ -173,7 +173,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "as-root",
         "it runs as root where nobody may",
-        (reasons.RUNS_AS_ROOT,),
+        (reasons.RUNS_AS_ROOT, reasons.POD_SECURITY),
         harm.rights(runAsUser=0, runAsNonRoot=True),
         runs=True,
     ),

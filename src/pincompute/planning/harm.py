@@ -132,8 +132,12 @@ def before(name: str, *command: str) -> Put:
 
 
 def volume(**source: Object) -> Put:
+    """Which the program sees: what nobody sees is not waited for."""
+
     def put(workload: Workload) -> Workload:
-        return pod(volumes=[*_given(workload).get("volumes", ()), {"name": NOWHERE, **source}])(workload)
+        seen = [*_main(workload).get("volumeMounts", ()), {"name": NOWHERE, "mountPath": f"/{NOWHERE}"}]
+        volumes = [*_given(workload).get("volumes", ()), {"name": NOWHERE, **source}]
+        return pod(volumes=volumes)(container(volumeMounts=seen)(workload))
 
     return put
 
