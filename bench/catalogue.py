@@ -27,12 +27,23 @@ from pincompute.base.reasons import PAUSED, SUSPENDED
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.planning.faults import FAULTS, Fault
+from pincompute.planning.faults import BY_NAME, FAULTS, Fault
 
 PROJECT = "me"
 PATIENCE = 180.0
 AT_ONCE = 6
 """Workloads that live through their fault side by side."""
+ALSO = (
+    ("wrong-tag", "PinterestStatefulSet"),
+    ("wrong-tag", "PinterestJobSet"),
+    ("wrong-command", "PinterestJobSet"),
+    ("crashes", "PinterestStatefulSet"),
+    ("hungry", "PinterestJobSet"),
+    ("no-node", "PinterestStatefulSet"),
+    ("too-much-cpu", "PinterestStatefulSet"),
+    ("too-much-memory", "PinterestJobSet"),
+)
+"""Faults of kinds whose copies are replaced, or run again, in another way."""
 _KEPT_STILL = (PAUSED.code, SUSPENDED.code)
 
 _SERVE = "trap exit TERM; httpd -f -p $PORT -h /etc/configuration & wait"
@@ -122,13 +133,20 @@ async def place(state: Path, name: str, *, real: bool) -> AsyncIterator[Place]:
         yield Place(state, name, client, real, asyncio.Semaphore(AT_ONCE))
 
 
-def faults(*, real: bool) -> tuple[Fault, ...]:
-    """Those that need a node which runs programs, or the others; what takes longest to be seen comes first."""
-    return tuple(sorted((each for each in FAULTS if each.runs is real), key=lambda each: each.name != "no-keys"))
+def faults(*, real: bool) -> tuple[tuple[Fault, str], ...]:
+    """Those that need a node which runs programs, or the others, each on a kind of its own, and some on another too;
+    what takes longest to be seen comes first."""
+    each_once = [(each, each.kinds[0]) for each in FAULTS]
+    further = [(BY_NAME[fault], kind) for fault, kind in ALSO]
+    return tuple(sorted(((fault, kind) for fault, kind in (*each_once, *further) if fault.runs is real), key=_soon))
 
 
-async def suffered(place: Place, found: Iterable[Fault]) -> list[Told]:
-    return await asyncio.gather(*(_in_turn(place, _suffer(place, each)) for each in found))
+def _soon(case: tuple[Fault, str]) -> bool:
+    return case[0].name != "no-keys"
+
+
+async def suffered(place: Place, found: Iterable[tuple[Fault, str]]) -> list[Told]:
+    return await asyncio.gather(*(_in_turn(place, _suffer(place, *each)) for each in found))
 
 
 async def lived(place: Place, states: Iterable[State]) -> list[Told]:
@@ -141,12 +159,11 @@ async def _in_turn(place: Place, work: Any) -> Told:
     return told
 
 
-async def _suffer(place: Place, fault: Fault) -> Told:
-    name = f"f-{fault.name}"
-    kind = fault.kinds[0]
+async def _suffer(place: Place, fault: Fault, kind: str) -> Told:
+    name = f"{kind.removeprefix('Pinterest').lower()}-{fault.name}"
     before = await place.told(name, (await place.write(name, **_KINDS[kind])).generation, wrong=False)
     if before.wrong:
-        return Told(fault.name, before.reason, "", False, False, f"it was never well: {before.what} {before.note}")
+        return Told(name, before.reason, "", False, False, f"it was never well: {before.what} {before.note}")
     broken = await place.change(name, Break(fault=fault.name))
     answer = await place.told(name, broken.generation, wrong=True)
     named = answer.reason in {each.code for each in fault.reasons}
@@ -158,7 +175,7 @@ async def _suffer(place: Place, fault: Fault) -> Told:
         cured = code == 0 and not after.wrong and after.reason not in _KEPT_STILL
         words = f"{words}\n{said}{after.reason} {after.what}"
     await place.workloads.delete(PROJECT, name)
-    return Told(fault.name, answer.reason, answer.next, named, cured, words)
+    return Told(name, answer.reason, answer.next, named, cured, words)
 
 
 class State(NamedTuple):

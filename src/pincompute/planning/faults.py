@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.api.workload import Hold, Workload
+from pincompute.api.workload import Workload
 from pincompute.base import reasons
 from pincompute.base.reasons import Reason
 from pincompute.planning import harm
@@ -180,8 +180,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "privileged", "it asks for rights on the node", (reasons.POD_SECURITY,), harm.rights(privileged=True), _SERVES
     ),
-    Fault("too-much-cpu", "no node has so many processors", _NO_ROOM, harm.asks(cpu="4000")),
-    Fault("too-much-memory", "no node has so much memory", _NO_ROOM, harm.asks(memory="900Ti")),
+    Fault("too-much-cpu", "no node has so many processors", _NO_ROOM, harm.asks(cpu="4000"), _ONE_PROGRAM),
+    Fault("too-much-memory", "no node has so much memory", _NO_ROOM, harm.asks(memory="900Ti"), _ONE_PROGRAM),
     Fault("no-gpu", "no node has such a processor for graphics", _NO_ROOM, harm.fields(gpus=8)),
     Fault(
         "no-disk",
@@ -216,6 +216,7 @@ FAULTS: tuple[Fault, ...] = (
         (reasons.GATE_CLOSED,),
         harm.pod(readinessGates=[{"conditionType": "example.com/nobody"}]),
         _SERVES,
+        runs=True,
     ),
     Fault(
         "no-runtime-class",
@@ -225,18 +226,11 @@ FAULTS: tuple[Fault, ...] = (
         ("PinterestService",),
     ),
     Fault(
-        "hold-gone",
-        "it holds a runtime that is not there",
-        (reasons.HOLD_GONE, reasons.RUNTIME_UNKNOWN, reasons.RUNTIME_GONE),
-        harm.fields(hold=Hold(runtime=999_999, until="2999-12-31", because="nobody knows")),
-        _ONE_PROGRAM,
-    ),
-    Fault(
-        "unknown-part",
-        "it sets a parameter of a part that is not there",
-        (reasons.PART_UNKNOWN,),
-        harm.fields(sidecar_config={NOWHERE: {"level": "debug"}}),
-        _ONE_PROGRAM,
+        "no-storage",
+        "its storage is of a class that is not there",
+        (reasons.CLAIM_NOT_BOUND,),
+        harm.stores,
+        ("PinterestStatefulSet",),
     ),
     Fault("forgotten", "somebody paused it, and left", (reasons.PAUSED,), harm.paused),
     Fault(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pincompute.api.pod import main_container
+from pincompute.api.stateful_set import Claim
 from pincompute.api.workload import Workload
 from pincompute.objects.content import Object
 
@@ -155,6 +156,12 @@ def paused(workload: Workload) -> Workload:
     spec: Any = workload.spec
     held = _with(workload, rollout=msgspec.structs.replace(spec.rollout, paused="somebody, who has left"))
     return _with(held, environment={**spec.environment, "CHANGED": "since"})
+
+
+def stores(workload: Workload) -> Workload:
+    """On a kind of disk that nobody has."""
+    spec: Any = workload.spec
+    return _with(workload, claims={**spec.claims, NOWHERE: Claim(size="1Mi", path=f"/{NOWHERE}", class_=NOWHERE)})
 
 
 def checked(workload: Workload) -> Workload:
