@@ -18,6 +18,7 @@ from pincompute.base.reasons import (
     PROGRAM_FAILED,
     PROGRESSING,
     REASONS,
+    ROLLOUT_BLOCKED,
     WORKLOAD_UNKNOWN,
     Who,
 )
@@ -117,7 +118,8 @@ def _failed(workload: Workload, goal: Condition) -> bool:
         if goal.reason in _TRIED_AGAIN or workload.goes_on:
             return False
     reason = REASONS.get(goal.reason)
-    return reason is not None and reason.who is Who.USER
+    # A former copy that holds a rollout up is made anew by the operator, where nobody has said otherwise.
+    return reason is not None and reason.who is Who.USER and reason is not ROLLOUT_BLOCKED
 
 
 def unknown_workload(project: str, name: str, there: Sequence[str]) -> Problem:

@@ -73,7 +73,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "wrong-command",
         "the command is not in the image",
-        (reasons.COMMAND_NOT_FOUND,),
+        (reasons.COMMAND_NOT_FOUND, reasons.TASK_FAILED),
         harm.runs("/no/such/program"),
         _ONE_PROGRAM,
         runs=True,
