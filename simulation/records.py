@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import GROUP, OPERATOR, REVISION, WORKLOAD
+from pincompute.api.names import CONFIGURATION, GROUP, OPERATOR, REVISION, WORKLOAD
 from pincompute.kube.resource import (
     CLAIMS,
     CONFIG_MAPS,
@@ -86,18 +86,19 @@ class Recorder:
 
 
 def _passing(there: list[tuple[Resource, Object]]) -> set[Name]:
-    """Sets of copies without any, and records of revisions that are not the newest of their workload."""
-    newest: dict[str, int] = {}
-    for kind, each in there:
-        if kind == CONFIG_MAPS and (number := _revision(each)):
-            whose = each["metadata"]["labels"][WORKLOAD]
-            newest[whose] = max(number, newest.get(whose, 0))
-    return {
-        _name(kind, each)
-        for kind, each in there
-        if (kind == REPLICA_SETS and not each["spec"]["replicas"])
-        or (kind == CONFIG_MAPS and 0 < _revision(each) < newest[each["metadata"]["labels"][WORKLOAD]])
-    }
+    """Sets of copies without any, and records and files of revisions that are not the newest of their workload."""
+    records = sorted((each for kind, each in there if kind == CONFIG_MAPS and _revision(each)), key=_revision)
+    newest = {each["metadata"]["labels"][WORKLOAD]: each for each in records}
+    former = [each for each in records if newest[each["metadata"]["labels"][WORKLOAD]] is not each]
+    files = {_files(each) for each in former} - {_files(each) for each in newest.values()}
+    empty = {_name(kind, each) for kind, each in there if kind == REPLICA_SETS and not each["spec"]["replicas"]}
+    return empty | {_name(CONFIG_MAPS, each) for each in former} | files
+
+
+def _files(value: Object) -> Name:
+    """By which the revision of this record was configured."""
+    metadata = value["metadata"]
+    return CONFIG_MAPS.kind, metadata["namespace"], metadata["annotations"].get(CONFIGURATION, "")
 
 
 def _revision(value: Object) -> int:

@@ -53,7 +53,8 @@ class Counting(Story):
         super().add(key, passed)
         if passed.outcome in {Outcome.SETTLED, Outcome.GONE}:
             self._passes.pop(key, None)
-        else:
+        elif passed.outcome is not Outcome.BEHIND:
+            # Who only waits to see what it wrote has not planned.
             self._passes[key] += 1
             self.most = max(self.most, self._passes[key])
 
