@@ -81,6 +81,13 @@ MUTANTS = (
     Mutant("controller/act.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
     Mutant("controller/act.py", "controller_uid(found) != controller_uid(native)", "False", "tests/controller"),
     Mutant("controller/reconcile.py", "if status == owner.status:", "if False:", "tests/controller"),
+    Mutant("kube/informer.py", "self._forget(key, self.items[key])\n", "pass\n", "tests/simulation/test_chances.py"),
+    Mutant(
+        "controller/loop.py",
+        "return backoff(failures + 1, self._chance(), LONGEST_PAUSE)",
+        "return None",
+        "tests/simulation/test_chances.py",
+    ),
     Mutant("submission/server.py", "not hmac.compare_digest(given, expected)", "False", "tests/submission"),
     Mutant("submission/desk.py", "self._record.receive(submission)", "pass", "tests/submission"),
     Mutant("base/context.py", "0o600)", "0o644)", "tests/base"),
