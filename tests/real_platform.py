@@ -40,7 +40,7 @@ def real_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform
 
 def start(name: str, state: Path) -> Platform:
     # Its port is not a person's: a demo that runs on this machine is not disturbed.
-    wish = Wish(http_port=_free_port(), wanted=("kubeflow",))
+    wish = Wish(http_port=free_port(), wanted=("kubeflow",))
     platform = up(home_of(name, state), wish, Path(setting("cache")), Progress())
     assert platform.real, "without a real node these tests are not even chosen"
     write_image(state / "busybox.tar")
@@ -90,7 +90,7 @@ async def kubectl(platform: Platform, *words: str) -> str:
     return out.decode()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

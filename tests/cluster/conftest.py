@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from bare_platform import bare_platform as bare_platform
 from pincompute.base.problem import Problem
 from pincompute.engine.nodes import real_node
 from real_platform import real_platform as real_platform
 from shared_platform import platform as platform
 
+_REAL = {"real_platform", "bare_platform"}
 _OBSTACLES = pytest.StashKey[tuple[Problem, ...]]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of real containers are chosen only where there can be any."""
-    real = [item for item in items if "real_platform" in getattr(item, "fixturenames", ())]
+    real = [item for item in items if _REAL.intersection(getattr(item, "fixturenames", ()))]
     obstacles = real_node.obstacles() if real else ()
     config.stash[_OBSTACLES] = obstacles
     if obstacles:

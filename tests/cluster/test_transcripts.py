@@ -29,5 +29,12 @@ def test_on_a_real_node(real_platform: Platform, page: Path, tmp_path: Path) -> 
     replay(page, tmp_path, {"PIN_STATE": str(state), "PIN_NAME": real_platform.name})
 
 
+@pytest.mark.parametrize("page", of("a bare cluster"), ids=lambda page: page.name)
+def test_on_a_bare_cluster(bare_platform: Platform, page: Path, tmp_path: Path) -> None:
+    home = bare_platform.home
+    variables = {"PIN_STATE": str(home.root.parent), "PIN_NAME": home.name, "KUBECONFIG": str(home.kubeconfig)}
+    replay(page, tmp_path, {**variables, "DOMAIN": f"localhost:{bare_platform.ports['http']}"})
+
+
 def test_every_page_is_replayed_somewhere() -> None:
-    assert {needs(page) for page in PAGES} == {"", "a platform", "a real node"}
+    assert {needs(page) for page in PAGES} == {"", "a platform", "a real node", "a bare cluster"}

@@ -14,12 +14,11 @@ import yaml
 
 from pincompute.api.kinds import WORKLOADS
 from pincompute.base.problem import Problem, Refused, refuse_all
-from pincompute.base.reasons import NOT_INSTALLED
+from pincompute.base.reasons import NOT_INSTALLED, USAGE
 from pincompute.base.settings import setting
 from pincompute.engine.installation import rights
 from pincompute.engine.installation.contents import VERSION, Words, contents, stays
-from pincompute.engine.installation.install import first_project, superfluous
-from pincompute.engine.installation.install import install as bring
+from pincompute.engine.installation.install import await_operator, first_project, superfluous, write
 from pincompute.engine.installation.look import Seen, look, problems, settled
 from pincompute.engine.installation.uninstall import census
 from pincompute.engine.installation.uninstall import uninstall as take_away
@@ -119,6 +118,10 @@ async def _install(way: Way, image: str, domain: str, *, ask: bool, dry_run: boo
         words = settled(seen, image, domain)
         wanted = contents(words)
         refuse_all(problems(seen, wanted))
+        if seen.ours and not seen.facts and not domain:
+            # What went with the platform is not guessed: another domain would be another address of every service.
+            what = "the platform was here before, and under which domain its services answer went with it"
+            raise Refused(Problem(USAGE, what, next=f"pin install{way.words} --domain HOST[:PORT]"))
         progress.say(_met(seen))
         progress.say(_told(seen, wanted, words))
         if dry_run:
@@ -126,7 +129,8 @@ async def _install(way: Way, image: str, domain: str, *, ask: bool, dry_run: boo
             return
         if ask:
             click.confirm(f"{'Upgrade' if seen.runs else 'Install'} it?", abort=True, err=True)
-        await bring(client, seen, wanted, progress)
+        await write(client, seen, wanted, progress)
+        await await_operator(client, wanted, progress)
         project = await first_project(client, setting("project"), "kubectl describe project")
     port = "" if words.port == 80 else f":{words.port}"
     mine = "" if project == setting("project") else f" --project {project}"
@@ -186,6 +190,15 @@ def _going(ours: list[Object], count: int, projects: int, *, workloads: bool) ->
         return f"goes: the platform, {work} with all that is in them"
     kinds = f"{len(staying)} kinds, priorities and roles that they need"
     return f"goes: the platform\nstays: {work}, running, and {kinds}"
+
+
+def _as_it_was(seen: Seen) -> str:
+    """The words that bring the same platform back."""
+    if not seen.runs:
+        return " --domain HOST[:PORT]"
+    words = settled(seen, "", "")
+    image = "" if words.image == Words().image else f" --image {words.image}"
+    return f"{image} --domain {words.domain}:{words.port}"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Brings the platform to a cluster, or what is there to another version, and waits until work may come in."""
+"""Writes the platform into a cluster, whatever version is there, and waits until work may come in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import PART_FAILED
 from pincompute.controller.resources import NOUNS
 from pincompute.engine.first_project import make_project
-from pincompute.engine.installation.contents import ORDER, RESOURCES
+from pincompute.engine.installation.contents import RESOURCES
 from pincompute.engine.installation.look import Seen
 from pincompute.engine.progress import Progress, span
 from pincompute.kube import resource as kinds
@@ -26,21 +26,31 @@ FAILING = 20.0
 
 # What a kubelet calls a container that will not start by itself.
 _ILLS = frozenset(
-    ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CrashLoopBackOff", "CreateContainerConfigError")
+    (
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+    )
 )
 
 
-async def install(client: Client, seen: Seen, wanted: list[Object], progress: Progress) -> None:
+async def write(client: Client, seen: Seen, wanted: list[Object], progress: Progress) -> None:
     """What is the same stays as it is; what is no longer wanted goes; the operator comes last."""
     for _, together in groupby(wanted, key=lambda each: each["kind"]):
-        await asyncio.gather(*(_put(client, each) for each in together))
+        await asyncio.gather(*(client.apply(each, RESOURCES[each["kind"]], manager=INSTALLER) for each in together))
     for each in superfluous(seen, wanted):
         await remove(client, each)
         progress.say(f"{identity(each)} removed: this version has none")
-    clock = client.clock
-    begun = clock.monotonic()
-    leader = await _led(client, wanted[-1])
-    progress.say(f"{leader} leads after {span(clock.monotonic() - begun)}")
+
+
+async def await_operator(client: Client, wanted: list[Object], progress: Progress) -> None:
+    begun = client.clock.monotonic()
+    (deployment,) = (each for each in wanted if each["kind"] == kinds.DEPLOYMENTS.kind)
+    leader = await _led(client, deployment)
+    progress.say(f"{leader} leads after {span(client.clock.monotonic() - begun)}")
 
 
 async def first_project(client: Client, name: str, look_at: str) -> str:
@@ -65,12 +75,6 @@ async def remove(client: Client, object_: Object) -> None:
         await client.delete(resource, metadata["name"], metadata.get("namespace", ""), uid=metadata["uid"])
     except NotFound:
         return
-
-
-async def _put(client: Client, wanted: Object) -> None:
-    resource = RESOURCES[wanted["kind"]]
-    assert resource in ORDER
-    await client.apply(wanted, resource, manager=INSTALLER)
 
 
 async def _led(client: Client, wanted: Object) -> str:

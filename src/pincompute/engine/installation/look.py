@@ -48,6 +48,11 @@ class Seen(NamedTuple):
         """Whether the platform is there, and not only what stayed of it."""
         return any(each["kind"] == "Deployment" for each in self.ours)
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the cluster says of itself."""
+        return (self.find("ConfigMap", CLUSTER_FACTS) or {}).get("data", {})
+
     def find(self, kind: str, name: str) -> Object | None:
         return next((each for each in self.ours if (each["kind"], each["metadata"]["name"]) == (kind, name)), None)
 
@@ -59,7 +64,7 @@ async def look(client: Client, wanted: list[Object]) -> Seen:
 
 def settled(seen: Seen, image: str, domain: str) -> Words:
     """What was not said stays as it is on this cluster; of the image, where it lies."""
-    facts = (seen.find("ConfigMap", CLUSTER_FACTS) or {}).get("data", {})
+    facts = seen.facts
     # Only a name that may be part of an identity can be a cluster's.
     name = facts.get("name") or re.sub("[^a-z0-9-]+", "-", seen.context.lower()).strip("-")[:40] or Words().name
     host, _, port = domain.partition(":")

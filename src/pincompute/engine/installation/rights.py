@@ -57,7 +57,7 @@ def to_remove(*, workloads: bool) -> list[Right]:
         for verb in ("list", "delete")
     ]
     ours = [Right(verb, each.plural, each.group) for each in NOUNS.values() for verb in ("list", "delete")]
-    return [*removed, *(ours if workloads else ())]
+    return [*removed, Right("list", "pods", namespace=SYSTEM), *(ours if workloads else ())]
 
 
 async def missing(client: Client, wanted: Iterable[Right], roles: Iterable[Object] = ()) -> list[Problem]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import PROJECT
+from pincompute.api.names import OPERATOR, PROJECT, SYSTEM
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import STILL_THERE
 from pincompute.controller.resources import NOUNS
@@ -35,6 +35,7 @@ async def uninstall(client: Client, seen: Seen, progress: Progress, *, workloads
     operators = [each for each in gone if each["kind"] == kinds.DEPLOYMENTS.kind]
     for each in operators:
         await remove(client, each)
+    await _until(progress, "the operator's pods", lambda: _operators(client))
     if workloads:
         await _end_work(client, progress)
     for each in gone:
@@ -67,6 +68,10 @@ async def _there(client: Client, resource: Resource) -> list[Object]:
         return (await client.list(resource)).items
     except NotFound:
         return []
+
+
+async def _operators(client: Client) -> list[Object]:
+    return (await client.list(kinds.PODS, SYSTEM, labels=f"app.kubernetes.io/name={OPERATOR}")).items
 
 
 async def _namespaces(client: Client) -> list[Object]:

@@ -1,0 +1,134 @@
+"""What is installed on a cluster, and what speaks against it, on a real API server of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from control_plane import ControlPlane, control_plane
+from pincompute.api.names import CLUSTER_FACTS, ENGINE, INSTALLED, OPERATOR, SYSTEM
+from pincompute.base.settings import setting
+from pincompute.engine.build import build
+from pincompute.engine.installation import rights
+from pincompute.engine.installation.contents import ORDER, RESOURCES, VERSION, Words, contents, stays
+from pincompute.engine.installation.install import superfluous, write
+from pincompute.engine.installation.look import Seen, look, numbers, problems, settled
+from pincompute.engine.progress import Progress
+from pincompute.kube.client import Client
+from pincompute.kube.resource import CLUSTER_ROLES, CONFIG_MAPS, CRDS, DEPLOYMENTS, ROLES, Object
+from pincompute.objects.content import identity
+
+WANTED = contents(Words())
+EMPTY = Seen("https://staging", "v1.36.3", "ann", "Team/Staging", [])
+
+
+def of(kind: str) -> list[Object]:
+    return [each for each in WANTED if each["kind"] == kind]
+
+
+def test_everything_is_marked_and_named_once() -> None:
+    assert {each["metadata"]["labels"][INSTALLED] for each in WANTED} == {VERSION}
+    assert len({identity(each) for each in WANTED}) == len(WANTED)
+
+
+def test_only_the_account_of_the_operator_gets_rights_and_none_is_a_wildcard() -> None:
+    subjects = [each for binding in (*of("ClusterRoleBinding"), *of("RoleBinding")) for each in binding["subjects"]]
+    assert {each["kind"]: each["name"] for each in subjects} == {"ServiceAccount": OPERATOR}
+    assert "*" not in str([role["rules"] for role in (*of("ClusterRole"), *of("Role"))])
+
+
+def test_other_facts_start_the_operator_anew_and_the_same_do_not() -> None:
+    def template(words: Words) -> Object:
+        return next(each for each in contents(words) if each["kind"] == "Deployment")["spec"]["template"]
+
+    assert template(Words()) == template(Words())
+    assert template(Words(domain="apps.example.com")) != template(Words())
+
+
+def test_an_old_kubernetes_and_a_newer_platform_are_refused() -> None:
+    newer = {"kind": "ConfigMap", "metadata": {"name": CLUSTER_FACTS, "labels": {INSTALLED: "99.0.0"}}}
+    codes = [each.reason.code for each in problems(EMPTY._replace(version="v1.32.9", objects=[newer]), WANTED)]
+    assert codes == ["KubernetesTooOld", "NewerInstalled"]
+    assert list(problems(EMPTY, WANTED)) == []
+    assert numbers("v1.9.10-eks-1") < numbers("v1.10.0")
+
+
+def test_what_was_not_said_stays_as_it_is_on_the_cluster() -> None:
+    assert settled(EMPTY, "", "") == Words(name="team-staging")
+    there = contents(Words(image="images.example.com/ours/pincompute:0.0.1", name="staging", domain="a.org", port=81))
+    seen = EMPTY._replace(objects=there)
+    kept = Words(image=f"images.example.com/ours/pincompute:{VERSION}", name="staging", domain="a.org", port=81)
+    assert settled(seen, "", "") == kept
+    assert settled(seen, "mine:1", "b.org:90") == kept._replace(image="mine:1", domain="b.org", port=90)
+    assert settled(seen, "", "b.org").port == 80
+
+
+def test_what_running_work_and_its_people_need_stays() -> None:
+    staying = {identity(each) for each in WANTED if stays(each)}
+    assert {f"PriorityClass/{name}" for name in ("pincompute-on-demand", "pincompute-reserved")} < staying
+    assert "ClusterRole/pincompute-project-viewer" in staying
+    assert not {f"ClusterRole/{OPERATOR}", f"Deployment/{OPERATOR}", f"Namespace/{SYSTEM}"} & staying
+
+
+@pytest.fixture(scope="module")
+def own_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Of its own: who may make pods is asked of everybody, and other tests make them by hand."""
+    programs = build(Path(setting("cache")), Progress())
+    with control_plane(programs.kubernetes, tmp_path_factory.mktemp("plane")) as started:
+        yield started
+
+
+@pytest.fixture
+async def client(own_plane: ControlPlane) -> AsyncIterator[Client]:
+    async with Client(own_plane.access(), agent="tests") as client:
+        yield client
+
+
+@pytest.mark.cluster
+async def test_what_is_somebody_elses_is_named_before_anything_is_written(client: Client) -> None:
+    role: Object = {"metadata": {"name": OPERATOR}, "rules": []}
+    await client.create(CLUSTER_ROLES, role, manager=ENGINE)
+    (problem,) = problems(await look(client, WANTED), WANTED)
+    assert problem.reason.code == "NotOurs"
+    assert f"kubectl label clusterroles {OPERATOR} {INSTALLED}={VERSION}" in problem.next
+    await client.delete(CLUSTER_ROLES, OPERATOR)
+
+
+@pytest.mark.cluster
+async def test_all_rights_that_are_missing_are_told_at_once(own_plane: ControlPlane, client: Client) -> None:
+    assert await rights.missing(client, rights.to_install(), WANTED) == []
+    async with Client(own_plane.access("ann", ()), agent="tests") as ann:
+        (problem,) = await rights.missing(ann, rights.to_install(), WANTED)
+    lines = problem.note.splitlines()
+    assert f"patch deployments.apps in {SYSTEM}" in lines
+    assert "create pods/eviction" in lines, "nobody gives what they do not have"
+    assert problem.what.startswith(f"you lack {len(lines)} ")
+
+
+@pytest.mark.cluster
+async def test_writing_twice_changes_nothing_and_what_is_wanted_no_more_goes(client: Client) -> None:
+    await write(client, await look(client, WANTED), WANTED, Progress())
+    first = await look(client, WANTED)
+    assert {identity(each) for each in first.ours} == {identity(each) for each in WANTED}
+    assert first.runs
+    former: Object = {"metadata": {"name": "former", "namespace": SYSTEM, "labels": {INSTALLED: "0.0.1"}}, "rules": []}
+    await client.create(ROLES, former, manager=ENGINE)
+    theirs: Object = {"metadata": {"name": "theirs", "namespace": SYSTEM}, "data": {}}
+    await client.create(CONFIG_MAPS, theirs, manager=ENGINE)
+    seen = await look(client, WANTED)
+    assert [identity(each) for each in superfluous(seen, WANTED)] == ["Role/former"]
+    await write(client, seen, WANTED, Progress())
+    again = await look(client, WANTED)
+    assert revisions(again) == revisions(first)
+    assert await client.get(CONFIG_MAPS, "theirs", SYSTEM)
+    for each in ORDER:
+        assert [one for one in again.ours if one["kind"] == each.kind], f"{each.kind} is looked for, and never written"
+
+
+def revisions(seen: Seen) -> dict[str, str]:
+    # What a cluster does to itself, such as to say that it serves a kind, is no writing of ours.
+    quiet = {CRDS.kind, "ValidatingAdmissionPolicy", DEPLOYMENTS.kind}
+    assert quiet < RESOURCES.keys()
+    return {identity(each): each["metadata"]["resourceVersion"] for each in seen.ours if each["kind"] not in quiet}
