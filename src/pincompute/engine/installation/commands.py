@@ -157,9 +157,8 @@ async def _uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
         click.echo("PinCompute and all that it ran are gone")
     else:
         click.echo(f"PinCompute is gone; {_counted(count, 'workload')} running as before")
-        click.echo(
-            f"next: pin install{way.words}, to have it back; pin uninstall --workloads{way.words}, to end them too"
-        )
+        click.echo(f"to have it back:   pin install{way.words}{_as_it_was(seen)}")
+        click.echo(f"to end those too:  pin uninstall --workloads{way.words}")
 
 
 def _met(seen: Seen) -> str:
