@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +21,15 @@ from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import CONFIG_MAPS, DEPLOYMENTS, Resource
+from pincompute.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    INGRESSES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
 from pincompute.objects.content import Object
 from shared_platform import SharedPlatform
 from transcripts import ROOT
@@ -29,11 +40,13 @@ PROJECT = "leavings"
 FILES = ("hello", "job-set", "cron-job", "stateful-set", "daemon", "training-job")
 PASSING = ("events", "leases")
 """What tells of something for a while, and then ends by itself."""
+PATIENCE = 180.0
+LASTING = (DEPLOYMENTS, SERVICES, INGRESSES, SERVICE_ACCOUNTS, DISRUPTION_BUDGETS)
 SERVICE = """\
 apiVersion: pinterest.com/v1
 kind: PinterestService
 metadata: {{name: {name}}}
-spec: {{image: "{image}", port: 8080, configuration: {{image: "{image}"}}, replicas: 2}}
+spec: {{image: "{image}", port: 8080, configuration: {{image: "{image}"}}}}
 """
 
 
@@ -62,6 +75,18 @@ class Place(NamedTuple):
     async def answering(self, name: str, uid: str) -> bool:
         summary = await self.workloads.get(PROJECT, name)
         return summary.uid == uid and summary.done
+
+    async def all_answer(self, names: Sequence[str]) -> bool:
+        done = {each.name for each in await self.workloads.all(PROJECT) if each.done}
+        return done >= set(names)
+
+    async def which(self) -> dict[str, str]:
+        """What every workload has once for all, by its uid."""
+        return {
+            f"{resource.plural}/{each['metadata']['name']}": each["metadata"]["uid"]
+            for resource in LASTING
+            for each in (await self.client.list(resource, PROJECT)).items
+        }
 
     async def of(self, resource: Resource, name: str) -> list[Object]:
         return (await self.client.list(resource, PROJECT, labels=f"{WORKLOAD}={name}")).items
@@ -123,6 +148,35 @@ async def test_there_and_back_again_loses_nothing(place: Place) -> None:
     await until(lambda: place.has_left(before))
 
 
+async def test_killed_in_the_midst_of_a_rollout_of_50_all_converge(place: Place, platform: SharedPlatform) -> None:
+    names = [f"many-{number}" for number in range(50)]
+    operator = platform.pids()["operator"]
+    await asyncio.gather(*(place.write(name, "hello:a") for name in names))
+    await until(lambda: place.all_answer(names))
+    before = await place.which()
+    changes = place.client.watch(DEPLOYMENTS, PROJECT)
+    async with aclosing(changes) as events:
+        writing = asyncio.gather(*(place.write(name, "hello:b") for name in names))
+        changed: set[str] = set()
+        async for event in events:
+            if image(event.object) == "hello:b":
+                changed.add(event.object["metadata"]["name"])
+            if len(changed) == 10:
+                os.kill(operator, signal.SIGKILL)
+                break
+        await writing
+    deployments = (await place.client.list(DEPLOYMENTS, PROJECT)).items
+    assert {image(each) for each in deployments} == {"hello:a", "hello:b"}, "it was not in the midst of it"
+    await asyncio.to_thread(platform.pin, "up")
+    await until(lambda: place.all_answer(names))
+    # The very same natives as before, none twice and none anew; and of each one set of copies.
+    assert await place.which() == before
+    deployments = (await place.client.list(DEPLOYMENTS, PROJECT)).items
+    assert [image(each) for each in deployments] == ["hello:b"] * len(names)
+    for name in names:
+        await place.workloads.delete(PROJECT, name)
+
+
 def admitted(text: str) -> Workload:
     return admit_workload(read_one(text.replace("project: infrastructure", f"project: {PROJECT}")), PROJECT)
 
@@ -158,6 +212,6 @@ async def discovered(client: Client, path: str) -> Object:
 
 async def until(question: Callable[[], Awaitable[object]]) -> None:
     """Ask until the answer is yes: of so many kinds at once there is nothing to be told by."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not await question():  # noqa: ASYNC110
             await asyncio.sleep(0.2)
