@@ -105,5 +105,10 @@ def headless_service(snapshot: Snapshot, ports: list[Object]) -> Object:
 
 
 def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> Object:
-    spec = {"selector": {"matchLabels": selector(snapshot.owner)}, "maxUnavailable": unavailable}
+    spec = {
+        "selector": {"matchLabels": selector(snapshot.owner)},
+        "maxUnavailable": unavailable,
+        # Whom nobody asks can be missed: otherwise one that crashes could neither be replaced nor its node be emptied.
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
     return native(snapshot, "policy/v1", "PodDisruptionBudget", {"spec": spec})
