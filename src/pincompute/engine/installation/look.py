@@ -93,7 +93,7 @@ def problems(seen: Seen, wanted: list[Object]) -> Iterator[Problem]:
         if identity(each) in names - ours and each["kind"] != kinds.CRDS.kind:
             what = f"{identity(each)} is there, and `pin install` did not make it"
             next_ = f"remove it, or hand it over: kubectl label {_typed(each)} {INSTALLED}={VERSION}"
-            yield Problem(NOT_OURS, what, Where(object=identity(each)), next=next_)
+            yield Problem(NOT_OURS, what, next=next_)
 
 
 def numbers(version: str) -> tuple[int, ...]:
