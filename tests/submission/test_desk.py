@@ -8,6 +8,7 @@ import pytest
 
 from control_plane import ControlPlane
 from desks import TOKEN, world
+from pincompute.api.change import Scale
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Copies, Wanted
 from pincompute.api.names import SUBMISSION
@@ -85,6 +86,17 @@ async def test_the_hand_and_the_desk_understand_each_other(plane: ControlPlane, 
         assert [line async for line in port.logs(here.project, "hello", Wanted(tail=5))] == [Copies([])]
         await port.delete(here.project, "hello")
         assert await port.all(here.project) == []
+
+
+async def test_a_file_is_taken_again_after_an_edit(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here, desk_port(here.context) as port:
+        await port.submit(HELLO, "hello.yaml", here.project)
+        for copies in (2, 3):
+            await port.submit(HELLO, "hello.yaml", here.project)
+            await port.change(here.project, "hello", Scale(copies=copies))
+        # An apply that leaves an empty struct of what it had before would be refused: null is no object.
+        await port.submit(HELLO, "hello.yaml", here.project)
+        assert [each.wanted for each in await port.all(here.project)] == [1]
 
 
 async def test_what_was_made_anew_meanwhile_is_not_deleted(plane: ControlPlane, tmp_path: Path) -> None:

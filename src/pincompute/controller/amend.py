@@ -93,5 +93,5 @@ def resource_of(workload: Workload, revision: str = "") -> Object:
             "annotations": metadata.annotations,
             **fence,
         },
-        "spec": msgspec.to_builtins(workload.spec),
+        "spec": spoken(workload.spec),
     }
