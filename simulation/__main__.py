@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from simulation.chances import draw
+from simulation.chances import Lot, draw
 from simulation.crashes import Point, Verdict, every_point, learn, one_point
 from simulation.scenarios import SCENARIOS
 
@@ -65,8 +67,8 @@ def crashes(kind: str) -> Tally:
     return tally
 
 
-def lots(seeds: Iterable[int], kinds: Sequence[str]) -> int:
-    """How many seeds end badly."""
+def lots(seeds: Iterable[int], kinds: Sequence[str]) -> tuple[list[Lot], int]:
+    """All that was drawn, and how many seeds end badly."""
     drawn = [draw(seed, kinds[seed % len(kinds)] if kinds else "") for seed in seeds]
     bad = [each for each in drawn if each.wrong]
     for each in bad[:SHOWN] if len(drawn) > 1 else drawn:
@@ -78,10 +80,25 @@ def lots(seeds: Iterable[int], kinds: Sequence[str]) -> int:
     lives = sum(each.lives for each in drawn)
     print(f"{len(drawn)} seeds, {lives} lives, {len(bad)} of them end badly" if bad else
           f"{len(drawn)} seeds, {lives} lives: whatever went wrong, all is right in the end", flush=True)  # fmt: skip
-    return len(bad)
+    return drawn, len(bad)
 
 
-def leave(tallies: list[Tally]) -> None:
+def twice(drawn: Sequence[Lot]) -> int:
+    """How many seeds are not the same run in another process, in which strings hash otherwise."""
+    code = "import sys; from simulation.chances import draw; print(*(draw(int(each)).trace for each in sys.argv[1:]))"
+    words = [sys.executable, "-c", code, *(str(each.seed) for each in drawn)]
+    wanted = [each.trace for each in drawn]
+    runs = [
+        subprocess.Popen(words, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True)
+        for seed in ("1", "2")
+    ]
+    found = [run.communicate()[0].split() for run in runs]
+    others = sum(len({*each}) > 1 for each in zip(wanted, *found, strict=True))
+    print(f"{len(wanted) - others} of {len(wanted)} seeds are the same run over two further hash seeds", flush=True)
+    return others
+
+
+def leave(tallies: list[Tally], drawn: Sequence[Lot], others: int) -> None:
     points, wrong = sum(each.points for each in tallies), sum(each.wrong for each in tallies)
     figures = {
         "R1": {
@@ -90,6 +107,7 @@ def leave(tallies: list[Tally]) -> None:
             "violations": wrong,
             "kinds": {each.kind: {"writes": each.writes, "points": each.points} for each in tallies},
         },
+        "R6": {"value": (len(drawn) - others) / len(drawn) if drawn else 0.0, "seeds": len(drawn), "others": others},
         "R7": {"value": max(each.passes for each in tallies), "unit": "passes", "points": points},
     }
     file = ROOT / "build" / "sim.json"
@@ -103,7 +121,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(SCENARIOS)}; all by default")
     parser.add_argument("--crash", metavar="WRITE:WAY", help="once more one crash of one kind, such as 37:lost")
     parser.add_argument("--seed", type=int, help="a run in which chance decides what goes wrong, once more")
-    parser.add_argument("--seeds", type=int, default=50, help="how many such runs there are (default: 50)")
+    parser.add_argument("--seeds", type=int, default=100, help="how many such runs there are (default: 100)")
     asked = parser.parse_args(words)
     unknown = set(asked.kinds) - set(SCENARIOS)
     if unknown or (asked.crash and len(asked.kinds) != 1):
@@ -114,15 +132,16 @@ def main(words: list[str]) -> int:
         show(asked.kinds[0], verdict)
         return 1 if verdict.wrong else 0
     if asked.seed is not None:
-        return 1 if lots([asked.seed], asked.kinds) else 0
+        return 1 if lots([asked.seed], asked.kinds)[1] else 0
     tallies = []
     for kind in asked.kinds or SCENARIOS:
         tallies.append(crashes(kind))
         print(tallies[-1].line(), flush=True)
+    drawn, bad = lots(range(asked.seeds), asked.kinds)
     if not asked.kinds:
-        leave(tallies)
-    unlucky = lots(range(asked.seeds), asked.kinds)
-    return 1 if unlucky or any(each.wrong for each in tallies) else 0
+        bad += (others := twice(drawn))
+        leave(tallies, drawn, others)
+    return 1 if bad or any(each.wrong for each in tallies) else 0
 
 
 if __name__ == "__main__":

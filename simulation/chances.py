@@ -37,11 +37,15 @@ class Chances(Faults):
         self.world: World | None = None
         self.on = True
         self.sent: list[str] = []
+        self.asked = hashlib.sha256()
+        """Of every request, reads as well, and when it was sent."""
         self.crash, self.lost, self.refused, self.cut, self.late, self.forgotten = (
             self.chance.random() ** 3 * most for most in (0.1, 0.2, 0.2, 0.05, 0.5, 0.02)
         )
 
     async def before(self, request: Request) -> None:
+        said = request.method, request.path, sorted(request.query.items()), asyncio.get_running_loop().time()
+        self.asked.update(repr(said).encode() + request.body)
         if counts(request):
             self.sent.append(f"{request.method} {request.path}")
         if self._is(self.lost):
@@ -129,7 +133,7 @@ async def _disturbed(scenario: Scenario, steps: int, seed: int) -> tuple[Record 
         wrong.append(str(error))
     finally:
         await world.end()
-    trace = hashlib.sha256("\n".join(faults.sent).encode()).hexdigest()[:12]
+    trace = faults.asked.hexdigest()[:12]
     return found, Lot(seed, scenario.kind, steps, world.lives, world.story.most, trace, tuple(wrong))
 
 
