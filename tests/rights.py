@@ -47,7 +47,9 @@ def paged(users: Collection[str]) -> set[Right]:
 
 
 def audited(platform: Platform, users: Collection[str]) -> list[dict[str, Any]]:
-    lines = (platform.home.logs / "audit" / "audit.log").read_text().splitlines()
+    # What was used once, at the beginning, stands in a log that was put aside since.
+    files = sorted((platform.home.logs / "audit").glob("audit*.log"))
+    lines = [line for file in files for line in file.read_text().splitlines()]
     events = [json.loads(line) for line in lines if line.endswith("}")]
     return [event for event in events if event["user"]["username"] in users and "objectRef" in event]
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from itertools import count
 from typing import Any
 
@@ -125,7 +126,13 @@ async def test_a_program_and_a_port_by_our_own_client(client: Client, namespace:
             pass
     async with client.forward(namespace, pod, 8080) as connection:
         await connection.write(b"GET / HTTP/1.0\r\n\r\n")
-        assert b"".join([piece async for piece in connection.received()]).endswith(b"\r\n\r\nhello\n")
+        answer = b""
+        async with aclosing(connection.received()) as pieces:
+            async for piece in pieces:
+                answer += piece
+                if answer.endswith(b"\r\n\r\nhello\n"):
+                    break
+        assert answer.endswith(b"\r\n\r\nhello\n")
     async with client.forward(namespace, pod, 81) as connection:
         # Whoever reads hears why nothing that is written arrives.
         await connection.write(b"GET / HTTP/1.0\r\n\r\n")

@@ -115,7 +115,8 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         for kind, name in (("Runtime", "1"), ("PinterestSidecar", "rights-1"), ("Project", PROJECT_NAME)):
             await client.delete(NOUNS[kind], name)
     refused = [event for event in audited(real_platform, USERS) if event.get("responseStatus", {}).get("code") == 403]
-    assert refused == []
+    # Nothing is made in a namespace that ends, whoever asks.
+    assert [event for event in refused if "being terminated" not in event["responseStatus"].get("message", "")] == []
     assert granted(USERS) - used(real_platform, USERS) - paged(USERS) == NEEDED_BUT_NOT_AUDITED
 
 

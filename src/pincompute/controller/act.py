@@ -109,7 +109,7 @@ async def _ungate(client: Client, namespace: str, step: Ungate) -> None:
     except NotFound:
         # Gone already, and what follows it is gated anew.
         return
-    except Invalid:
+    except (Conflict, Invalid):
         # So it is said of another pod of that name, too.
         if await _stands(client, namespace, step):
             raise
