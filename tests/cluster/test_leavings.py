@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from person import all_gone
 from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read_one
 from pincompute.api.names import ENGINE, HAND, WORKLOAD
@@ -26,6 +27,7 @@ from pincompute.kube.resource import (
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     INGRESSES,
+    NAMESPACES,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
@@ -99,6 +101,10 @@ async def place(platform: SharedPlatform) -> AsyncIterator[Place]:
         await client.apply({"metadata": {"name": PROJECT}, "spec": spec}, NOUNS["Project"], manager=ENGINE)
         await until(lambda: is_ready(client))
         yield Place(client, Workloads(client), await namespaced(client))
+        # The platform is others' as well.
+        await client.delete(NOUNS["Project"], PROJECT)
+        async with asyncio.timeout(60):
+            await all_gone(client, NAMESPACES, "", fields=f"metadata.name={PROJECT}")
 
 
 async def test_deleting_leaves_nothing_behind(place: Place) -> None:
