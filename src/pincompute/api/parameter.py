@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from pincompute.api.noun import Fault, Path
 from pincompute.api.wire import Strict
-from pincompute.api.workload import OUR_VARIABLES
+from pincompute.api.workload import NOT_THEIRS, OUR_VARIABLES
 
 Value = Annotated[Any, Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
 """A text, a whole number, true or false."""
@@ -70,7 +70,7 @@ class Parameter(Strict, frozen=True, kw_only=True):
         if not _NAME.fullmatch(name):
             yield Fault(path, f"no parameter can be called '{name}'", "letters and digits, such as level or maxLines")
         if self.variable.startswith(OUR_VARIABLES):
-            yield Fault((*path, "variable"), f"names that begin with {OUR_VARIABLES} are set by the platform")
+            yield Fault((*path, "variable"), NOT_THEIRS)
         numeric = self.type == "integer"
         for field, bound in (("minimum", self.minimum), ("maximum", self.maximum)):
             if bound is not None and not numeric:

@@ -14,7 +14,7 @@ from pincompute.api.pod import Container, Volume, VolumeMount, stands_twice
 from pincompute.api.shape import perhaps
 from pincompute.api.status import Report
 from pincompute.api.wire import Strict, amount
-from pincompute.api.workload import OUR_VARIABLES, Tier
+from pincompute.api.workload import NOT_THEIRS, OUR_VARIABLES, Tier
 from pincompute.objects.content import Object
 from pincompute.objects.image import parse
 
@@ -132,8 +132,7 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
         yield from self._parameter_faults()
         for variable in self.environment:
             if not variable or "=" in variable or variable.startswith(OUR_VARIABLES):
-                note = f"names that begin with {OUR_VARIABLES} are set by the platform"
-                yield Fault(("environment", variable), f"no variable can be called '{variable}'", note)
+                yield Fault(("environment", variable), f"no variable can be called '{variable}'", NOT_THEIRS)
         yield from label_faults(self.labels, ("labels",))
         yield from label_faults(self.serves.selector, ("serves", "selector"))
         for label in self.labels:
@@ -176,8 +175,8 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
             yield from stands_twice(each, "volumeMounts", "mountPath", path)
             for place, variable in enumerate(_variables(each)):
                 if variable.startswith(OUR_VARIABLES):
-                    note = f"names that begin with {OUR_VARIABLES} are set by the platform"
-                    yield Fault((*path, "env", place, "name"), f"no variable can be called '{variable}'", note)
+                    what = f"no variable can be called '{variable}'"
+                    yield Fault((*path, "env", place, "name"), what, NOT_THEIRS)
 
     def _volume_faults(self) -> Iterator[Fault]:
         """A part mounts what is its own: it can rely on nobody else's."""

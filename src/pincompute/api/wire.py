@@ -57,6 +57,11 @@ class Metadata(Wire, frozen=True):
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
 
+    @property
+    def place(self) -> str:
+        """As people name it: `me/hello`."""
+        return f"{self.namespace}/{self.name}"
+
 
 _INT_OR_STRING = {"x-kubernetes-int-or-string": True, "minimum": 0}
 _AMOUNT = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"

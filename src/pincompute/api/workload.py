@@ -17,6 +17,7 @@ from pincompute.objects.image import parse
 
 OUR_VARIABLES = "PIN_"
 """Variables of such names are ours to set."""
+NOT_THEIRS = f"names that begin with {OUR_VARIABLES} are set by the platform"
 MAX_CONFIGURATION = 900_000
 """Bytes that one ConfigMap is sure to take."""
 
@@ -121,7 +122,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
                 yield Fault(
                     ("environment", variable),
                     f"no variable can be called '{variable}'",
-                    f"names that begin with {OUR_VARIABLES} are set by the platform",
+                    NOT_THEIRS,
                 )
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):

@@ -48,7 +48,7 @@ async def _fenced(client: Client, before: Workload, wanted: Workload, manager: s
             if _edited(read) != _edited(before):
                 break
     what = f"somebody else changed {before.metadata.name} just now, and nothing was written"
-    where = Where(object=f"{before.metadata.namespace}/{before.metadata.name}")
+    where = Where(object=before.metadata.place)
     raise Refused(Problem(CHANGED_MEANWHILE, what, where, next=f"pin show {before.metadata.name}"))
 
 

@@ -107,7 +107,7 @@ class Reconciler:
         problem = Problem(
             NAME_TAKEN,
             f"{metadata.namespace} has a {first.kind} '{metadata.name}' already",
-            Where(object=f"{metadata.namespace}/{metadata.name}"),
+            Where(object=metadata.place),
             next=f"kubectl delete {snapshot.owner.kind.lower()} {metadata.name}, and choose another name",
         )
         await self._report(key, snapshot.owner, refused(snapshot, (problem,)).status)

@@ -13,10 +13,8 @@ from pincompute.objects.content import Object, identity
 from pincompute.objects.times import stamp
 from pincompute.planning.events import Event, Family, folded
 from pincompute.planning.history import Past, differences
+from pincompute.planning.revision import SPEC
 from pincompute.planning.snapshot import Container, Pod, Snapshot
-
-RECORD = "spec.json"
-"""A ConfigMap that has it is history, and no native that anybody looks at."""
 
 
 def account(snapshot: Snapshot, natives: Sequence[Object], events: Iterable[Event], past: Sequence[Past]) -> Account:
@@ -30,7 +28,7 @@ def account(snapshot: Snapshot, natives: Sequence[Object], events: Iterable[Even
             (
                 NativeAccount(name=identity(each), since=each["metadata"].get("creationTimestamp", ""))
                 for each in natives
-                if RECORD not in each.get("data", {})
+                if SPEC not in each.get("data", {})
             ),
             key=lambda each: each.name,
         ),

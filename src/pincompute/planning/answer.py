@@ -52,7 +52,7 @@ def _unseen(snapshot: Snapshot, edited: datetime | None) -> Problem | None:
     if owner.status.observed_generation >= owner.metadata.generation or waited < PATIENCE:
         return None
     what = f"the operator has not looked at {owner.metadata.name}@{owner.metadata.generation} for {lasting(PATIENCE)}"
-    return Problem(OPERATOR_SILENT, what, Where(object=_place(owner)), next="pin status")
+    return Problem(OPERATOR_SILENT, what, Where(object=owner.metadata.place), next="pin status")
 
 
 def _told(owner: Workload, plan: Plan) -> Problem | None:
@@ -67,7 +67,7 @@ def _said(owner: Workload, goal: Condition | None) -> Problem | None:
     if goal is None or goal.status == "True":
         return None
     reason = REASONS.get(goal.reason, INTERNAL)
-    return Problem(reason, goal.message, Where(object=_place(owner)), next=owner.status.next)
+    return Problem(reason, goal.message, Where(object=owner.metadata.place), next=owner.status.next)
 
 
 def _well(owner: Workload, plan: Plan | None, problem: Problem | None) -> Answer:
@@ -103,7 +103,3 @@ def _wrong(owner: Workload, problem: Problem) -> Answer:
 
 def _goal(owner: Workload, status: object) -> Condition | None:
     return condition(status.conditions, owner.GOAL) if isinstance(status, Status) else None
-
-
-def _place(owner: Workload) -> str:
-    return f"{owner.metadata.namespace}/{owner.metadata.name}"

@@ -41,14 +41,21 @@ def spoiled(workload: Workload, fault: str, past: Sequence[Past]) -> Workload:
     found = broken(workload)
     name, number = workload.metadata.name, workload.metadata.generation
     if found:
-        raise Refused(Problem(ALREADY_BROKEN, f"{name} is broken already", _where(workload), next=f"pin heal {name}"))
+        raise Refused(
+            Problem(
+                ALREADY_BROKEN,
+                f"{name} is broken already",
+                Where(object=workload.metadata.place),
+                next=f"pin heal {name}",
+            )
+        )
     if not any(each.number == number for each in past):
         what = f"{name}@{number} is not on record, and nothing could put it back"
-        raise Refused(Problem(REVISION_UNKNOWN, what, _where(workload), next=f"pin why {name}"))
+        raise Refused(Problem(REVISION_UNKNOWN, what, Where(object=workload.metadata.place), next=f"pin why {name}"))
     made = _chosen(workload, fault).put(workload)
     if made.spec == workload.spec:
         what = f"{fault} changes nothing of {name}: it is so already"
-        raise Refused(Problem(ALREADY_BROKEN, what, _where(workload), next=f"pin why {name}"))
+        raise Refused(Problem(ALREADY_BROKEN, what, Where(object=workload.metadata.place), next=f"pin why {name}"))
     return _noted(made, f"{fault} {number} {digest(spoken(made.spec))}")
 
 
@@ -67,7 +74,7 @@ def _chosen(workload: Workload, fault: str) -> Fault:
         simulated = found.runs and workload.kind in found.kinds
         why = "no program of it runs, as it is simulated" if simulated else f"it is a {workload.kind}"
         what = f"{fault} would not be seen of {name}: {why}"
-        raise Refused(Problem(FAULT_UNKNOWN, what, _where(workload), next=f"pin break {name}"))
+        raise Refused(Problem(FAULT_UNKNOWN, what, Where(object=workload.metadata.place), next=f"pin break {name}"))
     return found
 
 
@@ -77,7 +84,3 @@ def _noted(workload: W, words: str) -> W:
     return msgspec.structs.replace(
         workload, metadata=msgspec.structs.replace(workload.metadata, annotations=annotations)
     )
-
-
-def _where(workload: Workload) -> Where:
-    return Where(object=f"{workload.metadata.namespace}/{workload.metadata.name}")

@@ -63,7 +63,7 @@ def held_back(snapshot: Snapshot, wanted: Object) -> tuple[Problem, ...]:
         Problem(
             reasons.CANNOT_CHANGE,
             "neither claims nor order can change while copies are held back",
-            Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}"),
+            Where(object=owner.metadata.place),
             next="take rollout.paused and rollout.partition out first",
         ),
     )

@@ -24,7 +24,7 @@ from pincompute.objects.occurrences import following, next_times, zone_of
 from pincompute.objects.schedule import Schedule, parse
 from pincompute.objects.times import stamp
 from pincompute.planning import names, natives, pod, revision, runs, status
-from pincompute.planning.plan import Plan
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.runs import Runs
 from pincompute.planning.snapshot import Native, Snapshot
@@ -68,7 +68,7 @@ def plan(snapshot: Snapshot) -> Plan:
 
 def _unreadable(owner: PinterestCronJob) -> tuple[Problem, ...]:
     """What was written past our door."""
-    where = f"{owner.metadata.namespace}/{owner.metadata.name}"
+    where = owner.metadata.place
     return tuple(
         Problem(reasons.DOCUMENT_INVALID, each.what, Where(object=where), each.note, each.next)
         for each in owner.spec.faults(owner.metadata.name)
@@ -171,8 +171,7 @@ def _why(snapshot: Snapshot, said: CronJobStatus, found: Runs) -> Finding:
         return stuck
     overdue = _overdue(snapshot, said, found)
     problem = stuck.problem or runs.failure(snapshot, said.last_run) or overdue.problem
-    again = [each for each in (stuck.look_again, overdue.look_again) if each is not None]
-    return Finding(problem, min(again, default=None))
+    return Finding(problem, soonest(stuck.look_again, overdue.look_again))
 
 
 def _overdue(snapshot: Snapshot, said: CronJobStatus, found: Runs) -> Finding:
@@ -238,4 +237,4 @@ def _ran(said: CronJobStatus) -> str:
 
 def _wake(snapshot: Snapshot, said: CronJobStatus, finding: Finding) -> float | None:
     due = [(datetime.fromisoformat(each) - snapshot.now).total_seconds() + _A_MOMENT for each in said.next_runs[:1]]
-    return min([*due, *([finding.look_again] if finding.look_again is not None else [])], default=None)
+    return soonest(*due, finding.look_again)

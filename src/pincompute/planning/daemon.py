@@ -17,7 +17,7 @@ from pincompute.planning import natives, node_waves, pod, revision, serving, sta
 from pincompute.planning.ailing import ails
 from pincompute.planning.in_place import renewal
 from pincompute.planning.node_waves import Turn
-from pincompute.planning.plan import Plan
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.runtime import Runtimes, runtime_of
 from pincompute.planning.snapshot import Native, Pod, Snapshot
@@ -63,7 +63,7 @@ def plan(snapshot: Snapshot) -> Plan:
             "conditions": [_ready(snapshot, progress, finding.problem, turn, done=done)],
         }
     )  # fmt: skip
-    again = min((each for each in (finding.look_again, turn.look_again) if each is not None), default=None)
+    again = soonest(finding.look_again, turn.look_again)
     steps = tuple(_step(made, each) for each in turn.next)
     return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), steps)
 

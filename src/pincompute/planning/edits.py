@@ -192,15 +192,20 @@ def _rerun_tasks(workload: PinterestJobSet, change: Rerun) -> Edit:
 def _failed(workload: PinterestJobSet, change: Rerun) -> str:
     status, name = workload.status, workload.metadata.name
     ways = [each for each in status.failures if change.reason in {"Any", each.reason}]
+    why = "" if change.reason == "Any" else f" by {change.reason}"
     if not ways:
-        why = "" if change.reason == "Any" else f" by {change.reason}"
         others = ", ".join(f"{each.count} by {each.reason}" for each in status.failures)
         note = f"there failed {others}" if others else ""
         raise Refused(
-            Problem(NOTHING_FAILED, f"no task of {name} has failed{why}", _where(workload), note, f"pin get {name}")
+            Problem(
+                NOTHING_FAILED,
+                f"no task of {name} has failed{why}",
+                Where(object=workload.metadata.place),
+                note,
+                f"pin get {name}",
+            )
         )
     count = sum(each.count for each in ways)
-    why = "" if change.reason == "Any" else f" by {change.reason}"
     return f"the {count} {'task' if count == 1 else 'tasks'} that failed{why}"
 
 
@@ -285,11 +290,11 @@ _WORDS = {
 
 
 def _refused(workload: Workload, what: str, next_: str) -> Refused:
-    return Refused(Problem(NOT_FOR_KIND, what, _where(workload), next=next_.format(name=workload.metadata.name)))
-
-
-def _where(workload: Workload) -> Where:
-    return Where(object=f"{workload.metadata.namespace}/{workload.metadata.name}")
+    return Refused(
+        Problem(
+            NOT_FOR_KIND, what, Where(object=workload.metadata.place), next=next_.format(name=workload.metadata.name)
+        )
+    )
 
 
 def _must_be_valid(before: Workload, after: Workload) -> None:
@@ -297,14 +302,14 @@ def _must_be_valid(before: Workload, after: Workload) -> None:
     try:
         msgspec.convert(msgspec.to_builtins(after.spec), type(after.spec))
     except msgspec.ValidationError as error:
-        raise Refused(Problem(DOCUMENT_INVALID, str(error), _where(after))) from error
+        raise Refused(Problem(DOCUMENT_INVALID, str(error), Where(object=after.metadata.place))) from error
     name = after.metadata.name
     known = set(before.spec.faults(name))
     refuse_all(
         Problem(
             DOCUMENT_INVALID,
             each.what,
-            _where(after)._replace(field=".".join(map(str, ("spec", *each.path)))),
+            Where(object=after.metadata.place)._replace(field=".".join(map(str, ("spec", *each.path)))),
             each.note,
             each.next,
         )

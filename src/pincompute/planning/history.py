@@ -15,6 +15,7 @@ from pincompute.base.reasons import REVISION_UNKNOWN
 from pincompute.objects.comparison import Change, changes, shortened
 from pincompute.objects.content import Object
 from pincompute.objects.owners import controller_uid
+from pincompute.planning.revision import SPEC, images_of
 from pincompute.planning.why.words import masked
 
 
@@ -41,20 +42,20 @@ class Past(msgspec.Struct, frozen=True, dict=True):
             return msgspec.convert(self.said, type(self.owner.spec))
         except msgspec.ValidationError as error:
             what = f"what {self.label} was cannot be read by this version: {error}"
-            raise Refused(Problem(REVISION_UNKNOWN, what, _where(self.owner))) from error
+            raise Refused(Problem(REVISION_UNKNOWN, what, Where(object=self.owner.metadata.place))) from error
 
 
 def history(owner: Workload, records: Iterable[Object]) -> tuple[Past, ...]:
     """The eldest first; `records` are the ConfigMaps that it became, whole."""
     ours = [each for each in records if controller_uid(each) == owner.metadata.uid]
     files = {each["metadata"]["name"]: each.get("data", {}) for each in ours}
-    found = [_past(owner, each, files) for each in ours if "spec.json" in each.get("data", {})]
+    found = [_past(owner, each, files) for each in ours if SPEC in each.get("data", {})]
     return tuple(sorted(found, key=lambda each: each.number))
 
 
 def _past(owner: Workload, record: Object, files: dict[str, dict[str, str]]) -> Past:
     annotations = record["metadata"].get("annotations", {})
-    said: Object = msgspec.json.decode(record["data"]["spec.json"])
+    said: Object = msgspec.json.decode(record["data"][SPEC])
     if name := annotations.get(CONFIGURATION):
         said["configuration"] = files.get(name, {})
     return Past(
@@ -63,7 +64,7 @@ def _past(owner: Workload, record: Object, files: dict[str, dict[str, str]]) -> 
         record["metadata"].get("creationTimestamp", ""),
         said,
         int(annotations.get(RUNTIME, "0")),
-        dict(each.split("=", 1) for each in annotations.get(IMAGES, "").split() if "=" in each),
+        images_of(annotations.get(IMAGES, "")),
     )
 
 
@@ -78,7 +79,7 @@ def former(owner: Workload, past: Iterable[Past], number: int = 0) -> Past:
     what = f"there is no record of {name}@{number}" if number else f"{name} was never otherwise, as far as is recorded"
     there = ", ".join(each.label for each in known)
     note = f"there are {there}" if there else "no former revision is recorded"
-    raise Refused(Problem(REVISION_UNKNOWN, what, _where(owner), note, f"pin show {name}"))
+    raise Refused(Problem(REVISION_UNKNOWN, what, Where(object=owner.metadata.place), note, f"pin show {name}"))
 
 
 def moved(target: Past, past: Iterable[Past]) -> tuple[str, ...]:
@@ -128,7 +129,3 @@ def _named(past: Past) -> dict[str, tuple[str, str]]:
     given = {each.get("name"): each.get("image", "") for each in template.get("containers", ())}
     images = {**given, past.owner.main: past.said.get("image") or given.get(past.owner.main, "")}
     return {name: (images[name], digest) for name, digest in past.images.items() if images.get(name)}
-
-
-def _where(owner: Workload) -> Where:
-    return Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}")

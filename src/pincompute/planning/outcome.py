@@ -62,7 +62,7 @@ def why(snapshot: Snapshot, found: Course) -> Problem | None:
     return Problem(
         REASONS[first.reason],
         f"{first.count} of {owner.spec.count} tasks failed{code} ({'task' if first.count == 1 else 'tasks'} {shown})",
-        Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}"),
+        Where(object=owner.metadata.place),
         "\n".join(each for each in (first.message, also) if each),
         rerun_of(owner, first.reason),
     )

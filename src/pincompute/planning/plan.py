@@ -10,6 +10,11 @@ from pincompute.objects.content import Object
 from pincompute.planning.steps import Step
 
 
+def soonest(*moments: float | None) -> float | None:
+    """Seconds until the first of them; nothing where none of them ever comes."""
+    return min((each for each in moments if each is not None), default=None)
+
+
 class Plan(NamedTuple):
     """Complete: whoever acts on it chooses nothing."""
 

@@ -24,7 +24,7 @@ from pincompute.planning import (
     stateful_set,
     training_job,
 )
-from pincompute.planning.plan import Plan
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.runtime import hold_left
 from pincompute.planning.snapshot import Snapshot
 
@@ -36,9 +36,7 @@ def _until_holds_end(planner: Planner) -> Planner:
 
     def plan(snapshot: Snapshot) -> Plan:
         planned = planner(snapshot)
-        left = hold_left(snapshot.owner, snapshot.now)
-        again = [each for each in (planned.wake_after, left) if each is not None]
-        return planned._replace(wake_after=min(again, default=None))
+        return planned._replace(wake_after=soonest(planned.wake_after, hold_left(snapshot.owner, snapshot.now)))
 
     return plan
 

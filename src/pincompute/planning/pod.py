@@ -68,7 +68,7 @@ def make(snapshot: Snapshot, shape: Shape) -> Made:
     owner: Workload = snapshot.owner
     chosen = runtime_of(owner, snapshot.runtimes, snapshot.now)
     plain = _plain(owner, snapshot.cluster, shape)
-    problems = (*chosen.problems, *twice(plain, f"{owner.metadata.namespace}/{owner.metadata.name}"))
+    problems = (*chosen.problems, *twice(plain, owner.metadata.place))
     injected = inject(plain, chosen.parts, owner.spec.sidecar_config, chosen.others)
     template = injected.template
     metadata = template["metadata"]

@@ -12,6 +12,8 @@ from pincompute.planning.natives import native
 from pincompute.planning.pod import Made
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 
+SPEC = "spec.json"
+"""What a record holds, and no other native does."""
 HISTORY = 10
 """Revisions that are kept, the present one included."""
 RECORD = "ConfigMap"
@@ -31,7 +33,7 @@ def record(snapshot: Snapshot, made: Made, pods: tuple[Pod, ...]) -> Object:
     # Its files lie in a ConfigMap of their own, and both together could be more than one holds.
     spec = spoken(msgspec.structs.replace(owner.spec, configuration={}))
     text = msgspec.json.format(msgspec.json.encode(spec), indent=1).decode()
-    body = {"immutable": True, "data": {"spec.json": text}}
+    body = {"immutable": True, "data": {SPEC: text}}
     annotations = {name: value for name, value in known.items() if value}
     return native(snapshot, "v1", RECORD, body, name=names.revision(owner), annotations=annotations)
 
@@ -48,6 +50,11 @@ def kept(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
     return (*((RECORD, each.metadata.name) for each in worth), *((RECORD, name) for name in sorted(files)))
 
 
+def images_of(said: str) -> dict[str, str]:
+    """The digest that each container's image had, as a record says it."""
+    return dict(each.split("=", 1) for each in said.split() if "=" in each)
+
+
 def _number(native: Native) -> int:
     said = native.metadata.annotations.get(REVISION, "")
     return int(said) if said.isdigit() else 0
@@ -58,7 +65,7 @@ def _images(snapshot: Snapshot, pods: tuple[Pod, ...]) -> str:
     name = names.revision(snapshot.owner)
     before = next((each for each in snapshot.natives if (each.kind, each.metadata.name) == (RECORD, name)), None)
     said = before.metadata.annotations.get(IMAGES, "") if before else ""
-    known = dict(each.split("=", 1) for each in said.split() if "=" in each)
+    known = images_of(said)
     for pod in sorted(pods, key=lambda each: each.metadata.name):
         for container in pod.status.container_statuses:
             _, at, digest = container.image_id.rpartition("@")

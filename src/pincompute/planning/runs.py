@@ -88,7 +88,7 @@ def asked(owner: PinterestCronJob) -> int | Problem:
     return Problem(
         DOCUMENT_INVALID,
         f"the annotation {RUN_NOW} is '{said}', and not a number from 1 to {MOST}",
-        Where(object=f"{metadata.namespace}/{metadata.name}"),
+        Where(object=metadata.place),
         "a number higher than before runs it once",
         f"pin rerun {metadata.name}",
     )

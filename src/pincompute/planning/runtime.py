@@ -187,7 +187,7 @@ def _runtime_gone(owner: Workload, number: int) -> Problem:
 
 
 def _where(owner: Workload, field: str = "") -> Where:
-    return Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}", field=field)
+    return Where(object=owner.metadata.place, field=field)
 
 
 def hold_left(owner: Workload, now: datetime) -> float | None:

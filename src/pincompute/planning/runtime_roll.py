@@ -188,7 +188,7 @@ def health_of(workloads: Iterable[Workload], runtimes: Runtimes, now: datetime) 
 
 
 def _named(workloads: Iterable[Workload]) -> tuple[str, ...]:
-    return tuple(sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in workloads))
+    return tuple(sorted(each.metadata.place for each in workloads))
 
 
 def _parts(owner: Workload, runtimes: Runtimes, now: datetime) -> list[str]:

@@ -11,7 +11,7 @@ from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.planning import natives, pod, revision, status
 from pincompute.planning.in_place import Change, Way, of_deployment
-from pincompute.planning.plan import Plan
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.serving import available, container_ports, grace, leaving, probe, ready, service_ports
 from pincompute.planning.snapshot import Cluster, Pod, Snapshot
@@ -52,7 +52,7 @@ def plan(snapshot: Snapshot) -> Plan:
             available(snapshot, progress.wanted, answering),
         ],
     )
-    again = min((each for each in (finding.look_again, way.look_again) if each is not None), default=None)
+    again = soonest(finding.look_again, way.look_again)
     return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), way.steps)
 
 

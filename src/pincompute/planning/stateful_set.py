@@ -11,7 +11,7 @@ from pincompute.objects.content import Object
 from pincompute.planning import copies, natives, pod, revision, serving, status, storage
 from pincompute.planning.copies import Copies
 from pincompute.planning.in_place import Change, Way, of_stateful_set
-from pincompute.planning.plan import Plan
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.why import Finding
@@ -58,7 +58,7 @@ def plan(snapshot: Snapshot) -> Plan:
     )
     evictions = () if way.still else copies.evictions(snapshot, stateful_set, found)
     steps = (*storage.growing(snapshot), *way.steps, *evictions)
-    again = min((each for each in (finding.look_again, way.look_again) if each is not None), default=None)
+    again = soonest(finding.look_again, way.look_again)
     return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), steps)
 
 

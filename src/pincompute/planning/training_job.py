@@ -159,7 +159,7 @@ def _problems(snapshot: Snapshot, made: Made) -> tuple[Problem, ...]:
         Problem(
             reasons.FIELD_DROPPED,
             f"a part of the runtime brings {spelled(path)}, and Kubeflow would drop it without a word",
-            Where(object=f"{metadata.namespace}/{metadata.name}"),
+            Where(object=metadata.place),
             f"the parts are {', '.join(made.parts)}" if made.parts else "",
             "tell the infrastructure team, or hold an older runtime: hold: {runtime: NUMBER, until: DATE}",
         )

@@ -92,7 +92,10 @@ def remembered(owner: PinterestTrainingJob) -> Problem | None:
     if before is None or before.status == "True":
         return None
     return Problem(
-        REASONS.get(before.reason, reasons.COPY_FAILED), before.message, _where(owner), next=owner.status.next
+        REASONS.get(before.reason, reasons.COPY_FAILED),
+        before.message,
+        Where(object=owner.metadata.place),
+        next=owner.status.next,
     )
 
 
@@ -115,7 +118,7 @@ def _after_the_leader(snapshot: Snapshot, job: Native, needed: Gang) -> Problem 
     if needed.missing:
         what = f"{shown([called(each) for each in needed.missing])} had not ended and is gone"
         note = "the one that leads has ended, so nobody makes it anew"
-        return Problem(reasons.COPY_LOST, what, _where(owner), note, _anew(owner))
+        return Problem(reasons.COPY_LOST, what, Where(object=owner.metadata.place), note, _anew(owner))
     return _too_long(owner) if end and snapshot.now >= end else None
 
 
@@ -133,11 +136,15 @@ def _blamed(snapshot: Snapshot, job: Native) -> Problem | None:
     if end.reason == "OOMKilled":
         what = f"{who} was ended{where} for want of memory"
         next_ = f"raise memory in the file, and {_anew(owner)}"
-        return Problem(reasons.OUT_OF_MEMORY, what, _where(owner), next=next_)
+        return Problem(reasons.OUT_OF_MEMORY, what, Where(object=owner.metadata.place), next=next_)
     line = last_line(end.message)
     note = f"its last line: {line}" if line else ""
     return Problem(
-        reasons.COPY_FAILED, f"{who} ended{where} with exit code {end.exit_code}", _where(owner), note, _anew(owner)
+        reasons.COPY_FAILED,
+        f"{who} ended{where} with exit code {end.exit_code}",
+        Where(object=owner.metadata.place),
+        note,
+        _anew(owner),
     )
 
 
@@ -160,19 +167,18 @@ def _unseen(snapshot: Snapshot, words: str) -> Problem:
     what = "copies were started again more often than retries allows" if "backoff" in words else "a copy ended badly"
     note = "" if before is None or quiet else f"before: {before.message}"
     reason = reasons.COPY_FAILED if before is None or quiet else REASONS.get(before.reason, reasons.COPY_FAILED)
-    return Problem(reason, what, _where(owner), note, _anew(owner))
+    return Problem(reason, what, Where(object=owner.metadata.place), note, _anew(owner))
 
 
 def _too_long(owner: PinterestTrainingJob) -> Problem:
     what = f"it was not done within {owner.spec.deadline_seconds} seconds"
     return Problem(
-        reasons.DEADLINE_EXCEEDED, what, _where(owner), next=f"raise deadlineSeconds in the file, and {_anew(owner)}"
+        reasons.DEADLINE_EXCEEDED,
+        what,
+        Where(object=owner.metadata.place),
+        next=f"raise deadlineSeconds in the file, and {_anew(owner)}",
     )
 
 
 def _anew(owner: PinterestTrainingJob) -> str:
     return f"write attempt: {owner.spec.attempt + 1}"
-
-
-def _where(owner: PinterestTrainingJob) -> Where:
-    return Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}")

@@ -12,6 +12,7 @@ from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.planning import status
 from pincompute.planning.gang import Gang, called
+from pincompute.planning.plan import soonest
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.training_outcome import Outcome, finishing, said, shown
 from pincompute.planning.why import Finding, first_cause
@@ -63,20 +64,20 @@ def not_served(snapshot: Snapshot) -> Problem:
     owner: PinterestTrainingJob = snapshot.owner
     what = f"the cluster {snapshot.cluster.name} serves no {NEEDED[owner.spec.framework]}, which it becomes"
     note = "Kubeflow's training operator brings it; from then on this goes on by itself"
-    return Problem(reasons.KIND_NOT_SERVED, what, _where(owner), note, "pin up --with kubeflow")
+    return Problem(reasons.KIND_NOT_SERVED, what, Where(object=owner.metadata.place), note, "pin up --with kubeflow")
 
 
 def _copies(snapshot: Snapshot, found: Gang) -> Finding:
     """Each role as it is, the one that leads first: what a copy is given may differ."""
     owner: PinterestTrainingJob = snapshot.owner
-    again: list[float] = []
+    again: list[float | None] = []
     for name, role in owner.spec.members.items():
         whole = snapshot._replace(owner=msgspec.structs.replace(owner, spec=owner.spec.of(role)))
         finding = first_cause(whole, tuple(each.pod for each in found.of(name).members))
         if finding.problem:
             return finding._replace(problem=_split(owner, found, finding.problem))
-        again += [finding.look_again] if finding.look_again is not None else []
-    return Finding(None, min(again, default=None))
+        again.append(finding.look_again)
+    return Finding(None, soonest(*again))
 
 
 def _split(owner: PinterestTrainingJob, found: Gang, problem: Problem) -> Problem:
@@ -87,7 +88,7 @@ def _split(owner: PinterestTrainingJob, found: Gang, problem: Problem) -> Proble
     without = [called(each.seat) for each in found.members if each not in placed]
     what = f"{len(placed)} of {len(found.seats)} copies have a node, and none has room for {shown(without)}"
     next_ = f"{problem.next}; to give back what it holds: suspended: NAME: no room"
-    return Problem(reasons.GANG_SPLIT, what, _where(owner), problem.note, next_)
+    return Problem(reasons.GANG_SPLIT, what, Where(object=owner.metadata.place), problem.note, next_)
 
 
 def _incomplete(snapshot: Snapshot, job: Native, found: Gang, again: float | None) -> Finding:
@@ -104,7 +105,7 @@ def _incomplete(snapshot: Snapshot, job: Native, found: Gang, again: float | Non
     what = f"{there} of {len(found.seats)} copies are there{held}"
     note = f"missing: {shown([called(each) for each in found.missing])}"
     next_ = f"pin show {owner.metadata.name}"
-    return Finding(Problem(reasons.GANG_INCOMPLETE, what, _where(owner), note, next_))
+    return Finding(Problem(reasons.GANG_INCOMPLETE, what, Where(object=owner.metadata.place), note, next_))
 
 
 def _since(job: Native, found: Gang) -> datetime | None:
@@ -131,20 +132,18 @@ def _unheard(snapshot: Snapshot, job: Native, found: Gang) -> Problem | None:
 def _silent(owner: PinterestTrainingJob, note: str) -> Problem:
     what = "Kubeflow's training operator is needed for a training job, and is not there or does not run"
     next_ = "ask the infrastructure team for it, or: kubectl get deployments -A"
-    return Problem(reasons.KUBEFLOW_SILENT, what, _where(owner), note, next_)
+    return Problem(reasons.KUBEFLOW_SILENT, what, Where(object=owner.metadata.place), note, next_)
 
 
 def _suspended(owner: PinterestTrainingJob) -> Problem:
     what = f"it is suspended by {owner.spec.suspended}"
-    return Problem(reasons.SUSPENDED, what, _where(owner), next=f"pin resume {owner.metadata.name}")
+    return Problem(
+        reasons.SUSPENDED, what, Where(object=owner.metadata.place), next=f"pin resume {owner.metadata.name}"
+    )
 
 
 def _cannot_change(owner: PinterestTrainingJob) -> Problem:
     what = "it was made by another version of PinCompute, and goes on as it began"
     note = "it cannot be suspended before it has ended"
     next_ = f"wait, or begin anew: write attempt: {owner.spec.attempt + 1}"
-    return Problem(reasons.CANNOT_CHANGE, what, _where(owner), note, next_)
-
-
-def _where(owner: PinterestTrainingJob) -> Where:
-    return Where(object=f"{owner.metadata.namespace}/{owner.metadata.name}")
+    return Problem(reasons.CANNOT_CHANGE, what, Where(object=owner.metadata.place), note, next_)

@@ -64,7 +64,7 @@ def wave_reaching(owner: Workload, roll: Roll) -> int:
 
 def bucket(owner: Workload) -> int:
     """A number from 0 to 99 that a workload keeps for life, and that nobody chooses."""
-    whose = owner.metadata.uid or f"{owner.metadata.namespace}/{owner.metadata.name}"
+    whose = owner.metadata.uid or owner.metadata.place
     return int.from_bytes(hashlib.sha256(whose.encode()).digest()[:8]) % 100
 
 
