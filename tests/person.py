@@ -16,6 +16,7 @@ from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.resource import Resource
 from pincompute.kube.watch import DELETED
+from real_platform import PATIENCE
 
 
 class Person(NamedTuple):
@@ -46,6 +47,17 @@ class Person(NamedTuple):
         headers = {"Host": f"{name}.me.localhost"}
         async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
             return answer.status, await answer.text()
+
+    async def hears(self, name: str, wanted: str, inside: str = "") -> None:
+        """Return when that is answered: a copy that ends answers until the last who knows it has heard of it."""
+        heard = ""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while heard != wanted:
+                    status, heard = await self.ask(name, inside)
+                    assert status == 200, heard
+        except TimeoutError:
+            raise AssertionError(f"{name} still answers {heard!r}") from None
 
 
 @asynccontextmanager

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from pincompute.agents.process import answering
+
 STALE = 300.0
 """Seconds without a word from the API server, bookmarks included, after which what is known is not to be trusted."""
 
@@ -21,11 +23,5 @@ async def serve(listen: str, age: Callable[[], float]) -> AsyncGenerator[None]:
 
     application = web.Application()
     application.router.add_get("/healthz", healthz)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    try:
-        host, _, port = listen.rpartition(":")
-        await web.TCPSite(runner, host, int(port)).start()
+    async with answering(listen, application):
         yield
-    finally:
-        await runner.cleanup()

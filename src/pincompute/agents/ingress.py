@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import structlog
 
 from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
+from pincompute.agents.process import until_told
 from pincompute.agents.routes import EndpointSlice, Ingress, Lost, Service, copies, table
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
@@ -30,11 +30,7 @@ log = structlog.get_logger()
 
 async def run(kubeconfig: Path, listen: str, folder: Path, program: Path, *, by_copies: bool) -> None:
     """Until told to end."""
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with suppress(asyncio.CancelledError):
+    with until_told():
         async with Client(load(kubeconfig), agent="ingress") as client:
             await Agent(client, listen, folder, program, by_copies=by_copies).run()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
 from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
 from pincompute.agents.health import serve
+from pincompute.agents.process import until_told
 from pincompute.agents.volumes import Claim, Make, Remove, Step, Tell, Volume, Widen, name, refusal, steps, volume
 from pincompute.api.names import STORAGE
 from pincompute.kube.client import Client
@@ -29,11 +29,7 @@ log = structlog.get_logger()
 
 async def run(kubeconfig: Path, listen: str, folder: Path, node: str) -> None:
     """Until told to end."""
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with suppress(asyncio.CancelledError):
+    with until_told():
         async with Client(load(kubeconfig), agent="storage") as client:
             agent = Agent(client, folder, node)
             async with serve(listen, agent.age):

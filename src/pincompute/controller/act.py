@@ -8,16 +8,14 @@ import msgspec
 
 from pincompute.api.names import OPERATOR
 from pincompute.base.problem import Refused
-from pincompute.controller.resources import NATIVES, PROJECT_NATIVES
+from pincompute.controller.resources import BECOME
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from pincompute.kube.resource import PODS, REPLICA_SETS, Resource
-from pincompute.objects.content import Object
+from pincompute.objects.content import Object, pointed
 from pincompute.objects.owners import controller_uid
 from pincompute.planning.diff import not_ours
 from pincompute.planning.steps import Apply, Create, Delete, Evict, Renew, Sidecar, Step, Ungate
-
-_RESOURCES = {**NATIVES, **PROJECT_NATIVES}
 
 
 async def act(client: Client, namespace: str, step: Step) -> Object | None:
@@ -41,7 +39,7 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
 
 
 async def _create(client: Client, native: Object) -> Object:
-    resource = _RESOURCES[native["kind"]]
+    resource = BECOME[native["kind"]]
     try:
         return await client.create(resource, native, manager=OPERATOR)
     except AlreadyExists:
@@ -54,7 +52,7 @@ async def _create(client: Client, native: Object) -> Object:
 
 
 async def _apply(client: Client, native: Object, uid: str) -> Object:
-    resource = _RESOURCES[native["kind"]]
+    resource = BECOME[native["kind"]]
     metadata = native["metadata"]
     await _own_birth(client, resource, metadata["name"], metadata.get("namespace", ""))
     fenced = {**native, "metadata": {**metadata, "uid": uid}}
@@ -81,7 +79,7 @@ async def _own_birth(client: Client, resource: Resource, name: str, namespace: s
 async def _delete(client: Client, namespace: str, step: Delete) -> None:
     try:
         propagation = "Orphan" if step.pods_stay else "Background"
-        await client.delete(_RESOURCES[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
+        await client.delete(BECOME[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
     except (NotFound, Conflict):
         # Gone already, or another object by now: either way the one that was meant is no more.
         return
@@ -139,8 +137,7 @@ def _image(of_pods: str, sidecar: Sidecar) -> Iterator[Object]:
 
 
 def _written(place: str, values: Mapping[str, str]) -> Iterator[Object]:
-    escaped = ((name.replace("~", "~0").replace("/", "~1"), value) for name, value in values.items())
-    return ({"op": "add", "path": f"{place}/{name}", "value": value} for name, value in escaped)
+    return ({"op": "add", "path": f"{place}{pointed(name)}", "value": value} for name, value in values.items())
 
 
 async def _stands(client: Client, namespace: str, step: Ungate) -> bool:

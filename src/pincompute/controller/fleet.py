@@ -9,22 +9,21 @@ from contextlib import aclosing
 import msgspec
 
 from pincompute.api.fleet import Copy, Fleet, Rolling
-from pincompute.api.names import CLUSTER_FACTS, SYSTEM, WORKLOAD
+from pincompute.api.names import WORKLOAD
 from pincompute.api.runtime import Runtime
 from pincompute.api.status import READY, condition
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import RUNTIME_UNKNOWN
+from pincompute.controller.gather import facts
 from pincompute.controller.resources import NOUNS, PROJECTS, RUNTIMES, WORKLOADS
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Gone, NotFound
-from pincompute.kube.resource import CONFIG_MAPS, PODS
-from pincompute.kube.watch import DELETED
+from pincompute.kube.errors import NotFound
+from pincompute.kube.resource import PODS
 from pincompute.objects.content import Object
 from pincompute.planning.snapshot import Pod
 
 _RUNTIMES = NOUNS[Runtime.__name__]
 _KINDS = (*(each.__name__ for each in (*PROJECTS, *RUNTIMES)), *WORKLOADS)
-_REST = 0.2
 
 
 class Fleets:
@@ -35,12 +34,12 @@ class Fleets:
 
     async def fleet(self) -> Fleet:
         """Kind by kind, side by side; items of a list do not say their kind."""
-        facts = await self._facts()
+        told = await facts(self._client)
         listings = await asyncio.gather(*(self._client.list(NOUNS[kind]) for kind in _KINDS))
         nouns = [
             {**item, "kind": kind} for kind, listing in zip(_KINDS, listings, strict=True) for item in listing.items
         ]
-        return Fleet(facts=facts, nouns=nouns)
+        return Fleet(facts=told, nouns=nouns)
 
     async def copies(self) -> list[Copy]:
         """Of every workload."""
@@ -59,27 +58,12 @@ class Fleets:
     async def follow_roll(self, number: int) -> AsyncGenerator[Rolling]:
         """How it stands now, and then each change."""
         last: Rolling | None = None
-        while True:
-            try:
-                events = self._client.watch(_RUNTIMES, fields=f"metadata.name={number}", type=Runtime)
-                async with aclosing(events):
-                    async for event in events:
-                        if event.type == DELETED:
-                            return
-                        now = _rolling(event.object)
-                        if now != last:
-                            last = now
-                            yield now
-            except Gone:
-                # The watch begins again with what is there.
-                await asyncio.sleep(_REST)
-
-    async def _facts(self) -> dict[str, str]:
-        try:
-            found = await self._client.get(CONFIG_MAPS, CLUSTER_FACTS, SYSTEM)
-        except NotFound:
-            return {}
-        return dict(found["data"])
+        async with aclosing(self._client.follow(_RUNTIMES, str(number), type=Runtime)) as states:
+            async for runtime in states:
+                now = _rolling(runtime)
+                if now != last:
+                    last = now
+                    yield now
 
     async def _no_runtime(self, number: int) -> Refused:
         listing = await self._client.list(_RUNTIMES)

@@ -81,6 +81,14 @@ async def events(client: Client, project: str) -> list[Event]:
         return []
 
 
+async def facts(client: Client) -> dict[str, str]:
+    """What the cluster says of itself; nothing where it does not."""
+    try:
+        return dict((await client.get(CONFIG_MAPS, CLUSTER_FACTS, SYSTEM))["data"])
+    except NotFound:
+        return {}
+
+
 def edited(resource: Object) -> datetime | None:
     """When somebody last wrote what is wanted of it, as its managers have it."""
     entries = resource.get("metadata", {}).get("managedFields", ())
@@ -123,8 +131,5 @@ async def _there(client: Client) -> list[Noun]:
 
 async def _cluster(client: Client) -> Cluster:
     """A cluster that does not say what it is, is taken for a laptop's."""
-    try:
-        facts = await client.get(CONFIG_MAPS, CLUSTER_FACTS, SYSTEM)
-    except NotFound:
-        return LAPTOP
-    return Cluster.of(facts["data"])
+    told = await facts(client)
+    return Cluster.of(told) if told else LAPTOP

@@ -11,7 +11,7 @@ import msgspec
 from pincompute.api.names import OPERATOR
 from pincompute.controller.act import act
 from pincompute.controller.passes import Key
-from pincompute.controller.resources import NATIVES, PROJECT_NATIVES
+from pincompute.controller.resources import BECOME
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.objects.content import Object
@@ -19,8 +19,6 @@ from pincompute.objects.managers import Edit, edits
 from pincompute.planning.diff import Difference
 from pincompute.planning.snapshot import FRIENDS, Native, NativeMetadata, Snapshot
 from pincompute.planning.steps import Apply, Create, Delete
-
-_RESOURCES = {**NATIVES, **PROJECT_NATIVES}
 
 
 class Suspect(NamedTuple):
@@ -76,7 +74,7 @@ class Hands:
     async def put_back(self, key: Key, suspect: Suspect) -> Looked:
         """Looked at whole, and made as before where somebody has edited it."""
         native, uid = suspect
-        resource, metadata = _RESOURCES[native["kind"]], native["metadata"]
+        resource, metadata = BECOME[native["kind"]], native["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace", "")
         try:
             found = await self._client.get(resource, name, namespace)

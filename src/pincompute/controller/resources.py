@@ -71,5 +71,8 @@ MAKERS = {REPLICA_SETS.kind: REPLICA_SETS}
 PROJECT_NATIVES = {each.kind: each for each in (NAMESPACES, RESOURCE_QUOTAS, ROLE_BINDINGS, NETWORK_POLICIES)}
 """What projects become."""
 
+BECOME = {**NATIVES, **PROJECT_NATIVES}
+"""What either become."""
+
 PROJECT_LABELS = f"{KIND}={Project.__name__}"
 """What those bear, where the natives of a workload bear its name."""

@@ -31,16 +31,13 @@ from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.turns import Whose, series_of
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Conflict, Forbidden, Gone, NotFound
+from pincompute.kube.errors import Conflict, Forbidden, NotFound
 from pincompute.kube.resource import NAMESPACES
-from pincompute.kube.watch import DELETED
 from pincompute.planning import answer as answers
 from pincompute.planning.account import account
 from pincompute.planning.edits import carried
 from pincompute.planning.history import history
 from pincompute.planning.preview import Surroundings
-
-REST = 0.2
 
 
 class Workloads:
@@ -131,22 +128,13 @@ class Workloads:
         """What is known now, and then each change, until the workload is gone."""
         last = await self.get(project, name)
         yield last
-        while True:
-            try:
-                events = self._client.watch(
-                    NOUNS[last.kind], project, fields=f"metadata.name={name}", type=WORKLOADS[last.kind]
-                )
-                async with aclosing(events):
-                    async for event in events:
-                        if event.type == DELETED:
-                            return
-                        summary = summarize(event.object)
-                        if summary != last:
-                            last = summary
-                            yield summary
-            except Gone:
-                # The watch begins again with what is there.
-                await asyncio.sleep(REST)
+        changes = self._client.follow(NOUNS[last.kind], name, project, type=WORKLOADS[last.kind])
+        async with aclosing(changes) as states:
+            async for workload in states:
+                summary = summarize(workload)
+                if summary != last:
+                    last = summary
+                    yield summary
 
     async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
         """The last lines of its copies; with `follow`, also those to come. What was deleted is told by the store."""

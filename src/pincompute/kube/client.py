@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -21,9 +22,10 @@ from pincompute.kube.request import Request, Style, Target
 from pincompute.kube.resource import PODS, Object, Resource
 from pincompute.kube.sender import Carrier, Chance, Sender, Traffic
 from pincompute.kube.transport import USUAL, Limits, Transport
-from pincompute.kube.watch import BOOKMARK, Event, told
+from pincompute.kube.watch import BOOKMARK, DELETED, Event, told
 
 T = TypeVar("T")
+_REST = 0.2
 
 
 class Listing(NamedTuple):
@@ -167,6 +169,27 @@ class Client:
                 event = told(line, selection.about)
                 if event.type != BOOKMARK:
                     yield Event(event.type, decoder.decode(event.object))
+
+    async def follow(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        type: type[Any] | None = None,  # noqa: A002
+    ) -> AsyncGenerator[Any]:
+        """One object as it is now, and then after each change, until it is gone."""
+        while True:
+            try:
+                events = self.watch(resource, namespace, fields=f"metadata.name={name}", type=type)
+                async with aclosing(events):
+                    async for event in events:
+                        if event.type == DELETED:
+                            return
+                        yield event.object
+            except Gone:
+                # The watch begins again with what is there.
+                await asyncio.sleep(_REST)
 
     async def logs(  # noqa: PLR0913
         self,

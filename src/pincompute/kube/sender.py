@@ -54,15 +54,11 @@ class Traffic:
         self.retries = 0
 
 
-class Sender:
-    """Chance and the clock are handed in, so that a simulated run is the same each time."""
+class Front:
+    """What stands in front of a carrier, and comes and goes with it."""
 
-    def __init__(self, carrier: Carrier, clock: Clock, chance: Chance) -> None:
-        self.traffic = Traffic()
+    def __init__(self, carrier: Carrier) -> None:
         self._carrier = carrier
-        self._clock = clock
-        self._chance = chance
-        self._budget = Budget()
 
     async def __aenter__(self) -> Self:
         await self._carrier.__aenter__()
@@ -72,6 +68,17 @@ class Sender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._carrier.__aexit__(kind, error, trace)
+
+
+class Sender(Front):
+    """Chance and the clock are handed in, so that a simulated run is the same each time."""
+
+    def __init__(self, carrier: Carrier, clock: Clock, chance: Chance) -> None:
+        super().__init__(carrier)
+        self.traffic = Traffic()
+        self._clock = clock
+        self._chance = chance
+        self._budget = Budget()
 
     async def send(self, request: Request) -> bytes:
         """The whole answer."""

@@ -20,3 +20,8 @@ def digest(value: object) -> str:
 def identity(value: Object) -> str:
     """`Deployment/hello`, as messages name an object."""
     return f"{value['kind']}/{value['metadata']['name']}"
+
+
+def pointed(key: str | int) -> str:
+    """A name or a place in a list, as one step of a JSON pointer."""
+    return "/" + str(key).replace("~", "~0").replace("/", "~1")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.objects.content import Object
+from pincompute.objects.content import Object, pointed
 
 KUBERNETES = frozenset(
     {"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", "cloud-controller-manager"}
@@ -56,8 +56,7 @@ class _Place(NamedTuple):
     pointer: str = ""
 
     def below(self, name: str, key: str | int, found: Any, wanted: Any) -> _Place:
-        escaped = str(key).replace("~", "~0").replace("/", "~1")
-        return _Place(found, wanted, self.manager, f"{self.path}.{name}".strip("."), f"{self.pointer}/{escaped}")
+        return _Place(found, wanted, self.manager, f"{self.path}.{name}".strip("."), f"{self.pointer}{pointed(key)}")
 
 
 def _written(fields: Object, place: _Place) -> Iterator[Edit]:

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from types import TracebackType
-from typing import Self
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import NOT_LEADING
 from pincompute.kube.request import Request
-from pincompute.kube.sender import Carrier
+from pincompute.kube.sender import Carrier, Front
 
 
-class Fenced:
+class Fenced(Front):
     """A transport in front of which every write is asked for the lease, repeated ones once more."""
 
     def __init__(self, carrier: Carrier, leads: Callable[[], bool]) -> None:
-        self._carrier = carrier
+        super().__init__(carrier)
         self._leads = leads
-
-    async def __aenter__(self) -> Self:
-        await self._carrier.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._carrier.__aexit__(kind, error, trace)
 
     async def send(self, request: Request) -> bytes:
         if not request.safe and not self._leads():

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from aiohttp import web
@@ -15,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from pincompute.agents.identity.issuing import Issuer
 from pincompute.agents.identity.signer import Signer
+from pincompute.agents.process import answering, until_told
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
 
@@ -24,11 +23,7 @@ STALE = 600.0
 
 async def run(kubeconfig: Path, listen: str, certificate: Path, key: Path) -> None:
     """Until told to end."""
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with suppress(asyncio.CancelledError):
+    with until_told():
         async with Client(load(kubeconfig), agent="signer") as client:
             signer = Signer(client, Issuer(certificate, key))
             async with _page(listen, signer):
@@ -49,14 +44,8 @@ async def _page(listen: str, signer: Signer) -> AsyncGenerator[None]:
     application = web.Application()
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/metrics", metrics)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    host, _, port = listen.rpartition(":")
-    await web.TCPSite(runner, host, int(port)).start()
-    try:
+    async with answering(listen, application):
         yield
-    finally:
-        await runner.cleanup()
 
 
 class _Figures(Collector):

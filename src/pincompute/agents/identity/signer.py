@@ -125,16 +125,15 @@ class Signer:
 
 
 def _issued(granted: Granted, now: datetime) -> Object:
-    message = f"{granted.who} until {stamp(granted.end)}"
-    return {**_CONDITION, "type": "Issued", "reason": "Issued", "message": message, "lastTransitionTime": stamp(now)}
+    return _said("Issued", "Issued", f"{granted.who} until {stamp(granted.end)}", now)
 
 
 def _condition(type_: str, problem: Problem, now: datetime) -> Object:
-    said = {"type": type_, "reason": problem.reason.code, "message": problem.message()}
-    return {**_CONDITION, **said, "lastTransitionTime": stamp(now)}
+    return _said(type_, problem.reason.code, problem.message(), now)
 
 
-_CONDITION = {"status": "True"}
+def _said(type_: str, reason: str, message: str, now: datetime) -> Object:
+    return {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": stamp(now)}
 
 
 def _pod(request: Request) -> str:

@@ -41,19 +41,21 @@ class Decision(NamedTuple):
 
 def decide(lying: Sequence[Lying], limits: Limits, short: int) -> Decision:
     """`short` is the size that one of the least number of lines is taken to have at most."""
-    removed = [each for each in lying if each.gone > limits.days * DAY]
-    removed += _former_lives([each for each in lying if each not in removed], limits)
+    # Ordered, and as quickly looked up as a set.
+    removed = dict.fromkeys(each for each in lying if each.gone > limits.days * DAY)
+    removed |= dict.fromkeys(_former_lives([each for each in lying if each not in removed], limits))
     there = [each for each in lying if each not in removed]
     beyond = sum(each.size for each in there) - limits.total
     shortened: list[Lying] = []
     # What has been gone the longest is missed the least; and the last lines of many are worth more than all of a few.
-    for each in sorted(there, key=lambda each: (-each.gone, each.restart, each.place)):
+    there.sort(key=lambda each: (-each.gone, each.restart, each.place))
+    for each in there:
         if beyond > 0 and each.size > short:
             shortened.append(each)
             beyond -= each.size - short
-    for each in sorted(there, key=lambda each: (-each.gone, each.restart, each.place)):
+    for each in there:
         if beyond > 0 and each.gone >= 0:
-            removed.append(each)
+            removed[each] = None
             beyond -= min(each.size, short)
     return Decision(tuple(each for each in shortened if each not in removed), tuple(removed))
 

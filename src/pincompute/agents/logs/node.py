@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pincompute.agents.logs.courier import Courier, Papers
-from pincompute.agents.logs.follow import Follower
+from pincompute.agents.logs.follow import Follower, names
 from pincompute.agents.logs.place import Stream
 from pincompute.agents.logs.ship import Shipper
 
@@ -33,11 +33,11 @@ def find(folder: Path) -> dict[Stream, Callable[[], Follower]]:
 
 def files(newest: Path) -> list[Path]:
     """Those before it bear the time at which they were turned over; the older ones are packed."""
-    names = _names(newest.parent)
-    former = sorted(each for each in names if each.startswith(f"{newest.name}.") and not each.endswith(".tmp"))
+    there = names(newest.parent)
+    former = sorted(each for each in there if each.startswith(f"{newest.name}.") and not each.endswith(".tmp"))
     unpacked = set(former)
     kept = [each for each in former if not (each.endswith(".gz") and each.removesuffix(".gz") in unpacked)]
-    return [*(newest.parent / each for each in kept), *([newest] if newest.name in names else [])]
+    return [*(newest.parent / each for each in kept), *([newest] if newest.name in there else [])]
 
 
 def whole(lines: bytes) -> bytes:
@@ -54,14 +54,7 @@ def _folders(path: Path | str) -> list[os.DirEntry[str]]:
 
 
 def _restarts(path: str) -> list[int]:
-    return sorted({int(each.partition(".log")[0]) for each in _names(path) if each.partition(".log")[0].isdigit()})
-
-
-def _names(path: Path | str) -> list[str]:
-    try:
-        return os.listdir(path)  # noqa: PTH208  (asked twice a second of every container: names are enough)
-    except FileNotFoundError:
-        return []
+    return sorted({int(each.partition(".log")[0]) for each in names(path) if each.partition(".log")[0].isdigit()})
 
 
 def main() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import ssl
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from pincompute.agents.identity.bundle import own_id, server_context
 from pincompute.agents.logs.callers import Caller, a_pod, one_of_ours
 from pincompute.agents.logs.server import application
 from pincompute.agents.logs.store import Store
+from pincompute.agents.process import answering, until_told
 from pincompute.api.names import DESK, WORKLOAD
 from pincompute.base.clock import SystemClock
 from pincompute.kube.client import Client
@@ -70,11 +70,7 @@ def _shown(request: web.Request) -> bytes:
 
 async def run(kubeconfig: Path, folder: Path, doors: Sequence[Door | PodsDoor]) -> None:
     """Until told to end."""
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with suppress(asyncio.CancelledError):
+    with until_told():
         async with Client(load(kubeconfig), agent="log-store") as client:
             await _run(client, Store(folder), doors)
 
@@ -96,15 +92,8 @@ async def _run(client: Client, store: Store, doors: Sequence[Door | PodsDoor]) -
         store.catch_up(clock.now())
         async with AsyncExitStack() as stack:
             for door in doors:
-                await _open(stack, store, door)
+                page = application(store, door.who, READERS)
+                await stack.enter_async_context(answering(door.listen, page, tls=door.context(), grace=1.0))
             while True:
                 store.keep_house(clock.now())
                 await clock.sleep(HOUSEKEEPING)
-
-
-async def _open(stack: AsyncExitStack, store: Store, door: Door | PodsDoor) -> None:
-    runner = web.AppRunner(application(store, door.who, READERS), access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    stack.push_async_callback(runner.cleanup)
-    host, _, port = door.listen.rpartition(":")
-    await web.TCPSite(runner, host, int(port), ssl_context=door.context()).start()

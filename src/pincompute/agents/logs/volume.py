@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pincompute.agents.logs.courier import Away, Courier
-from pincompute.agents.logs.follow import Follower
+from pincompute.agents.logs.follow import Follower, names
 from pincompute.agents.logs.lines import wrapped
 from pincompute.agents.logs.place import Stream
 from pincompute.agents.logs.ship import Shipper, say
@@ -53,7 +53,7 @@ class Identity:
 def find(folder: Path, project: str, pod: str, uid: str) -> dict[Stream, Callable[[], Follower]]:
     """Every `*.log` is a stream of its own, which is called as the file."""
     found: dict[Stream, Callable[[], Follower]] = {}
-    for name in sorted(each for each in _names(folder) if each.endswith(".log"))[:MOST]:
+    for name in sorted(each for each in names(folder) if each.endswith(".log"))[:MOST]:
         stream = Stream(project, pod, uid, name)
         found[stream] = partial(Follower, stream, partial(files, folder / name), shaped, inodes=True)
     return found
@@ -74,13 +74,6 @@ def _modified(path: Path) -> int:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
         return 0
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208  (names are enough)
-    except FileNotFoundError:
-        return []
 
 
 def main() -> None:
