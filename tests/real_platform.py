@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pincompute.engine.progress import Progress
 from pincompute.engine.settle import Wish
 from pincompute.engine.up import up
 from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load
 from pincompute.kube.registry import Registry
 from pincompute.kube.resource import Object, Resource
 
@@ -36,6 +37,13 @@ def real_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform
     platform = start("real", tmp_path_factory.mktemp("real"))
     yield platform
     down(platform.home, Progress(), purge=True)
+
+
+@pytest.fixture
+async def client(real_platform: Platform) -> AsyncIterator[Client]:
+    """That platform's, with all rights."""
+    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+        yield client
 
 
 def start(name: str, state: Path) -> Platform:

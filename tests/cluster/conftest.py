@@ -7,6 +7,7 @@ import pytest
 from bare_platform import bare_platform as bare_platform
 from pincompute.base.problem import Problem
 from pincompute.engine.nodes import real_node
+from real_platform import client as client
 from real_platform import real_platform as real_platform
 from shared_platform import platform as platform
 

@@ -18,7 +18,6 @@ from pincompute.api.names import ENGINE, WORKLOAD
 from pincompute.controller.resources import NOUNS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import PODS, SERVICES, Object
 from real_platform import PATIENCE, until
 
@@ -43,12 +42,6 @@ spec:
   replicas: 2
   template: {TEMPLATE}
 """
-
-
-@pytest.fixture
-async def client(real_platform: Platform) -> AsyncIterator[Client]:
-    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
-        yield client
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ from pincompute.engine.platform import Platform
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
-from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CRON_JOBS,
@@ -58,12 +57,6 @@ KINDS: dict[str, Object] = {
 }
 NAMES = {kind: kind.removeprefix("Pinterest").lower() for kind in KINDS}
 WEB = NAMES["PinterestService"]
-
-
-@pytest.fixture
-async def client(real_platform: Platform) -> AsyncIterator[Client]:
-    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
-        yield client
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
 from pincompute.kube.registry import Registry
 from pincompute.kube.resource import PODS, Object
 from real_platform import until
@@ -23,12 +21,6 @@ from real_platform import until
 pytestmark = pytest.mark.cluster
 
 HELLO = Path(__file__).parents[2] / "examples/hello"
-
-
-@pytest.fixture
-async def client(real_platform: Platform) -> AsyncIterator[Client]:
-    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
-        yield client
 
 
 async def test_the_example_is_built_loaded_and_answers_and_brings_nothing_new_again(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from pincompute.api.names import ENGINE, RUN_NOW, WORKLOAD
 from pincompute.controller.resources import NATIVES, NOUNS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import CLAIMS, PODS, VOLUMES, Object
 from real_platform import until
 
@@ -94,12 +92,6 @@ INFRASTRUCTURE: Object = {
     "metadata": {"name": "infra"},
     "spec": {"owner": "infra", "quota": {"infrastructure": {}, "on-demand": {}}},
 }
-
-
-@pytest.fixture
-async def client(real_platform: Platform) -> AsyncIterator[Client]:
-    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
-        yield client
 
 
 @pytest.fixture

@@ -45,12 +45,6 @@ _numbers = count(1)
 
 
 @pytest.fixture
-async def client(real_platform: Platform) -> AsyncIterator[Client]:
-    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
-        yield client
-
-
-@pytest.fixture
 async def namespace(client: Client) -> AsyncIterator[str]:
     name = f"real-{next(_numbers)}"
     await client.create(NAMESPACES, {"metadata": {"name": name}}, manager="test")

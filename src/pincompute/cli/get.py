@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 import click
-import msgspec
 
 from pincompute.api.summary import Summary, unknown_workload
 from pincompute.base.problem import refuse_all
+from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.word import Word, kind_of, word
@@ -65,12 +65,9 @@ async def _list(target: Target) -> list[Summary]:
 
 def _rendered(workloads: list[Summary], output: str | None, project: str, *, narrowed: bool) -> str:
     if output == "json":
-        return msgspec.json.format(msgspec.json.encode(workloads), indent=2).decode() + "\n"
+        return as_json(workloads)
     if output == "yaml":
-        # Only the form that is asked for is loaded: a person waits for it.
-        import yaml
-
-        return yaml.safe_dump(msgspec.to_builtins(workloads), sort_keys=False)
+        return as_yaml(workloads)
     if output == "name":
         return "".join(f"{each.name}\n" for each in workloads)
     if not workloads:

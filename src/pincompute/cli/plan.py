@@ -17,6 +17,7 @@ from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN
 from pincompute.cli.files import documents
+from pincompute.cli.output import as_json
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.planning.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
@@ -84,7 +85,7 @@ def _rendered(previews: list[Preview], output: str | None) -> str:
         natives = [native for each in previews for native in each.natives]
         return yaml.dump_all(natives, Dumper=_Plain, sort_keys=False, explicit_start=True)
     if output == "json":
-        return msgspec.json.format(msgspec.json.encode(previews), indent=2).decode() + "\n"
+        return as_json(previews)
     return "\n".join(_told(each) for each in previews)
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import msgspec
-import yaml
 
 from pincompute.api.admission import admit_all
 from pincompute.api.fleet import Fleet
@@ -19,6 +17,7 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import RUNTIME_UNKNOWN
 from pincompute.cli.files import documents
 from pincompute.cli.live import live
+from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.roll import roll, status, stop
 from pincompute.cli.roll_words import head, lasting
 from pincompute.cli.table import table
@@ -90,9 +89,9 @@ def _before(number: int, runtimes: Runtimes) -> int:
 
 def _rendered(planned: RollPlan, output: str | None) -> str:
     if output == "json":
-        return msgspec.json.format(msgspec.json.encode(shape(planned)), indent=2).decode() + "\n"
+        return as_json(shape(planned))
     if output == "yaml":
-        return yaml.safe_dump(shape(planned), sort_keys=False)
+        return as_yaml(shape(planned))
     told = (head(planned), _refused(planned), _table(planned), _held(planned), _waves(planned), _words(planned))
     return "\n\n".join(each for each in told if each) + "\n"
 

@@ -14,6 +14,7 @@ from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.cli.ages import age
+from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.portrait import portrait
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
@@ -32,12 +33,9 @@ def show(target: Target, workload: str, output: str | None) -> None:
     """Show all that is known of a workload."""
     account = asyncio.run(_account(target, workload))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(account), indent=2).decode())
+        click.echo(as_json(account), nl=False)
     elif output == "yaml":
-        # Only the form that is asked for is loaded: a person waits for it.
-        import yaml
-
-        click.echo(yaml.safe_dump(msgspec.to_builtins(account), sort_keys=False), nl=False)
+        click.echo(as_yaml(account), nl=False)
     else:
         click.echo(told(account, SystemClock().now()), nl=False)
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterable
 
 import click
-import msgspec
 
 from pincompute.api.fleet import Copy, Fleet
 from pincompute.api.runtime import Runtime
 from pincompute.api.workload import Workload
 from pincompute.cli.live import Live, live
+from pincompute.cli.output import as_json
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.planning.runtime import serves
@@ -30,7 +30,7 @@ def who(target: Target, what: str, output: str | None) -> None:
     seen = live(fleet)
     found = [each for each in copies if _runs(seen, each, what)]
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        click.echo(as_json(found), nl=False)
     elif found:
         click.echo(_rendered(seen, found, wide=output == "wide"))
     else:

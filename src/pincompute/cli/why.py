@@ -6,9 +6,9 @@ import asyncio
 import sys
 
 import click
-import msgspec
 
 from pincompute.api.account import Answer
+from pincompute.cli.output import as_json
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.word import word
 
@@ -24,7 +24,7 @@ def why(target: Target, workload: str, output: str | None) -> None:
     """
     answer = asyncio.run(_why(target, workload))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+        click.echo(as_json(answer), nl=False)
     else:
         click.echo(told(answer), nl=False)
     sys.exit(1 if answer.wrong else 0)
