@@ -167,7 +167,7 @@ async def test_killed_in_the_midst_of_a_rollout_of_50_all_converge(place: Place,
         async for event in events:
             if image(event.object) == "hello:b":
                 changed.add(event.object["metadata"]["name"])
-            if len(changed) == 10:
+            if len(changed) == 5:
                 os.kill(operator, signal.SIGKILL)
                 break
         await writing
