@@ -17,6 +17,7 @@ from pincompute.base.context import Context
 from pincompute.controller.fleet import Fleets
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
+from pincompute.submission.database import open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.record import Record
 from pincompute.submission.server import application
@@ -54,8 +55,8 @@ class World(NamedTuple):
 @asynccontextmanager
 async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
-        record = Record(folder / "desk.db")
+        record = Record(await open_database(str(folder / "desk.db")))
         desk = Desk(Workloads(client), record, SystemClock(), NextId())
         async with TestClient(TestServer(application(desk, Fleets(client), TOKEN))) as http:
             yield World(http, record, client, await new_project(client))
-        record.close()
+        await record.close()

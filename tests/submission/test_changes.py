@@ -41,7 +41,7 @@ async def test_a_change_is_made_and_on_record(plane: ControlPlane, tmp_path: Pat
         assert (again.summary.label, again.written) == ("hello@2", False)
         with pytest.raises(Refused, match="never otherwise"):
             await port.change(here.project, "hello", Rollback())
-        outcomes = [outcome for _, outcome, _ in here.record.outcomes(here.project, "hello")]
+        outcomes = [outcome for _, outcome, _ in await here.record.outcomes(here.project, "hello")]
         assert outcomes[-1] is Outcome.REFUSED
 
 

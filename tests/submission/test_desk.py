@@ -25,7 +25,7 @@ async def test_what_is_accepted_is_on_record_and_in_the_cluster(plane: ControlPl
     async with world(plane, tmp_path) as here:
         status, answer = await here.submit(HELLO)
         assert (status, answer["name"], answer["revision"]) == (201, "hello", 1)
-        assert here.record.outcomes(here.project, "hello") == [("submission-1", Outcome.WRITTEN, "")]
+        assert await here.record.outcomes(here.project, "hello") == [("submission-1", Outcome.WRITTEN, "")]
         written = await here.client.get(NOUNS["PinterestService"], "hello", here.project)
         assert written["metadata"]["annotations"][SUBMISSION] == "submission-1"
 
@@ -36,7 +36,7 @@ async def test_what_the_cluster_refuses_is_on_record_as_refused(plane: ControlPl
         assert status == 404
         assert answer["errors"][0]["reason"] == "ProjectUnknown"
         assert here.project in answer["errors"][0]["note"]
-        ((_, outcome, said),) = here.record.outcomes("nowhere", "hello")
+        ((_, outcome, said),) = await here.record.outcomes("nowhere", "hello")
         assert outcome is Outcome.REFUSED
         assert "there is no project 'nowhere'" in said
 
@@ -59,7 +59,7 @@ async def test_what_is_wrong_is_told_with_words(
         found, answer = await here.submit(body)
         assert found == status
         assert told in answer["errors"][0]["detail"]
-        assert here.record.outcomes(here.project, "hello") == []
+        assert await here.record.outcomes(here.project, "hello") == []
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}])

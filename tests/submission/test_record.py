@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from pincompute.submission.database import open_database
 from pincompute.submission.record import Outcome, Record, Submission
 
-ONE = Submission("submission-1", datetime(2026, 1, 31, tzinfo=UTC), "me", "PinterestService", "hello", "spec: {}")
+ONE = Submission("submission-1", datetime(2026, 1, 31, tzinfo=UTC), "me", "PinterestService", "hello", "deploy", "{}")
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Iterator[Record]:
-    opened = Record(tmp_path / "desk.db")
+async def record(tmp_path: Path) -> AsyncGenerator[Record]:
+    opened = Record(await open_database(str(tmp_path / "desk.db")))
     yield opened
-    opened.close()
+    await opened.close()
 
 
-def test_what_is_received_is_there_before_its_outcome(record: Record) -> None:
-    record.receive(ONE)
-    assert record.outcomes("me", "hello") == [("submission-1", Outcome.RECEIVED, "")]
-    record.conclude("submission-1", Outcome.REFUSED, "no such project")
-    assert record.outcomes("me", "hello") == [("submission-1", Outcome.REFUSED, "no such project")]
+async def test_what_is_received_is_there_before_its_outcome(record: Record) -> None:
+    await record.receive(ONE)
+    assert await record.outcomes("me", "hello") == [("submission-1", Outcome.RECEIVED, "")]
+    await record.conclude("submission-1", Outcome.REFUSED, "no such project")
+    assert await record.outcomes("me", "hello") == [("submission-1", Outcome.REFUSED, "no such project")]
 
 
-def test_it_survives_its_process(record: Record, tmp_path: Path) -> None:
-    record.receive(ONE)
-    other = Record(tmp_path / "desk.db")
-    assert len(other.outcomes("me", "hello")) == 1
-    other.close()
+async def test_it_survives_its_process(record: Record, tmp_path: Path) -> None:
+    await record.receive(ONE)
+    other = Record(await open_database(str(tmp_path / "desk.db")))
+    assert len(await other.outcomes("me", "hello")) == 1
+    await other.close()

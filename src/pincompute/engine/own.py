@@ -6,12 +6,15 @@ import hashlib
 import secrets
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pincompute
 from pincompute import __version__
 from pincompute.api.names import DESK, OPERATOR, SIGNER
 from pincompute.base.context import Context, write_context
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import EXTRA_MISSING
 from pincompute.engine import identity, keeper
 from pincompute.engine.certificates import write_private
 from pincompute.engine.debian import program
@@ -23,6 +26,7 @@ INGRESS = "pincompute-ingress"
 STORAGE = "pincompute-storage"
 
 _USERS = (DESK, OPERATOR, INGRESS, STORAGE, SIGNER)
+DESK_NEEDS = ("alembic", "asyncpg", "sqlalchemy")
 _LOOPBACK = "127.0.0.1"
 
 
@@ -33,10 +37,20 @@ def certify(platform: Platform) -> None:
 
 
 def prepare(platform: Platform) -> None:
+    if not platform.bare:
+        require_desk()
     for user in _USERS:
         write_kubeconfig(platform, user)
     if not _token(platform).exists():
         write_private(_token(platform), secrets.token_urlsafe(32).encode())
+
+
+def require_desk() -> None:
+    """What its record needs is an extra of our package: told before anything is started."""
+    missing = [each for each in DESK_NEEDS if find_spec(each) is None]
+    if missing:
+        what = f"the desk of a platform needs {', '.join(missing)}"
+        raise Refused(Problem(EXTRA_MISSING, what, next="pip install 'pincompute[desk]'"))
 
 
 def announce(platform: Platform) -> None:

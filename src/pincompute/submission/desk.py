@@ -38,7 +38,13 @@ class Desk:
         workload = admit_workload(read_one(text), project)
         metadata = workload.metadata
         submission = Submission(
-            self._ids.new("submission"), self._clock.now(), metadata.namespace, workload.kind, metadata.name, text
+            self._ids.new("submission"),
+            self._clock.now(),
+            metadata.namespace,
+            workload.kind,
+            metadata.name,
+            "deploy",
+            text,
         )
         annotated = {**metadata.annotations, SUBMISSION: submission.id}
         workload = msgspec.structs.replace(workload, metadata=msgspec.structs.replace(metadata, annotations=annotated))
@@ -48,20 +54,22 @@ class Desk:
         """One thing of a workload that is there, on record as a submission of its own."""
         kind = (await self.workloads.find(project, name)).kind
         text = msgspec.json.encode(change).decode()
-        submission = Submission(self._ids.new("submission"), self._clock.now(), project, kind, name, text)
+        submission = Submission(
+            self._ids.new("submission"), self._clock.now(), project, kind, name, _verb(change), text
+        )
         amended = self.workloads.amend(project, name, change, manager=DESK, submission=submission.id)
         return await self._recorded(submission, amended)
 
     async def _recorded(self, submission: Submission, done: Coroutine[Any, Any, T]) -> T:
         """Received before anything is done, and concluded by what came of it."""
         with closing(done):
-            self._record.receive(submission)
+            await self._record.receive(submission)
             try:
                 became = await done
             except Refused as refused:
-                self._record.conclude(submission.id, Outcome.REFUSED, refused.text())
+                await self._record.conclude(submission.id, Outcome.REFUSED, refused.text())
                 raise
-        self._record.conclude(submission.id, Outcome.WRITTEN)
+        await self._record.conclude(submission.id, Outcome.WRITTEN)
         return became
 
     async def account(self, project: str, name: str) -> Account:
@@ -76,3 +84,7 @@ class Desk:
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)
+
+
+def _verb(change: Change) -> str:
+    return type(change).__name__.lower()

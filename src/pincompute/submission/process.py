@@ -18,6 +18,7 @@ from pincompute.controller.log_store import log_store
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
+from pincompute.submission.database import open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.record import Record
 from pincompute.submission.server import application
@@ -28,18 +29,18 @@ from pincompute.submission.server import application
 @click.option("--listen", default="127.0.0.1:0", help="Address and port.", show_default=True)
 @click.option("--token-file", type=click.Path(path_type=Path), required=True, help="What clients must show.")
 @click.option("--log-store", default="", help="Where lines are kept; nowhere by default.")
-@click.option("--database", type=click.Path(path_type=Path), required=True, help="Where the record is kept.")
-def desk(kubeconfig: Path, listen: str, token_file: Path, log_store: str, database: Path) -> None:
+@click.option("--database", required=True, help="Where the record is kept: a file, or postgresql://…")
+def desk(kubeconfig: Path, listen: str, token_file: Path, log_store: str, database: str) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
     asyncio.run(_run(kubeconfig, listen, token_file.read_text().strip(), log_store, database))
 
 
-async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database: Path) -> None:
+async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    record = Record(database)
+    record = Record(await open_database(database))
     access = load(kubeconfig)
     async with Client(access, agent="desk") as client, AsyncExitStack() as stack:
         # By the same certificate that it has for the cluster.
@@ -52,4 +53,4 @@ async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database
         await web.TCPSite(runner, host, int(port)).start()
         await stop.wait()
         await runner.cleanup()
-    record.close()
+    await record.close()

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS submissions (
-    id       TEXT PRIMARY KEY,
-    at       TEXT NOT NULL,
-    project  TEXT NOT NULL,
-    kind     TEXT NOT NULL,
-    name     TEXT NOT NULL,
-    document TEXT NOT NULL,
-    outcome  TEXT NOT NULL,
-    said     TEXT NOT NULL DEFAULT ''
-) STRICT
-"""
+from pincompute.submission.database import Connection, Database
+from pincompute.submission.tables import decisions, submissions
 
 
 class Outcome(StrEnum):
@@ -34,43 +22,42 @@ class Submission(NamedTuple):
     project: str
     kind: str
     name: str
+    verb: str
     document: str
 
 
 class Record:
-    """SQLite; what is acknowledged is on disk."""
+    """What is acknowledged is on disk."""
 
-    def __init__(self, file: Path) -> None:
-        self._database = sqlite3.connect(file, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = FULL")
-        self._database.execute(_TABLE)
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def close(self) -> None:
-        self._database.close()
+    async def close(self) -> None:
+        await self._database.close()
 
-    def receive(self, submission: Submission) -> None:
+    async def receive(self, submission: Submission) -> None:
         """Written before anything is done, so that nothing is ever done that is not on record."""
-        self._database.execute(
-            "INSERT INTO submissions (id, at, project, kind, name, document, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                submission.id,
-                submission.at.isoformat(),
-                submission.project,
-                submission.kind,
-                submission.name,
-                submission.document,
-                Outcome.RECEIVED,
-            ),
+        row = {**submission._asdict(), "at": submission.at.isoformat(), "who": "", "cluster": "", "digest": ""}
+        await self._database.do(lambda connection: connection.execute(submissions.insert().values(row)))
+
+    async def conclude(self, id_: str, outcome: Outcome, said: str = "") -> None:
+        row = {"submission": id_, "judge": "desk", "at": "", "rule": outcome, "words": said}
+        accepted = outcome is Outcome.WRITTEN
+        await self._database.do(
+            lambda connection: connection.execute(decisions.insert().values(row | {"accepted": accepted}))
         )
 
-    def conclude(self, id_: str, outcome: Outcome, said: str = "") -> None:
-        self._database.execute("UPDATE submissions SET outcome = ?, said = ? WHERE id = ?", (outcome, said, id_))
-
-    def outcomes(self, project: str, name: str) -> list[tuple[str, Outcome, str]]:
+    async def outcomes(self, project: str, name: str) -> list[tuple[str, Outcome, str]]:
         """Every submission of one workload, oldest first: id, outcome, and what was said of it."""
-        rows = self._database.execute(
-            "SELECT id, outcome, said FROM submissions WHERE project = ? AND name = ? ORDER BY at, rowid",
-            (project, name),
-        )
-        return [(id_, Outcome(outcome), said) for id_, outcome, said in rows]
+
+        def read(connection: Connection) -> list[tuple[str, Outcome, str]]:
+            found = (
+                submissions.outerjoin(decisions)
+                .select()
+                .where(submissions.c.project == project, submissions.c.name == name)
+                .order_by(submissions.c.number)
+            )
+            rows = connection.execute(found).mappings()
+            return [(row["id"], Outcome(row["rule"] or "received"), row["words"] or "") for row in rows]
+
+        return await self._database.do(read)

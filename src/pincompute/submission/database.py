@@ -1,0 +1,98 @@
+"""Where the record lies: one file by default, or a PostgreSQL; every piece of work on it is one transaction.
+
+A piece of work is a plain function of a connection, so that it is the same for both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import sqlalchemy as sql
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.ext.asyncio import create_async_engine
+
+T = TypeVar("T")
+Connection = sql.Connection
+Work = Callable[[Connection], T]
+
+PATIENCE_MS = 30_000
+"""How long a transaction waits for that of another process."""
+
+
+class Database(Protocol):
+    async def do(self, work: Work[T]) -> T:
+        """All of it, on disk, or nothing."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+async def open_database(where: str) -> Database:
+    """With the tables that this version wants."""
+    database = Server(where) if "://" in where else File(Path(where))
+    await database.do(migrate)
+    return database
+
+
+class File:
+    """SQLite. One thread does everything: it has one writer at a time anyway."""
+
+    def __init__(self, file: Path) -> None:
+        if not file.exists():
+            # What people submit is nobody else's to read.
+            file.touch(mode=0o600)
+        self._engine = sql.create_engine(f"sqlite:///{file}", poolclass=sql.StaticPool)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record")
+        sql.event.listen(self._engine, "connect", _prepared)
+        sql.event.listen(self._engine, "begin", _begin)
+
+    async def do(self, work: Work[T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+        self._thread.shutdown()
+
+    def _do(self, work: Work[T]) -> T:
+        with self._engine.begin() as connection:
+            return work(connection)
+
+
+class Server:
+    """PostgreSQL, named as `postgresql://…`."""
+
+    def __init__(self, url: str) -> None:
+        named = sql.make_url(url).set(drivername="postgresql+asyncpg")
+        self._engine = create_async_engine(named, pool_size=8, max_overflow=0, pool_pre_ping=True)
+
+    async def do(self, work: Work[T]) -> T:
+        async with self._engine.begin() as connection:
+            return await connection.run_sync(work)
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+def migrate(connection: Connection) -> None:
+    """To the newest shape, from whichever it has."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _prepared(connection: Any, _: object) -> None:
+    # Python's own driver would begin transactions when it likes.
+    connection.isolation_level = None
+    for line in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", f"busy_timeout = {PATIENCE_MS}"):
+        connection.execute(f"PRAGMA {line}")
+
+
+def _begin(connection: Connection) -> None:
+    # With the right to write from the beginning: two who read first could not both go on.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,91 @@
+"""The tables: made as they are declared, taken over from what was before, and audit is never changed."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sql
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from pincompute.submission.database import Connection, Database, open_database
+from pincompute.submission.tables import METADATA, audit, decisions, submissions
+
+FIRST = """
+CREATE TABLE submissions (
+    id TEXT PRIMARY KEY, at TEXT NOT NULL, project TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
+    document TEXT NOT NULL, outcome TEXT NOT NULL, said TEXT NOT NULL DEFAULT ''
+) STRICT
+"""
+ENTRY = {"at": "now", "who": "ann", "act": "submits", "project": "me", "about": "", "submission": "", "words": ""}
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncGenerator[Database]:
+    opened = await open_database(str(tmp_path / "desk.db"))
+    yield opened
+    await opened.close()
+
+
+async def test_migrations_lead_to_what_is_declared(database: Database) -> None:
+    def differences(connection: Connection) -> object:
+        return compare_metadata(MigrationContext.configure(connection), METADATA)
+
+    assert await database.do(differences) == []
+
+
+async def test_what_the_first_desk_kept_is_taken_over(tmp_path: Path) -> None:
+    file = tmp_path / "desk.sqlite"
+    with sqlite3.connect(file) as before:
+        before.execute(FIRST)
+        for id_, outcome, said in (
+            ("s-1", "written", ""),
+            ("s-2", "refused", "no such project"),
+            ("s-3", "received", ""),
+        ):
+            row = (id_, f"2026-01-3{id_[-1]}", "me", "PinterestService", "hello", "spec: {}", outcome, said)
+            before.execute("INSERT INTO submissions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    before.close()
+    for _ in range(2):  # a second start finds it done
+        database = await open_database(str(file))
+        rows = await database.do(
+            lambda connection: connection.execute(
+                sql.select(submissions.c.id, decisions.c.accepted, decisions.c.words)
+                .join(decisions)
+                .order_by(submissions.c.number)
+            ).all()
+        )
+        await database.close()
+        assert [tuple(each) for each in rows] == [
+            ("s-1", True, ""),
+            ("s-2", False, "no such project"),
+            ("s-3", False, ""),
+        ]
+
+
+@pytest.mark.parametrize("statement", [audit.update().values(who="ben"), audit.delete()])
+async def test_audit_is_only_ever_added_to(database: Database, statement: sql.Executable) -> None:
+    await database.do(lambda connection: connection.execute(audit.insert().values(ENTRY)))
+    with pytest.raises(sql.exc.IntegrityError, match="only ever added to"):
+        await database.do(lambda connection: connection.execute(statement))
+    rows = await database.do(lambda connection: connection.execute(audit.select()).all())
+    assert [each.who for each in rows] == ["ann"]
+
+
+async def test_work_that_fails_leaves_nothing(database: Database) -> None:
+    def fails(connection: Connection) -> None:
+        connection.execute(audit.insert().values(ENTRY))
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await database.do(fails)
+    assert await database.do(lambda connection: connection.execute(audit.select()).all()) == []
+
+
+@pytest.mark.usefixtures("database")
+async def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
+    assert stat.S_IMODE((tmp_path / "desk.db").stat().st_mode) == 0o600
