@@ -197,12 +197,13 @@ async def _roll(client: Client, number: int, roll: Object) -> None:
 
 async def _runtime(client: Client, number: int, holds: Callable[[Object], bool]) -> Object:
     async with asyncio.timeout(PATIENCE):
-        async with aclosing(client.watch(NOUNS["Runtime"], fields=f"metadata.name={number}")) as events:
-            async for event in events:
-                said: Object = event.object.get("status", {})
-                if said.get("conditions") and holds(said):
-                    return said
-    raise AssertionError(f"the watch of runtime {number} ended")
+        while True:
+            # The server ends each watch after a while.
+            async with aclosing(client.watch(NOUNS["Runtime"], fields=f"metadata.name={number}")) as events:
+                async for event in events:
+                    said: Object = event.object.get("status", {})
+                    if said.get("conditions") and holds(said):
+                        return said
 
 
 async def _all(client: Client, made: dict[str, Object], project: str, runtime: int) -> None:

@@ -69,7 +69,9 @@ def _prepares_long(copy: Copy, container: Container) -> Seen:
 
 def _image(copy: Copy, container: Container) -> Seen:
     since = copy.since()
-    ended = [each.state.terminated.finished_at for each in copy.containers if each.state.terminated]
+    # What has run before, and was given another image where it is, has waited since it ended and no longer.
+    states = (*(each.state for each in copy.containers), container.last_state)
+    ended = [each.terminated.finished_at for each in states if each.terminated]
     moments = [datetime.fromisoformat(each) for each in ended if each]
     age = copy.age(max([since, *moments]) if since else None)
     if age < LONG:
