@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,11 @@ from pincompute.api.change import Scale
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Copies, Wanted
 from pincompute.api.names import SUBMISSION
+from pincompute.api.summary import Sight
 from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import NOUNS
+from pincompute.controller.workloads import Workloads
 from pincompute.submission.record import Outcome
 from workloads import HELLO
 
@@ -86,6 +90,23 @@ async def test_the_hand_and_the_desk_understand_each_other(plane: ControlPlane, 
         assert [line async for line in port.logs(here.project, "hello", Wanted(tail=5))] == [Copies([])]
         await port.delete(here.project, "hello")
         assert await port.all(here.project) == []
+
+
+async def test_who_goes_on_looking_sees_what_comes_and_goes(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here, desk_port(here.context) as port:
+        await port.submit(HELLO, "hello.yaml", here.project)
+        for way in (port, Workloads(here.client)):
+            async with asyncio.timeout(60), aclosing(way.watch(here.project)) as sights:
+                first = await anext(sights)
+                assert ([each.name for each in first.now], first.gone) == (["hello"], [])
+                await port.submit(HELLO.replace("name: hello", "name: other"), "other.yaml", here.project)
+                assert [each.label for each in (await anext(sights)).now] == ["other@1"]
+                await port.change(here.project, "hello", Scale(copies=first.now[0].wanted + 1))
+                assert [each.wanted for each in (await anext(sights)).now] == [first.now[0].wanted + 1]
+                await port.delete(here.project, "other")
+                assert await anext(sights) == Sight(gone=["other"])
+        with pytest.raises(Refused, match="there is no project 'nowhere'"):
+            await anext(port.watch("nowhere"))
 
 
 async def test_a_file_is_taken_again_after_an_edit(plane: ControlPlane, tmp_path: Path) -> None:

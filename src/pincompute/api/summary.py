@@ -66,6 +66,14 @@ class Summary(Wire, frozen=True, omit_defaults=False):
         return f"{self.name}@{self.revision}{attempt}"
 
 
+class Sight(Wire, frozen=True):
+    """What is seen of a project: at first all that there is, and then what is new."""
+
+    now: list[Summary] = []
+    """As they are by now, by name."""
+    gone: list[str] = []
+
+
 def summarize(workload: Workload) -> Summary:
     """What is known; while the operator has not yet looked at the newest revision, that is only that it exists."""
     status = workload.status

@@ -29,6 +29,7 @@ class ClusterPort:
         self._workloads = Workloads(client)
         self.all = self._workloads.all
         self.find = self._workloads.find
+        self.watch = self._workloads.watch
         self.follow = self._workloads.follow
         self.logs = self._workloads.logs
         self.delete = self._workloads.delete

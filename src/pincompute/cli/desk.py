@@ -15,7 +15,7 @@ from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
-from pincompute.api.summary import Summary
+from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused, Where
@@ -27,6 +27,7 @@ from pincompute.kube.watch import Splitter
 T = TypeVar("T")
 _said: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
 _rolling = msgspec.json.Decoder(Rolling)
+_sight = msgspec.json.Decoder(Sight)
 _summary = msgspec.json.Decoder(Summary)
 
 
@@ -37,7 +38,7 @@ async def desk_port(context: Context) -> AsyncIterator[Port]:
     try:
         async with aiohttp.ClientSession(context.desk, headers=headers, timeout=timeout) as session:
             yield DeskPort(session, context)
-    except aiohttp.ClientConnectionError as error:
+    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
         what = f"the desk of platform '{context.name}' at {context.desk} does not answer"
         raise Refused(Problem(DESK_UNREACHABLE, what, next="pin status")) from error
 
@@ -59,6 +60,10 @@ class DeskPort:
 
     async def all(self, project: str) -> list[Summary]:
         return await self._ask("GET", f"/v1/projects/{project}/workloads", list[Summary])
+
+    async def watch(self, project: str) -> AsyncGenerator[Sight]:
+        async for line in self._lines(f"/v1/projects/{project}/changes"):
+            yield _read(line, _sight)
 
     async def find(self, project: str, name: str) -> Workload:
         # Only who looks at one workload needs to know every kind.

@@ -10,7 +10,7 @@ from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
-from pincompute.api.summary import Summary
+from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
 
 
@@ -24,6 +24,10 @@ class Port(Protocol):
         ...
 
     async def all(self, project: str) -> list[Summary]: ...
+
+    def watch(self, project: str) -> AsyncGenerator[Sight]:
+        """All of them now, and then each change."""
+        ...
 
     async def find(self, project: str, name: str) -> Workload:
         """One workload whole."""

@@ -18,7 +18,7 @@ from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
 from pincompute.api.project import Review
 from pincompute.api.status import SUCCEEDED
-from pincompute.api.summary import Summary, summarize, unknown_workload
+from pincompute.api.summary import Sight, Summary, summarize, unknown_workload
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
@@ -30,6 +30,7 @@ from pincompute.controller.log_store import LogStore
 from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.turns import Whose, series_of
+from pincompute.controller.watching import watching
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Forbidden, NotFound
 from pincompute.kube.resource import NAMESPACES
@@ -135,6 +136,14 @@ class Workloads:
                 if summary != last:
                     last = summary
                     yield summary
+
+    async def watch(self, project: str) -> AsyncGenerator[Sight]:
+        """All of a project now, and then each change."""
+        async with aclosing(watching(self._client, project)) as sights:
+            async for each in sights:
+                if not each.now and not each.gone:
+                    await self._must_exist(project)
+                yield each
 
     async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
         """The last lines of its copies; with `follow`, also those to come. What was deleted is told by the store."""

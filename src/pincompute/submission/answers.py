@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import msgspec
 from aiohttp import web
@@ -17,15 +17,21 @@ def json_of(value: object, status: int = 200) -> web.Response:
 
 async def stream(request: web.Request, values: AsyncGenerator[object]) -> web.StreamResponse:
     """A line of JSON a value. What goes wrong before the first is an answer of its own, after it a last line."""
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     async with aclosing(values):
         first = await anext(values, None)
-        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        await response.prepare(request)
-        if first is not None:
-            await response.write(msgspec.json.encode(first) + b"\n")
-            try:
-                async for value in values:
-                    await response.write(msgspec.json.encode(value) + b"\n")
-            except Refused as refused:
-                await response.write(msgspec.json.encode(refused.json()) + b"\n")
-        return response
+        # Whoever asked may leave at any moment, and that is nothing to tell anybody.
+        with suppress(ConnectionResetError):
+            await response.prepare(request)
+            if first is not None:
+                await _write(response, first, values)
+    return response
+
+
+async def _write(response: web.StreamResponse, first: object, others: AsyncGenerator[object]) -> None:
+    await response.write(msgspec.json.encode(first) + b"\n")
+    try:
+        async for value in others:
+            await response.write(msgspec.json.encode(value) + b"\n")
+    except Refused as refused:
+        await response.write(msgspec.json.encode(refused.json()) + b"\n")

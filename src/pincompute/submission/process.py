@@ -21,7 +21,7 @@ from pincompute.kube.kubeconfig import load
 from pincompute.submission.database import open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.record import Record
-from pincompute.submission.server import application
+from pincompute.submission.server import application, runner
 
 
 @click.command()
@@ -46,11 +46,10 @@ async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database
         # By the same certificate that it has for the cluster.
         store = await stack.enter_async_context(log_store(logs_at, access.tls())) if logs_at else None
         desk = Desk(Workloads(client, store), record, SystemClock(), RandomIds())
-        # Streams that people follow would otherwise keep the process from ending for a minute.
-        runner = web.AppRunner(application(desk, Fleets(client), token), access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
+        running = runner(application(desk, Fleets(client), token))
+        await running.setup()
         host, _, port = listen.rpartition(":")
-        await web.TCPSite(runner, host, int(port)).start()
+        await web.TCPSite(running, host, int(port)).start()
         await stop.wait()
-        await runner.cleanup()
+        await running.cleanup()
     await record.close()

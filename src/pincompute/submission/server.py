@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 
 import msgspec
@@ -26,7 +27,7 @@ _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
     """The whole API, behind one token."""
     routes = Routes(desk)
-    app = web.Application(middlewares=[_problems, _signed_in(token)], client_max_size=MAX_BYTES)
+    app = web.Application(middlewares=[_problems, _signed_in(token), carried_through], client_max_size=MAX_BYTES)
     workload = "/v1/projects/{project}/workloads/{name}"
     app.add_routes(
         [
@@ -34,6 +35,7 @@ def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
             web.post("/v1/projects/{project}/submissions", routes.submit),
             web.post("/v1/projects/{project}/plans", routes.plan),
             web.get("/v1/projects/{project}/workloads", routes.list),
+            web.get("/v1/projects/{project}/changes", routes.watch),
             web.get(workload, routes.get),
             web.delete(workload, routes.delete),
             web.post(f"{workload}/changes", routes.change),
@@ -45,6 +47,11 @@ def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
         ]
     )
     return app
+
+
+def runner(app: web.Application) -> web.AppRunner:
+    """Who only looks on is let go of when they leave; streams would otherwise keep the process from ending, too."""
+    return web.AppRunner(app, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
 
 
 class Routes:
@@ -59,6 +66,9 @@ class Routes:
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.workloads.all(request.match_info["project"]))
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        return await stream(request, self._desk.workloads.watch(request.match_info["project"]))
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         """The resource whole, as the cluster has it."""
@@ -105,6 +115,14 @@ async def _healthz(_: web.Request) -> web.Response:
 
 def _names(request: web.Request) -> tuple[str, str]:
     return request.match_info["project"], request.match_info["name"]
+
+
+@web.middleware
+async def carried_through(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What changes something is done to its end, and on record, also when whoever asked for it has left."""
+    if request.method == "GET":
+        return await handler(request)
+    return await asyncio.shield(handler(request))
 
 
 @web.middleware
