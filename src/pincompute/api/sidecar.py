@@ -80,6 +80,14 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
             max_length=8,
         ),
     ] = []
+    provides: Annotated[
+        str,
+        Meta(
+            description="What parts that need it call it too, such as identity of one that has it in another way; "
+            "its own name alone by default.",
+            max_length=63,
+        ),
+    ] = ""
     parameters: Annotated[
         dict[str, Parameter],
         Meta(description="What a workload may set under sidecarConfig, such as level: {…}.", max_length=32),
@@ -263,3 +271,8 @@ class PinterestSidecar(Noun, frozen=True, kw_only=True, rename=None):
     def part(self) -> str:
         """What it is called in every version: `logs` of `logs-2`."""
         return self.metadata.name.rpartition("-")[0]
+
+    @property
+    def provided(self) -> frozenset[str]:
+        """By which names others can need it."""
+        return frozenset({self.part, self.spec.provides or self.part})

@@ -82,6 +82,9 @@ VALIDATING_WEBHOOKS = Resource(
     namespaced=False,
 )  # fmt: skip
 POD_CERTIFICATES = Resource("certificates.k8s.io", "v1beta1", "podcertificaterequests", "PodCertificateRequest")
+SIGNING_REQUESTS = Resource(
+    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", namespaced=False
+)
 TRUST_BUNDLES = Resource(
     "certificates.k8s.io", "v1beta1", "clustertrustbundles", "ClusterTrustBundle", namespaced=False
 )

@@ -22,6 +22,9 @@ SLACK = timedelta(minutes=1)
 JITTER = 0.05
 """Pods that were made together renew apart: by so much of a life before and after its half."""
 
+USAGES = frozenset({"digital signature", "client auth", "server auth"})
+"""What a certificate is for; nobody is given one for more."""
+
 CHAINS = {
     ("apps/v1 ReplicaSet", "apps/v1 Deployment"),
     ("apps/v1 StatefulSet",),
@@ -32,6 +35,8 @@ CHAINS = {
     ("kubeflow.org/v1 TFJob",),
 }
 """Who stands between a pod and its workload, from the pod upwards."""
+
+_ACCOUNT = "system:serviceaccount:"
 
 
 class RequestSpec(Wire, frozen=True):
@@ -44,6 +49,8 @@ class RequestSpec(Wire, frozen=True):
     key: bytes = msgspec.field(name="stubPKCS10Request", default=b"")
     """A PKCS#10 request, which is of interest for the key in it."""
     unverified_user_annotations: dict[str, str] = {}
+    usages: list[str] = []
+    """What a pod that asks for itself wants to do with it."""
 
 
 class Condition(Wire, frozen=True):
@@ -63,9 +70,69 @@ class Request(Wire, frozen=True):
     status: RequestStatus = RequestStatus()
 
     @property
+    def known(self) -> bool:
+        """Whether it says of which pod it is."""
+        return bool(self.metadata.namespace and self.spec.pod_name and self.spec.service_account_name)
+
+    @property
     def answered(self) -> bool:
         """Once for all: an answer is never changed."""
         return any(each.status == "True" for each in self.status.conditions)
+
+
+class SigningSpec(Wire, frozen=True):
+    signer_name: str
+    request: bytes
+    usages: list[str] = []
+    username: str = ""
+    uid: str = ""
+    extra: dict[str, list[str]] = {}
+    """Who asks, as the API server has seen it; nobody writes these but the server."""
+
+
+class SigningStatus(Wire, frozen=True):
+    conditions: list[Condition] = []
+    certificate: str = ""
+
+
+class SigningRequest(Wire, frozen=True):
+    """A CertificateSigningRequest: a pod asks for itself, by its token, where no volume of its can bring it one."""
+
+    metadata: Metadata
+    spec: SigningSpec
+    status: SigningStatus = SigningStatus()
+
+    @property
+    def approved(self) -> bool:
+        return any(each.type == "Approved" for each in self.status.conditions)
+
+    @property
+    def answered(self) -> bool:
+        """That it was approved is no answer yet."""
+        return bool(self.status.certificate) or any(
+            each.type in {"Denied", "Failed"} for each in self.status.conditions
+        )
+
+    def of_pod(self) -> Request:
+        """The same question, as the node of that pod would ask it; what the token does not say stays empty."""
+        head, _, account = self.spec.username.partition(_ACCOUNT)
+        place, _, name = account.partition(":") if not head else ("", "", "")
+        spec = RequestSpec(
+            signer_name=self.spec.signer_name,
+            pod_name=self._said("pod-name"),
+            pod_uid=self._said("pod-uid"),
+            node_name=self._said("node-name"),
+            service_account_name=name,
+            service_account_uid=self.spec.uid,
+            key=self.spec.request,
+            usages=self.spec.usages,
+        )
+        return Request(msgspec.structs.replace(self.metadata, namespace=place), spec)
+
+    def _said(self, what: str) -> str:
+        """Of a token that is bound to a pod; one that is not says nothing."""
+        said = self.spec.extra.get(f"authentication.kubernetes.io/{what}", ())
+        return said[0] if len(said) == 1 else ""
 
 
 class BearerSpec(Wire, frozen=True):
@@ -132,6 +199,11 @@ def _objections(request: Request, evidence: Evidence) -> Iterator[str]:
     """Each in the words that the condition will say."""
     if request.spec.unverified_user_annotations:
         yield f"the signer knows no {', '.join(request.spec.unverified_user_annotations)}; leave userAnnotations out"
+    if unknown := sorted(set(request.spec.usages) - USAGES):
+        yield f"its certificate is not for {', '.join(unknown)}"
+    if not request.known:
+        yield "who asks is no pod: its token is not bound to one"
+        return
     pod, account, workload = evidence.pod, evidence.account, evidence.workload
     if pod is None:
         yield "there is no such pod"

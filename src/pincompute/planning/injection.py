@@ -98,12 +98,12 @@ def _merged(template: Object, bringing: list[_Bringing]) -> Object:
 
 def _needed(part: PinterestSidecar, parts: tuple[PinterestSidecar, ...]) -> list[PinterestSidecar]:
     """Those that have started when it does."""
-    return [each for each in parts[: parts.index(part)] if each.part in part.spec.needs]
+    return [each for each in parts[: parts.index(part)] if not each.provided.isdisjoint(part.spec.needs)]
 
 
 def _lacking(template: Object, parts: tuple[PinterestSidecar, ...]) -> Iterator[Problem]:
     for part in parts:
-        there = {each.part for each in _needed(part, parts)}
+        there = {name for each in _needed(part, parts) for name in each.provided}
         for name in part.spec.needs:
             if name not in there:
                 yield Problem(

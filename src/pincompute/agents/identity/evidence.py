@@ -35,6 +35,8 @@ _LONGEST = max(map(len, CHAINS))
 
 async def gather(client: Client, request: Request) -> Evidence:
     place, asked = request.metadata.namespace, request.spec
+    if not request.known:
+        return Evidence(None, None)
     pod, account = await asyncio.gather(
         _seen(client, PODS, asked.pod_name, place),
         _seen(client, SERVICE_ACCOUNTS, asked.service_account_name, place),

@@ -16,6 +16,7 @@ from pincompute.objects.spiffe import SpiffeId, parse
 from pincompute.planning.identity import Granted
 
 LEAST_RSA = 3072
+_PEM = b"-----BEGIN"
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
@@ -59,8 +60,9 @@ class Issuer:
 
 def requested_key(request: bytes) -> PublicKey:
     """The key that a PKCS#10 request is for, which whoever asks has shown to hold; nothing else in it is heeded."""
+    read = x509.load_pem_x509_csr if request.startswith(_PEM) else x509.load_der_x509_csr
     try:
-        asked = x509.load_der_x509_csr(request)
+        asked = read(request)
         valid, key = asked.is_signature_valid, asked.public_key()
     except (ValueError, UnsupportedAlgorithm) as error:
         raise _unsupported(f"cannot be read: {error}") from error

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from datetime import datetime
+from functools import partial
+from typing import Any
 
 import msgspec
 import structlog
 
 from pincompute.agents.identity.evidence import gather
+from pincompute.agents.identity.forms import FORMS, Answer, Asked, Form
 from pincompute.agents.identity.issuing import Issuer, requested_key
-from pincompute.api.names import IDENTITY, SIGNER
+from pincompute.api.names import IDENTITY
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import IDENTITY_FAILED
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Invalid, NotFound
 from pincompute.kube.informer import Informer, Key
-from pincompute.kube.resource import POD_CERTIFICATES, Object
 from pincompute.kube.retry import backoff
 from pincompute.kube.watch import DELETED, Event
-from pincompute.objects.times import stamp
-from pincompute.planning.identity import Granted, Request, decide
+from pincompute.planning.identity import Request, decide
 
 HANDS = 8
 """How many requests are worked at together: most of the time of one is waiting for the API server."""
@@ -31,109 +31,92 @@ LONGEST = 30.0
 log = structlog.get_logger()
 
 
+Place = tuple[Form, Key]
+"""Where a request stands: of which form it is, and its key among those."""
+
+
 class Signer:
     def __init__(self, client: Client, issuer: Issuer) -> None:
         self.counts: Counter[str] = Counter()
         """Answers so far, by Issued, Denied and Failed, and what is tried again."""
         self.issuer = issuer
         self._client = client
-        self._waiting: asyncio.Queue[Key] = asyncio.Queue()
-        self._failures: Counter[Key] = Counter()
-        self._requests = Informer(
-            client, POD_CERTIFICATES, type=Request, fields=f"spec.signerName={IDENTITY}", on_change=self._take
-        )
+        self._waiting: asyncio.Queue[Place] = asyncio.Queue()
+        self._failures: Counter[Place] = Counter()
+        ours = f"spec.signerName={IDENTITY}"
+        self._requests: dict[Form, Informer[Any]] = {
+            form: Informer(client, form.resource, type=form.type, fields=ours, on_change=partial(self._take, form))
+            for form in FORMS
+        }
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._requests.run())
+            for each in self._requests.values():
+                group.create_task(each.run())
             for _ in range(HANDS):
                 group.create_task(self._work(group))
 
     @property
     def age(self) -> float:
-        """Seconds since the API server was last heard."""
-        return self._requests.age()
+        """Seconds since the API server was last heard of those requests of which it was heard the longest ago."""
+        return max(each.age() for each in self._requests.values())
 
     @property
     def waiting(self) -> int:
         return self._waiting.qsize()
 
-    def _take(self, event: Event[Request]) -> None:
+    def _take(self, form: Form, event: Event[Asked]) -> None:
         if event.type != DELETED and not event.object.answered:
             metadata = event.object.metadata
-            self._waiting.put_nowait((metadata.namespace, metadata.name))
+            self._waiting.put_nowait((form, (metadata.namespace, metadata.name)))
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
         """What is nobody's decision is tried again: after a denial the pod would never start."""
         while True:
-            key = await self._waiting.get()
-            request = self._requests.items.get(key)
-            if request is None or request.answered:
-                self._failures.pop(key, None)
+            place = await self._waiting.get()
+            form, key = place
+            asked = self._requests[form].items.get(key)
+            if asked is None or asked.answered:
+                self._failures.pop(place, None)
                 continue
             try:
-                await self._answer(request)
+                await self._answer(form, asked)
             except (Refused, OSError, msgspec.ValidationError) as error:
-                self._failures[key] += 1
+                self._failures[place] += 1
                 self.counts["Again"] += 1
-                log.warning("no answer yet", pod=_pod(request), why=str(error), failures=self._failures[key])
-                group.create_task(self._later(key))
+                failures = self._failures[place]
+                log.warning("no answer yet", pod=_pod(form.request(asked)), why=str(error), failures=failures)
+                group.create_task(self._later(place))
 
-    async def _later(self, key: Key) -> None:
-        await self._client.clock.sleep(backoff(self._failures[key], self._client.chance(), LONGEST))
-        self._waiting.put_nowait(key)
+    async def _later(self, place: Place) -> None:
+        await self._client.clock.sleep(backoff(self._failures[place], self._client.chance(), LONGEST))
+        self._waiting.put_nowait(place)
 
-    async def _answer(self, request: Request) -> None:
-        now = self._client.clock.now()
-        status = await self._status(request, now)
-        condition = status["conditions"][0]
-        # Whoever deleted it and made it anew under its name gets no answer that was not meant for it.
-        metadata = {"uid": request.metadata.uid, "resourceVersion": request.metadata.resource_version}
+    async def _answer(self, form: Form, asked: Asked) -> None:
+        request = form.request(asked)
+        answer = await self._decided(request)
         try:
-            await self._write(request, {"metadata": metadata, "status": status})
+            await form.write(self._client, asked, answer)
         except (Conflict, NotFound):
             # It has another answer, or nobody waits for one any more.
             return
         except Invalid as error:
             problem = Problem(IDENTITY_FAILED, "the cluster does not accept the certificate", note=error.message)
-            condition = _condition("Failed", problem, now)
-            await self._write(request, {"metadata": metadata, "status": {"conditions": [condition]}})
-        self.counts[condition["type"]] += 1
-        log.info(condition["type"].lower(), pod=_pod(request), reason=condition["reason"], said=condition["message"])
+            answer = Answer.of(problem, answer.at, "Failed")
+            await form.write(self._client, asked, answer)
+        self.counts[answer.type] += 1
+        log.info(answer.type.lower(), pod=_pod(request), reason=answer.reason, said=answer.message)
 
-    async def _write(self, request: Request, body: Object) -> None:
-        name, place = request.metadata.name, request.metadata.namespace
-        await self._client.patch(
-            POD_CERTIFICATES, name, place, body, style="merge", manager=SIGNER, subresource="status"
-        )
-
-    async def _status(self, request: Request, now: datetime) -> Object:
+    async def _decided(self, request: Request) -> Answer:
+        now = self._client.clock.now()
         decision = decide(request, await gather(self._client, request), self.issuer.trust_domain, now)
         if isinstance(decision, Problem):
-            return {"conditions": [_condition("Denied", decision, now)]}
+            return Answer.of(decision, now)
         try:
             key = requested_key(request.spec.key)
         except Refused as refused:
-            return {"conditions": [_condition("Denied", refused.problems[0], now)]}
-        return {
-            "certificateChain": self.issuer.chain(decision, key),
-            "notBefore": stamp(decision.begin),
-            "beginRefreshAt": stamp(decision.renew),
-            "notAfter": stamp(decision.end),
-            "conditions": [_issued(decision, now)],
-        }
-
-
-def _issued(granted: Granted, now: datetime) -> Object:
-    return _said("Issued", "Issued", f"{granted.who} until {stamp(granted.end)}", now)
-
-
-def _condition(type_: str, problem: Problem, now: datetime) -> Object:
-    return _said(type_, problem.reason.code, problem.message(), now)
-
-
-def _said(type_: str, reason: str, message: str, now: datetime) -> Object:
-    return {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": stamp(now)}
+            return Answer.of(refused.problems[0], now)
+        return Answer.granting(decision, self.issuer.chain(decision, key), now)
 
 
 def _pod(request: Request) -> str:
