@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,10 +24,13 @@ from pincompute.agents.identity.bundle import peer_id
 from pincompute.api.names import API_VERSION, ENGINE, IDENTITY, PRIORITY, RUN_NOW, SIGNER, WORKLOAD
 from pincompute.controller.resources import NOUNS
 from pincompute.engine.first_runtime import PARTS
+from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
+from pincompute.engine.progress import Progress
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
+from pincompute.kube.registry import Registry
 from pincompute.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CRON_JOBS,
@@ -36,6 +40,7 @@ from pincompute.kube.resource import (
     PODS,
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
+    SIGNING_REQUESTS,
     Object,
 )
 from real_platform import until
@@ -54,22 +59,34 @@ KINDS: dict[str, Object] = {
     "PinterestDaemon": {},
     "PinterestJobSet": {"tasks": 1},
     "PinterestCronJob": {"schedule": "30 3 1 1 *"},
+    "PinterestTrainingJob": {},
+    "PinterestTrainingJob-tensorflow": {"framework": "tensorflow", "workers": 1},
 }
 NAMES = {kind: kind.removeprefix("Pinterest").lower() for kind in KINDS}
 WEB = NAMES["PinterestService"]
+TRAINING = NAMES["PinterestTrainingJob"]
+"""Of which the pods ask for themselves."""
 
 
 @pytest.fixture
-async def runtime(client: Client) -> AsyncIterator[None]:
-    """The part that comes with the platform, for the workloads of this project only."""
-    part = yaml.safe_load((PARTS / "identity-1.yaml").read_text())
-    part["metadata"]["name"] = f"identity-{NUMBER}"
-    part["spec"]["serves"]["selector"] = {PROJECT: "tested"}
+async def runtime(real_platform: Platform, client: Client) -> AsyncIterator[None]:
+    """The parts that come with the platform, for the workloads of this project only."""
+    async with Registry(registry.address(real_platform), real_platform.home.certificates) as images:
+        await own_image.bring(images, Progress(), ["pincompute-identity:1"])
+    parts = [yaml.safe_load((PARTS / f"{each}-1.yaml").read_text()) for each in ("identity", "identity-request")]
+    for part in parts:
+        part["metadata"]["name"] = part["metadata"]["name"].replace("-1", f"-{NUMBER}")
+        part["spec"]["serves"]["selector"] = {PROJECT: "tested"}
     roll = {"waves": [100], "pauseSeconds": 0}
-    number = {"metadata": {"name": NUMBER}, "spec": {"parts": [f"identity-{NUMBER}"], "roll": roll}}
+    number = {
+        "metadata": {"name": NUMBER},
+        "spec": {"parts": [each["metadata"]["name"] for each in parts], "roll": roll},
+    }
     quota: Object = {"infrastructure": {}, "on-demand": {}}
     project = {"metadata": {"name": PROJECT}, "spec": {"owner": "ann", "review": "open", "quota": quota}}
-    made: tuple[tuple[str, Object], ...] = (("PinterestSidecar", part), ("Runtime", number), ("Project", project))
+    made: tuple[tuple[str, Object], ...] = (
+        *(("PinterestSidecar", part) for part in parts), ("Runtime", number), ("Project", project)
+    )  # fmt: skip
     for kind, body in made:
         await client.create(NOUNS[kind], body, manager=ENGINE)
     await until(client, NOUNS["Runtime"], "", lambda seen: seen.get("status", {}).get("done"), NUMBER)
@@ -92,20 +109,25 @@ async def test_who_a_pod_is_follows_from_who_made_it(client: Client, real_platfo
 
     await _nobody_makes_a_pod_that_says_it_is(client)
     async with _ann(client, real_platform) as ann:
+        await _nobody_takes_the_token_of_its_pods(client, ann, real_platform)
         await _nobody_makes_what_makes_its_pods(client, ann)
         await _what_slips_through_gets_no_certificate(client, ann)
     await _what_outlives_its_workload_gets_no_certificate(client)
 
-    # A training job has no certificate yet, and that it may sign is asked without a request of its own.
-    needed = {Right(SIGNER, "certificates.k8s.io", "signers", "sign")}
+    # That it may sign is asked without a request of its own.
+    needed = {Right(SIGNER, "certificates.k8s.io", "signers", verb) for verb in ("approve", "sign")}
     assert granted([SIGNER]) - used(real_platform, [SIGNER]) - paged([SIGNER]) == needed
     refused = [each for each in audited(real_platform, [SIGNER]) if each["responseStatus"]["code"] == 403]
     assert refused == []
+    pods = f"system:serviceaccount:{PROJECT}:{TRAINING}"
+    asked = {Right(pods, "certificates.k8s.io", "certificatesigningrequests", verb) for verb in ("create", "get")}
+    assert used(real_platform, [pods]) == asked
 
 
-async def _make(client: Client, kind: str) -> None:
-    ends = kind in {"PinterestJobSet", "PinterestCronJob"}
-    metadata: Object = {"name": NAMES[kind], "namespace": PROJECT, "labels": {PROJECT: "tested"}}
+async def _make(client: Client, which: str) -> None:
+    kind = which.partition("-")[0]
+    ends = kind in {"PinterestJobSet", "PinterestCronJob", "PinterestTrainingJob"}
+    metadata: Object = {"name": NAMES[which], "namespace": PROJECT, "labels": {PROJECT: "tested"}}
     if kind == "PinterestCronJob":
         metadata["annotations"] = {RUN_NOW: "1"}
     spec = {
@@ -113,7 +135,7 @@ async def _make(client: Client, kind: str) -> None:
         "command": ["sh", "-c", SHOW],
         "environment": {"SECONDS_TO_LIVE": "0" if ends else "1000"},
         "template": {"spec": {"securityContext": SECURITY}},
-        **KINDS[kind],
+        **KINDS[which],
     }
     await client.create(
         NOUNS[kind], {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}, manager=ENGINE
@@ -148,10 +170,12 @@ async def _has_its_own_certificate(client: Client, platform: Platform, name: str
     who = peer_id(leaf.public_bytes(Encoding.DER), platform.trust_domain)
     assert str(who) == f"spiffe://{platform.trust_domain}/{PROJECT}/{name}"
 
+    assert leaf.not_valid_after_utc - leaf.not_valid_before_utc == timedelta(hours=1)
+    if name.startswith(TRAINING):
+        return
     request = await until(client, POD_CERTIFICATES, PROJECT, lambda each: _asks_for(each, pod["metadata"]["name"]))
     begin, renew, end = (datetime.fromisoformat(request["status"][each]) for each in _TIMES)
     assert (begin, end) == (leaf.not_valid_before_utc, leaf.not_valid_after_utc)
-    assert end - begin == timedelta(hours=1)
     assert abs((renew - begin) / (end - begin) - 0.5) <= 0.05
 
 
@@ -181,6 +205,46 @@ async def _nobody_makes_a_pod_that_says_it_is(client: Client) -> None:
     with pytest.raises(Forbidden, match="for its node to ask for; it was tried by admin"):
         await client.create(POD_CERTIFICATES, request, manager="test")
     await client.delete(PODS, "plain", PROJECT)
+
+
+async def _nobody_takes_the_token_of_its_pods(client: Client, ann: Client, platform: Platform) -> None:
+    """Who may edit all may take any other token; and by a token of another one gets nothing, or is not even heard."""
+    pod = (await client.list(PODS, PROJECT, labels=f"{WORKLOAD}={WEB}")).items[0]
+    for person, name in ((ann, "ann"), (client, "admin")):
+        with pytest.raises(Forbidden, match=f"tokens of {WEB} are for the pods of the workload {WEB} alone; .* {name}"):
+            await _token(person, WEB, pod)
+    with pytest.raises(Forbidden, match="for pods to ask, by their own tokens; it was tried by admin"):
+        await client.create(SIGNING_REQUESTS, _asks(), manager="test")
+    await client.create(PODS, _pod("hers"), manager="test")
+    hers = await until(client, PODS, PROJECT, lambda seen: seen["spec"].get("nodeName"), "hers")
+    token = await _token(ann, "default", hers)
+    access = Access(server=platform.server, authority=platform.authority.bundle.read_bytes(), token=token)
+    async with Client(access, agent="test") as inside:
+        made = await inside.create(SIGNING_REQUESTS, _asks(), manager="test")
+        name = made["metadata"]["name"]
+        denied = await until(client, SIGNING_REQUESTS, "", lambda seen: seen["status"].get("conditions"), name)
+        (condition,) = denied["status"]["conditions"]
+        assert (condition["type"], condition["reason"]) == ("Denied", "IdentityDenied")
+        assert "no workload made it" in condition["message"]
+        with pytest.raises(Forbidden, match="may ask the signer"):
+            await inside.create(SIGNING_REQUESTS, _asks("kubernetes.io/kube-apiserver-client"), manager="test")
+    await client.delete(SIGNING_REQUESTS, name)
+    await client.delete(PODS, "hers", PROJECT)
+
+
+async def _token(client: Client, account: str, pod: Object) -> str:
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}}
+    path = SERVICE_ACCOUNTS.path(PROJECT, account, "token")
+    return str(json.loads(await client.raw("POST", path, body=json.dumps(asked).encode()))["status"]["token"])
+
+
+def _asks(signer: str = IDENTITY) -> Object:
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.load_der_x509_csr(key_request(key)).public_bytes(Encoding.PEM)
+    usages = ["digital signature", "client auth"]
+    spec = {"signerName": signer, "request": base64.b64encode(request).decode(), "usages": usages}
+    return {"metadata": {"generateName": "forged-"}, "spec": spec}
 
 
 async def _nobody_makes_what_makes_its_pods(client: Client, ann: Client) -> None:

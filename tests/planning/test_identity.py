@@ -11,7 +11,18 @@ import pytest
 
 from pincompute.base.problem import Problem
 from pincompute.objects.spiffe import SpiffeId
-from pincompute.planning.identity import CHAINS, LIFE, SLACK, Bearer, Evidence, Granted, Link, Request, decide
+from pincompute.planning.identity import (
+    CHAINS,
+    LIFE,
+    SLACK,
+    Bearer,
+    Evidence,
+    Granted,
+    Link,
+    Request,
+    SigningRequest,
+    decide,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, 700_000, tzinfo=UTC)
 DOMAIN = "test.pincompute.local"
@@ -41,14 +52,14 @@ class Case:
         self.pod |= {"spec": {"nodeName": "node-1", "serviceAccountName": "web"}, "status": {"phase": "Pending"}}
         self.gone: set[str] = set()
 
-    def decided(self, now: datetime = NOW) -> Granted | Problem:
+    def decided(self, now: datetime = NOW, request: Request | None = None) -> Granted | Problem:
         evidence = Evidence(
             None if "pod" in self.gone else msgspec.convert(self.pod, Bearer),
             None if "account" in self.gone else msgspec.convert(self.account, Link),
             tuple(msgspec.convert(each, Link) for each in self.owners),
             None if "workload" in self.gone else msgspec.convert(self.workload, Link),
         )
-        return decide(msgspec.convert(self.request, Request), evidence, DOMAIN, now)
+        return decide(request or msgspec.convert(self.request, Request), evidence, DOMAIN, now)
 
 
 def thing(kind: str, name: str, uid: str, above: str = "", *, labels: dict[str, str] | None = None) -> dict[str, Any]:
@@ -162,3 +173,69 @@ def test_the_same_request_gets_the_same_answer() -> None:
     assert Case().decided() == Case().decided()
     later = Case().decided(NOW + timedelta(seconds=0.2))
     assert later == Case().decided()
+
+
+TOKEN = {"pod-name": "web-1", "pod-uid": "pod-1", "node-name": "node-1", "credential-id": "JTI=1"}
+ACCOUNT = "system:serviceaccount:me:web"
+USAGES = ["digital signature", "client auth", "server auth"]
+
+
+def by_itself(
+    token: dict[str, str] = TOKEN, username: str = ACCOUNT, uid: str = "account-1", usages: list[str] = USAGES
+) -> Request:
+    extra = {f"authentication.kubernetes.io/{name}": [value] for name, value in token.items()}
+    spec = {"signerName": "pinterest.com/identity", "request": "AAAA", "usages": usages}
+    spec |= {"username": username, "uid": uid, "extra": extra}
+    metadata = {"name": "web-1-xyz", "uid": "request-2"}
+    return msgspec.convert({"metadata": metadata, "spec": spec}, SigningRequest).of_pod()
+
+
+def test_a_pod_that_asks_for_itself_is_given_what_its_node_would_be() -> None:
+    granted = Case().decided(request=by_itself())
+    assert isinstance(granted, Granted)
+    assert granted.who == SpiffeId(DOMAIN, ("me", "web"))
+    assert granted.end - granted.begin == LIFE
+
+
+NOT_THEIRS: dict[str, tuple[Request, str]] = {
+    "is of no pod": (by_itself({}), "its token is not bound"),
+    "is of a person": (by_itself(username="ann"), "its token is not bound"),
+    "is of who is called like an account": (by_itself(username=f"x{ACCOUNT}"), "its token is not bound"),
+    "is of another pod of its name": (by_itself(TOKEN | {"pod-uid": "pod-2"}), "another one by now"),
+    "was taken on another node": (by_itself(TOKEN | {"node-name": "node-2"}), "runs on node-1, and node-2 asks"),
+    "says no node": (by_itself({k: v for k, v in TOKEN.items() if k != "node-name"}), "no node asks"),
+    "is of another account": (by_itself(username="system:serviceaccount:me:api"), "account is web, and not api"),
+    "is of an account that was made anew": (by_itself(uid="account-2"), "account web is another one"),
+    "wants to sign others": (by_itself(usages=[*USAGES, "cert sign"]), "not for cert sign"),
+}
+
+
+@pytest.mark.parametrize(("request_", "words"), NOT_THEIRS.values(), ids=NOT_THEIRS)
+def test_a_token_gets_none_that(request_: Request, words: str) -> None:
+    denied = Case().decided(request=request_)
+    assert isinstance(denied, Problem)
+    assert words in denied.what
+
+
+def test_a_token_of_another_project_is_of_another_project() -> None:
+    case = Case()
+    request = by_itself(username="system:serviceaccount:you:web")
+    assert request.metadata.namespace == "you"
+    denied = case.decided(request=request)
+    assert isinstance(denied, Problem)
+    assert "is in another project" in denied.what
+
+
+@pytest.mark.parametrize(
+    ("status", "answered"),
+    [
+        ({}, False),
+        ({"conditions": [{"type": "Approved", "status": "True"}]}, False),
+        ({"conditions": [{"type": "Denied", "status": "True"}]}, True),
+        ({"conditions": [{"type": "Approved", "status": "True"}], "certificate": "AAAA"}, True),
+    ],
+)
+def test_that_it_was_approved_is_no_answer(status: dict[str, Any], answered: bool) -> None:
+    spec = {"signerName": "pinterest.com/identity", "request": "AAAA"}
+    asked = msgspec.convert({"metadata": {"name": "a"}, "spec": spec, "status": status}, SigningRequest)
+    assert asked.answered is answered

@@ -133,3 +133,14 @@ def test_what_a_part_needs_starts_before_it(before: tuple[Any, ...]) -> None:
     made = inject(PLAIN, (*before, part("logs-2", image="logs:2", needs=["identity"]), IDENTITY), {})
     assert [each.reason.code for each in made.problems] == ["PartsDisagree"]
     assert made.template is PLAIN
+
+
+def test_what_is_needed_may_be_had_in_another_way() -> None:
+    other = part("mesh-identity-3", image="mesh:3", provides="identity", environment={"IDENTITY": "/run/mesh"})
+    needy = part("logs-2", image="logs:2", needs=["identity"])
+    made = inject(PLAIN, (other, needy), {})
+    assert made.problems == ()
+    _, logs, _ = made.template["spec"]["initContainers"]
+    assert {"name": "IDENTITY", "value": "/run/mesh"} in logs["env"]
+    after = inject(PLAIN, (needy, other), {})
+    assert [each.reason.code for each in after.problems] == ["PartsDisagree"]

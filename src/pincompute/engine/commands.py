@@ -34,7 +34,7 @@ name_option = click.option("--name", metavar="PLATFORM", help="The platform; `ma
 @click.option("--http-port", type=click.IntRange(1, 65535), metavar="P", help="Where workloads answer; 8080 if free.")
 @click.option("--with", "wanted", multiple=True, type=NEIGHBOURS, help="What stands beside it; it stays from then on.")
 @click.option("--without", "unwanted", multiple=True, type=NEIGHBOURS, help="What stands beside it no more.")
-@click.option("--runtime/--no-runtime", default=None, help="Give workloads the parts that come with it: identity.")
+@click.option("--runtime/--no-runtime", default=None, help="Give workloads the parts that come with it, such as logs.")
 @click.option("--bare/--no-bare", default=None, help="Kubernetes alone; what is ours comes by `pin install`.")
 @click.option("--install", is_flag=True, help="First install the Debian packages that a real node needs, as root.")
 def up(name: str | None, install: bool, **wish: Any) -> None:

@@ -29,6 +29,16 @@ KEY = base64.b64encode(key_request(ec.generate_private_key(ec.SECP256R1()))).dec
 WEAK = base64.b64encode(key_request(rsa.generate_private_key(65537, 2048))).decode()
 LABELS = {"pinterest.com/project": "me", "pinterest.com/workload": "web", "pinterest.com/kind": "PinterestStatefulSet"}
 REQUESTS = "/apis/certificates.k8s.io/v1beta1/podcertificaterequests"
+SIGNING = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+BY_ITSELF = {"name": "b", "uid": "request-2", "resourceVersion": "7"}
+SIGNING_SPEC: dict[str, Any] = {
+    "signerName": "pinterest.com/identity", "request": KEY, "username": "system:serviceaccount:me:web",
+    "uid": "account-1", "usages": ["digital signature", "client auth", "server auth"],
+    "extra": {
+        f"authentication.kubernetes.io/{name}": [value]
+        for name, value in (("pod-name", "web-0"), ("pod-uid", "pod-1"), ("node-name", "node-1"))
+    },
+}  # fmt: skip
 
 
 def of(uid: str, above: str = "", kind: str = "", version: str = "") -> dict[str, Any]:
@@ -55,10 +65,14 @@ class Cluster:
             "serviceAccountName": "web", "serviceAccountUID": "account-1", "stubPKCS10Request": KEY,
         }  # fmt: skip
         self.condition: dict[str, str] = {}
+        self.by_itself: dict[str, Any] | None = None
+        """The status of a request by the pod itself, instead of its node's."""
         self.fails: list[Exception] = []
         self.last = False
         """Whether the last failure is the end of it."""
         self.written: list[dict[str, Any]] = []
+        self.asked: list[tuple[str, str]] = []
+        """Of a request by the pod itself: what was written, and on which revision of it."""
         self.answered = asyncio.Event()
         self.heard = asyncio.Event()
         """Everything that happened was taken in."""
@@ -73,12 +87,14 @@ class Cluster:
 
     async def send(self, request: Request) -> bytes:
         if request.method == "PATCH":
+            body = msgspec.json.decode(request.body)
+            self.written.append(body)
+            if self.by_itself is not None:
+                return self._of_pod(request.path, body)
             assert (
                 request.path
                 == f"/apis/certificates.k8s.io/v1beta1/namespaces/me/{REQUESTS.rpartition('/')[2]}/a/status"
             )
-            body = msgspec.json.decode(request.body)
-            self.written.append(body)
             if len(self.fails) <= self.last:
                 self.answered.set()
             if self.fails:
@@ -92,11 +108,24 @@ class Cluster:
         assert request.query["fieldSelector"] == "spec.signerName=pinterest.com/identity"
         metadata = {"name": "a", "namespace": "me", "uid": "request-1", "resourceVersion": "7"}
         status = {"conditions": [self.condition]} if self.condition else {}
-        yield _line("ADDED", {"metadata": metadata, "spec": self.spec, "status": status})
+        if request.path == SIGNING and self.by_itself is not None:
+            yield _line("ADDED", {"metadata": BY_ITSELF, "spec": SIGNING_SPEC, "status": self.by_itself})
+        if request.path == REQUESTS and self.by_itself is None:
+            yield _line("ADDED", {"metadata": metadata, "spec": self.spec, "status": status})
         marked = {"k8s.io/initial-events-end": "true"}
         yield _line("BOOKMARK", {"metadata": {"resourceVersion": "7", "annotations": marked}})
-        self.heard.set()
+        if request.path == REQUESTS:
+            self.heard.set()
         await asyncio.Event().wait()
+
+    def _of_pod(self, path: str, body: dict[str, Any]) -> bytes:
+        what = path.removeprefix(f"{SIGNING}/b/")
+        denied = any(each["type"] == "Denied" for each in body["status"].get("conditions", ()))
+        self.asked.append((what, body["metadata"]["resourceVersion"]))
+        if what == "status" or denied:
+            self.answered.set()
+        metadata = {**BY_ITSELF, "resourceVersion": "8"}
+        return msgspec.json.encode({"metadata": metadata, "spec": SIGNING_SPEC, "status": body["status"]})
 
 
 def _line(kind: str, value: dict[str, Any]) -> bytes:
@@ -186,3 +215,29 @@ async def test_what_has_an_answer_is_left_alone(cluster: Cluster, tmp_path: Path
         await cluster.heard.wait()
         assert signer.waiting == 0
     assert cluster.written == []
+
+
+async def test_a_pod_that_asks_for_itself_is_approved_and_then_signed(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.by_itself = {}
+    status = await answer(cluster, tmp_path)
+    chain = x509.load_pem_x509_certificates(base64.b64decode(status["certificate"]))
+    (who,) = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert who.value == f"spiffe://{DOMAIN}/me/web"
+    assert chain[0].public_key() == x509.load_der_x509_csr(base64.b64decode(KEY)).public_key()
+    # The second write is on what the first has made, so that nothing comes in between.
+    assert cluster.asked == [("approval", "7"), ("status", "8")]
+    assert status["counts"] == {"Issued": 1}
+
+
+async def test_who_crashed_between_approval_and_signature_signs(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.by_itself = {"conditions": [{"type": "Approved", "status": "True"}]}
+    assert (await answer(cluster, tmp_path))["certificate"]
+    assert cluster.asked == [("status", "7")]
+
+
+async def test_a_pod_that_asks_for_itself_and_is_nobodys_is_told_why(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.by_itself = {}
+    cluster.objects["/api/v1/namespaces/me/pods/web-0"]["metadata"]["uid"] = "pod-2"
+    status = await answer(cluster, tmp_path)
+    assert [(each["type"], each["reason"]) for each in status["conditions"]] == [("Denied", "IdentityDenied")]
+    assert cluster.asked == [("approval", "7")]

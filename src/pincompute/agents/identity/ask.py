@@ -6,7 +6,6 @@ It stands in pods, so it holds as little as it can: what it takes to ask is take
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sys
 import time
@@ -29,13 +28,13 @@ def main() -> None:
         signal.signal(number, lambda *_: os._exit(0))
     failures = 0
     while True:
-        share = 0.5 + random.uniform(-JITTER, JITTER)  # noqa: S311  (nothing secret hangs on it)
+        share = 0.5 + JITTER * (2 * _chance() - 1)
         code, rest = _look(folder, means, share)
         if code == WITHOUT:
             # The kubelet starts it again, ever later, and tells what it said last.
             sys.exit(1)
         failures = failures + 1 if code else 0
-        time.sleep(min(LONGEST, 2.0**failures) * random.uniform(0.5, 1) if failures else min(rest, PAUSE))  # noqa: S311
+        time.sleep(min(LONGEST, 2.0 ** min(failures, 10)) * (1 + _chance()) / 2 if failures else min(rest, PAUSE))
 
 
 def _look(folder: str, means: str, share: float) -> tuple[int, float]:
@@ -63,6 +62,11 @@ def _as_child(tell: int, folder: str, means: str, share: float) -> int:
         sys.stderr.flush()
         return FAILED if asking.valid(Path(folder)) else WITHOUT
     return 0
+
+
+def _chance() -> float:
+    """From 0 to 1; the module for it would bring a library of cryptography with it."""
+    return int.from_bytes(os.urandom(4)) / (1 << 32)
 
 
 if __name__ == "__main__":

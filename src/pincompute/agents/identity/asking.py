@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pincompute.api import names
+
 IDENTITY, TRUST = "identity.pem", "trust.pem"
 TOKEN, AUTHORITY = "token", "ca.crt"
-SIGNER = "pinterest.com/identity"
 LIFE = 3600
 PATIENCE = 30.0
 """Seconds that an answer may take; then it is asked anew."""
@@ -85,7 +86,7 @@ def _signed(means: Path, request: bytes) -> bytes:
         body = {
             "metadata": {"generateName": f"{os.environ['POD_NAME']}-"},
             "spec": {
-                "signerName": SIGNER,
+                "signerName": names.IDENTITY,
                 "request": base64.b64encode(request).decode(),
                 "usages": ["digital signature", "client auth", "server auth"],
                 "expirationSeconds": LIFE,
