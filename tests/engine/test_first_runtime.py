@@ -27,7 +27,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def templates(value: Any) -> list[Any]:
     """Every pod template, wherever it stands in a native."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [found for each in value for found in templates(each)]
     if not isinstance(value, dict):
         return []
@@ -47,7 +47,7 @@ def test_every_kind_has_identity_and_logs(kind: str, number: int, tmp_path: Path
     metadata = {"name": "hello", "uid": "owner-1", "generation": 1}
     owner = noun({"kind": kind, "metadata": metadata, "spec": {"image": "hello:1", **KINDS[kind]}})
     planned = PLANNERS[kind](Snapshot(owner, (), (), CLUSTER, NOW, None, known))
-    (template,) = templates(planned.wanted)
+    (template,) = templates(list(planned.wanted))
     (program,) = template["spec"]["containers"]
     variables = {each["name"]: each.get("value") for each in program["env"]}
     assert (variables["IDENTITY_FOLDER"], variables["LOG_FOLDER"]) == ("/run/identity", "/var/log/app")
