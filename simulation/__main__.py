@@ -1,4 +1,4 @@
-"""Every crash of every kind, and then chance: prints what was tried, and leaves `build/sim.json`."""
+"""All that can go wrong at each write of each kind, and then chance; what was tried is left in `build/sim.json`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from simulation.chances import Lot, draw
-from simulation.crashes import Point, Verdict, every_point, learn, one_point
 from simulation.scenarios import SCENARIOS
+from simulation.trials import Verdict, every_crash, everything_else, learn, one_point, tried
+from simulation.ways import SUITES, Point, suite_of
 
 ROOT = Path(__file__).parents[1]
+WORDS = {"R1": "crashes", "R2": "views", "R3": "faults", "others": "others"}
 SHOWN = 5
 """Violations that are told of each kind; all are counted."""
 
@@ -26,35 +29,42 @@ class Tally:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.writes = 0
-        self.points = 0
-        self.wrong = 0
+        self.points: Counter[str] = Counter()
+        """By suite."""
+        self.wrong: Counter[str] = Counter()
+        self.run = 0
+        """Of all points, those that equal no other."""
         self.passes = 0
         self._began = time.perf_counter()
 
-    def add(self, verdict: Verdict) -> None:
-        self.points += 1
+    def add(self, verdict: Verdict, stands_for: int = 1) -> None:
+        suite = suite_of(verdict.point.way)
+        self.run += 1
+        self.points[suite] += stands_for
         self.passes = max(self.passes, verdict.passes)
-        self.wrong += bool(verdict.wrong)
-        if verdict.wrong and self.wrong <= SHOWN:
+        self.wrong[suite] += bool(verdict.wrong)
+        if verdict.wrong and self.wrong.total() <= SHOWN:
             show(self.kind, verdict)
 
     def line(self) -> str:
         seconds = time.perf_counter() - self._began
-        said = f"{self.wrong} VIOLATIONS" if self.wrong else "all as if nothing had happened"
+        wrong = self.wrong.total()
+        said = f"{wrong} VIOLATIONS" if wrong else "all as if nothing had happened"
+        tried = "  ".join(f"{self.points[each]:>4} {WORDS[each]}" for each in SUITES)
         return (
-            f"{self.kind:<22}{self.writes:>5} writes {self.points:>5} crashes  {self.passes} passes at most"
-            f"  {seconds:>4.0f} s  {said}"
+            f"{self.kind:<20}{self.writes:>4} writes  {tried}  {self.passes} passes at most  {seconds:>4.0f} s  {said}"
         )
 
 
 def show(kind: str, verdict: Verdict) -> None:
-    print(f"{kind}: killed at {verdict.point}, {verdict.sent}")
+    print(f"{kind}: {verdict.point}, {verdict.sent}")
     for each in verdict.wrong:
         print(f"    {each}")
-    print(f"    again: .venv/bin/python -m simulation {kind} --crash {verdict.point}", flush=True)
+    print(f"    again: .venv/bin/python -m simulation {kind} --point {verdict.point}", flush=True)
 
 
-def crashes(kind: str) -> Tally:
+def points(kind: str, *, first: bool = False) -> Tally:
+    """All that can go wrong at its writes; with `first`, until something is found."""
     tally = Tally(kind)
     scenario = SCENARIOS[kind]
     learnt = learn(scenario)
@@ -62,8 +72,10 @@ def crashes(kind: str) -> Tally:
     if learnt.wrong:
         tally.add(Verdict(Point(-1, "never"), "nothing", learnt.passes, learnt.wrong))
         return tally
-    for verdict in every_point(scenario, learnt):
-        tally.add(verdict)
+    crashes = every_crash(learnt)
+    stands_for = Counter(crashes.values())
+    for verdict in tried(scenario, learnt, [*stands_for, *everything_else(scenario, learnt)], first=first):
+        tally.add(verdict, stands_for.get(verdict.point, 1))
     return tally
 
 
@@ -98,17 +110,17 @@ def twice(drawn: Sequence[Lot]) -> int:
     return others
 
 
+def figure(suite: str, tallies: list[Tally]) -> dict[str, object]:
+    tried, wrong = (sum(each.points[suite] for each in tallies), sum(each.wrong[suite] for each in tallies))
+    kinds = {each.kind: {"writes": each.writes, "points": each.points[suite]} for each in tallies}
+    return {"value": (tried - wrong) / tried, "points": tried, "violations": wrong, "kinds": kinds}
+
+
 def leave(tallies: list[Tally], drawn: Sequence[Lot], others: int) -> None:
-    points, wrong = sum(each.points for each in tallies), sum(each.wrong for each in tallies)
-    figures = {
-        "R1": {
-            "value": (points - wrong) / points,
-            "points": points,
-            "violations": wrong,
-            "kinds": {each.kind: {"writes": each.writes, "points": each.points} for each in tallies},
-        },
+    figures: dict[str, object] = {suite: figure(suite, tallies) for suite in SUITES}
+    figures |= {
         "R6": {"value": (len(drawn) - others) / len(drawn) if drawn else 0.0, "seeds": len(drawn), "others": others},
-        "R7": {"value": max(each.passes for each in tallies), "unit": "passes", "points": points},
+        "R7": {"value": max(each.passes for each in tallies), "unit": "passes"},
     }
     file = ROOT / "build" / "sim.json"
     before = json.loads(file.read_text()) if file.exists() else {}
@@ -119,15 +131,16 @@ def leave(tallies: list[Tally], drawn: Sequence[Lot], others: int) -> None:
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="simulation", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(SCENARIOS)}; all by default")
-    parser.add_argument("--crash", metavar="WRITE:WAY", help="once more one crash of one kind, such as 37:lost")
+    parser.add_argument("--point", metavar="WRITE:WAY", help="once more one point of one kind, such as 37:lost")
     parser.add_argument("--seed", type=int, help="a run in which chance decides what goes wrong, once more")
     parser.add_argument("--seeds", type=int, default=100, help="how many such runs there are (default: 100)")
+    parser.add_argument("--first", action="store_true", help="end at the first that is found")
     asked = parser.parse_args(words)
     unknown = set(asked.kinds) - set(SCENARIOS)
-    if unknown or (asked.crash and len(asked.kinds) != 1):
-        parser.error(f"name kinds of {', '.join(SCENARIOS)}; one, where it is crashed once")
-    if asked.crash:
-        write, _, way = asked.crash.partition(":")
+    if unknown or (asked.point and len(asked.kinds) != 1):
+        parser.error(f"name kinds of {', '.join(SCENARIOS)}; one, where it goes wrong once")
+    if asked.point:
+        write, _, way = asked.point.partition(":")
         verdict = one_point(SCENARIOS[asked.kinds[0]], Point(int(write), way))
         show(asked.kinds[0], verdict)
         return 1 if verdict.wrong else 0
@@ -135,13 +148,15 @@ def main(words: list[str]) -> int:
         return 1 if lots([asked.seed], asked.kinds)[1] else 0
     tallies = []
     for kind in asked.kinds or SCENARIOS:
-        tallies.append(crashes(kind))
+        tallies.append(points(kind, first=asked.first))
         print(tallies[-1].line(), flush=True)
+        if asked.first and tallies[-1].wrong:
+            return 1
     drawn, bad = lots(range(asked.seeds), asked.kinds)
     if not asked.kinds:
         bad += (others := twice(drawn))
         leave(tallies, drawn, others)
-    return 1 if bad or any(each.wrong for each in tallies) else 0
+    return 1 if bad or any(each.wrong.total() for each in tallies) else 0
 
 
 if __name__ == "__main__":

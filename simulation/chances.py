@@ -17,15 +17,14 @@ from pincompute.controller.resources import NOUNS
 from pincompute.kube.errors import ApiError, error_of
 from pincompute.kube.request import Request
 from simulation.clock import Stuck, run
-from simulation.crashes import CALM, PASSES, counts
+from simulation.disturbances import counts
 from simulation.line import NEWS, Faults, lost
 from simulation.records import Record, Recorder, differences
 from simulation.refusals import Refusal
-from simulation.scenarios import SCENARIOS, Scenario
+from simulation.scenarios import COMPARED, SCENARIOS, Scenario
+from simulation.trials import CALM, PASSES
 from simulation.world import Unsettled, World
 
-COMPARED = ("PinterestService", "PinterestStatefulSet", "PinterestDaemon", "Project")
-"""Kinds that end the same whatever was seen on the way; of the others each revision that was seen has run."""
 REFUSALS = ((409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError"), (503, "ServiceUnavailable"))
 
 

@@ -49,11 +49,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 class VirtualClock:
     """The clock of all who live in a simulation."""
 
+    def __init__(self) -> None:
+        self.stood = 0.0
+        """Seconds for which this machine stood still, and its clock did not."""
+
     def now(self) -> datetime:
         return BEGINNING + timedelta(seconds=asyncio.get_running_loop().time())
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
+        return asyncio.get_running_loop().time() + self.stood
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -46,6 +46,8 @@ class Record(NamedTuple):
     """What was there before and is the very same afterwards."""
     passing: frozenset[Name] = frozenset()
     """Left behind by what somebody took back at once: whether it was ever made depends on the moment."""
+    former: frozenset[Name] = frozenset()
+    """Left behind by what was wanted before."""
 
 
 def identities(store: Store) -> dict[str, Name]:
@@ -75,7 +77,7 @@ class Recorder:
         uids = {uid: "/".join(name) for uid, name in after.items()}
         state = sorted((_name(kind, each), _spelled(kind, each, uids)) for kind, each in there)
         made = Counter[Name]() if hasty else self._made()
-        return Record(tuple(state), made, kept, frozenset(self._passing))
+        return Record(tuple(state), made, kept, frozenset(self._passing), frozenset(_passing(there)))
 
     def _made(self) -> Counter[Name]:
         found: Counter[Name] = Counter()
@@ -103,6 +105,11 @@ def _files(value: Object) -> Name:
 
 def _revision(value: Object) -> int:
     return int(value["metadata"].get("annotations", {}).get(REVISION, "0"))
+
+
+def loose(record: Record) -> Record:
+    """Without what depends on whether all was done that was wanted on the way."""
+    return record._replace(made=Counter(), kept=Counter(), passing=record.passing | record.former)
 
 
 def differences(wanted: Record, found: Record) -> list[str]:

@@ -19,6 +19,8 @@ class Step(NamedTuple):
     action: Action
     hasty: bool = False
     """Something is taken back before it is done: how much of it was seen depends on the moment."""
+    patient: bool = False
+    """It needs what was before it to be done."""
 
 
 class Scenario(NamedTuple):
@@ -26,23 +28,27 @@ class Scenario(NamedTuple):
     steps: tuple[Step, ...]
 
 
+COMPARED = ("PinterestService", "PinterestStatefulSet", "PinterestDaemon", "Project")
+"""Kinds that end the same whatever was seen on the way; of the others each revision that was seen has run."""
+
+
 def _document(kind: str, name: str, **spec: Any) -> Object:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-def _writes(does: str, *documents: Object, hasty: bool = False) -> Step:
+def _writes(does: str, *documents: Object, patient: bool = False) -> Step:
     async def action(person: Person) -> None:
         for each in documents:
             await person.write(each)
 
-    return Step(does, action, hasty)
+    return Step(does, action, patient=patient)
 
 
-def _changes(does: str, name: str, change: Change) -> Step:
+def _changes(does: str, name: str, change: Change, *, patient: bool = False) -> Step:
     async def action(person: Person) -> None:
         await person.change(name, change)
 
-    return Step(does, action)
+    return Step(does, action, patient=patient)
 
 
 def _deletes(does: str, kind: Any, *names: str) -> Step:
@@ -92,7 +98,7 @@ def _service() -> Scenario:
             _hastily("A, B, A", web(**last | {"image": "web:3"}), web(**last)),
             _writes("no address from outside", web(**last, loadBalancer={"internal": True})),
             _changes("restarted", "web", Restart()),
-            _changes("as it was before", "web", Rollback()),
+            _changes("as it was before", "web", Rollback(), patient=True),
             _deletes("somebody deletes its Service", SERVICES, "web"),
             _deletes("somebody deletes its Deployment", DEPLOYMENTS, "web"),
             _deletes("delete", kind, "web"),
@@ -218,7 +224,7 @@ def _project() -> Scenario:
         (
             _writes("create", ads()),
             _writes("members", ads(members=members)),
-            _writes("work in it", web),
+            _writes("work in it", web, patient=True),
             _writes("another quota", ads(members=members, quota={"reserved": {"cpu": 8}, "preemptible": {}})),
             _writes("another owner, on all its work", ads(owner="team-shop", callers=["search"])),
             _hastily("A, B, A", ads(owner="team-c"), ads(owner="team-shop", callers=["search"])),

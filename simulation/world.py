@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
 from pincompute.controller.passes import Key, Outcome
@@ -84,12 +85,15 @@ class World:
         self.person = Person(self._client("person", Line(self.server, Life())))
         self.moved = 0.0
         """When anything changed that matters."""
+        self.changes = 0
+        """How often that was."""
         self.lives = 0
         self.story = Counting()
         self._life = Life()
         self._running: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
-        self._begun = asyncio.current_task()
+        self._others: set[asyncio.Task[None] | None] = {asyncio.current_task()}
+        """Whatever they do, the operator has not done."""
         self.store.listen(self._heard)
 
     async def begin(self) -> None:
@@ -100,6 +104,7 @@ class World:
             self.store.create(NODES, {"metadata": metadata, "spec": {}})
         self.store.create(CONFIG_MAPS, {"metadata": {"name": CLUSTER_FACTS, "namespace": SYSTEM}, "data": FACTS})
         self._keeping = asyncio.create_task(self._keep())
+        self._others.add(self._keeping)
         self.start()
 
     async def end(self) -> None:
@@ -122,12 +127,19 @@ class World:
         self._life.over = True
         if self._running:
             self._running.cancel()
-        self.moved = self._time()
+        self.moved = max(self.moved, self._time())
         asyncio.get_running_loop().call_later(RESTART, self.start)
+
+    def meanwhile(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Somebody does something of their own."""
+        task = asyncio.create_task(work)
+        self._others.add(task)
+        return task
 
     async def settle(self) -> None:
         """Until nothing has changed for long."""
-        self.moved = began = self._time()
+        began = self._time()
+        self.moved = max(self.moved, began)
         while (left := self.moved + QUIET - self._time()) > 0:
             if self._time() - began > PATIENCE:
                 raise Unsettled(f"something still changes after {PATIENCE:.0f} s")
@@ -162,8 +174,9 @@ class World:
     def _heard(self, resource: Resource, _: Happened) -> None:
         if resource in {LEASES, EVENTS}:
             return
-        self.moved = self._time()
-        if asyncio.current_task() in {self._keeping, self._begun}:
+        self.moved = max(self.moved, self._time())
+        self.changes += 1
+        if asyncio.current_task() in self._others:
             self.story.moved()
 
     def _time(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -67,12 +68,17 @@ def unreadable(kind: str, generation: int, before: Object, problem: Problem, now
 def _spelled(status: Report) -> Object:
     """With its zeros where an object has nothing else: Kubernetes would make null of one that loses all its fields."""
     body: Object = msgspec.to_builtins(status)
-    for field in msgspec.structs.fields(status):
-        if body.get(field.encode_name) == {}:
-            value: Any = getattr(status, field.name)
-            zeros = {each.encode_name: getattr(value, each.name) for each in msgspec.structs.fields(value)}
-            body[field.encode_name] = zeros
+    for name, spelled in _fields(type(status)):
+        if body.get(spelled) == {}:
+            value: Any = getattr(status, name)
+            body[spelled] = {each: getattr(value, field) for field, each in _fields(type(value))}
     return body
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Each as we call it, and as it is spelled."""
+    return tuple((each.name, each.encode_name) for each in msgspec.structs.fields(kind))
 
 
 def blocked(owner: Any, status: Report, problem: Problem) -> Report:

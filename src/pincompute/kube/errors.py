@@ -164,6 +164,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 
 # The server calls its own fault, or a request it cannot read, what is the object's: an unknown or repeated field.
 _OBJECTS_FAULT = ("failed to create typed patch object", "strict decoding error")
+_STORE_FULL = "etcdserver: mvcc: database space exceeded"
 
 
 def error_of(
@@ -183,6 +184,8 @@ def error_of(
     kind = _BY_REASON.get(said.reason) or _BY_STATUS.get(code) or ApiError
     if any(words in said.message for words in _OBJECTS_FAULT):
         kind = Invalid
+    elif _STORE_FULL in said.message:
+        kind = Full
     if kind is Invalid and any(
         each.get("field") == "metadata.uid" for each in (said.details or {}).get("causes") or ()
     ):

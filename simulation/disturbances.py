@@ -1,0 +1,162 @@
+"""One thing goes wrong, at one write of the operator's: everything else is as it always is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from pincompute.kube.errors import ApiError, error_of
+from pincompute.kube.request import Request
+from pincompute.kube.resource import EVENTS, LEASES
+from simulation import ways
+from simulation.line import NEWS, Faults, lost
+from simulation.refusals import Refusal
+from simulation.strangers import Stranger
+from simulation.ways import Mark, Point
+from simulation.world import TERMS, World
+
+SILENCE = 5.0
+"""Seconds for which nothing is heard of a kind."""
+LATE = 10.0
+"""Seconds after the last change in which it may still be found that all is as wanted."""
+
+REFUSALS = {
+    ways.OVERTAKEN: Refusal(409, "Conflict", "Operation cannot be fulfilled: the object has been modified"),
+    ways.BROKEN: Refusal(500, "InternalError", "Internal error occurred: the server has a bad day"),
+    ways.BUSY: Refusal(429, "TooManyRequests", "the server has received too many requests", {"retryAfterSeconds": 3}),
+    ways.FULL: Refusal(500, "", "etcdserver: mvcc: database space exceeded"),
+}
+
+
+class Disturbance(Faults):
+    """Counts the operator's writes, and knows at which of them what goes wrong."""
+
+    def __init__(self, point: Point | None = None) -> None:
+        self.point: Point | None = point
+        self.sent: list[str] = []
+        self.at: list[float] = []
+        """When each was sent."""
+        self.step = 0
+        """Of the scenario."""
+        self.steps: list[int] = []
+        """In which of them each was."""
+        self.marks: list[list[Mark]] = []
+        """The world when each was about to be heard, when it was, and when its answer came."""
+        self.world: World | None = None
+        self.stranger: Stranger | None = None
+        self.next: Callable[[], Awaitable[None]] | None = None
+        """What people do after this."""
+        self.hurried: asyncio.Task[None] | None = None
+        """That, where they did not wait."""
+        self._struck: Request | None = None
+        """That it went wrong at, once it is under way: others may be beside it."""
+        self._silent = 0.0
+        self._under_way: dict[int, int] = {}
+
+    @property
+    def struck(self) -> bool:
+        return self._struck is not None
+
+    @property
+    def late(self) -> list[str]:
+        """What was sent although nothing changed any more."""
+        return [sent for sent, at in zip(self.sent, self.at, strict=True) if at > self._world.moved + LATE]
+
+    @property
+    def way(self) -> str:
+        return self.point.way if self.point else ""
+
+    async def before(self, request: Request) -> None:
+        if not counts(request):
+            return
+        number = len(self.sent)
+        self.meet(number, request)
+        self.sent.append(f"{request.method} {request.path}")
+        self.at.append(_now())
+        self.steps.append(self.step)
+        self._under_way[id(request)] = number
+        self.marks.append([self._mark()])
+        if self.point and self.point.write == number and not self.struck:
+            self._struck = request
+            await self._strike(request)
+
+    def meet(self, number: int, request: Request) -> None:
+        """One more write is about to be heard."""
+
+    async def after(self, request: Request, refused: ApiError | None) -> None:
+        if not counts(request):
+            return
+        self.marks[self._under_way[id(request)]].append(self._mark())
+        if self._is(request, ways.LOST):
+            await self._kill()
+        if self._is(request, ways.UNANSWERED):
+            raise lost(request)
+
+    def answered(self, request: Request) -> None:
+        if not counts(request):
+            return
+        self.marks[self._under_way.pop(id(request))].append(self._mark())
+        if self._is(request, ways.AFTER):
+            # It learns of it, and goes on until it has to wait for the first time.
+            asyncio.get_running_loop().call_soon(self._world.kill)
+
+    async def news(self, request: Request) -> float:
+        left = self._silent - _now()
+        if left <= 0 or self._struck is None:
+            return NEWS
+        of_it = _kind(request) == _kind(self._struck)
+        return left if of_it == (self.way == ways.LATE) else NEWS
+
+    async def _strike(self, request: Request) -> None:
+        match self.way:
+            case ways.BEFORE:
+                await self._kill()
+            case ways.UNHEARD:
+                raise lost(request)
+            case ways.LATE | ways.ASIDE:
+                self._silent = _now() + SILENCE
+            case ways.STOOD:
+                self._world.clock.stood += TERMS.lasts
+                # It finds that out when it next wants to renew it.
+                self._world.moved = _now() + TERMS.renewed
+                asyncio.get_running_loop().call_later(TERMS.renewed, self._world.story.begin)
+            case ways.ROBBED:
+                self.stranger = Stranger(self._world.store)
+                self.stranger.take(request)
+            case ways.HURRIED if self.next:
+                self.hurried = self._world.meanwhile(_done(self.next()))
+            case way if way in REFUSALS:
+                raise error_of(REFUSALS[way].body, about=request.about)
+
+    def _is(self, request: Request, way: str) -> bool:
+        return request is self._struck and self.way == way
+
+    async def _kill(self) -> None:
+        self._world.kill()
+        await asyncio.Event().wait()
+
+    def _mark(self) -> Mark:
+        return Mark(self._world.changes, _now())
+
+    @property
+    def _world(self) -> World:
+        assert self.world
+        return self.world
+
+
+def counts(request: Request) -> bool:
+    """A write that makes anything so; whose turn it is and what was told are no part of that."""
+    parts = request.path.split("/")
+    return request.method != "GET" and not {LEASES.plural, EVENTS.plural} & set(parts)
+
+
+def _kind(request: Request) -> str:
+    return request.resource.partition("/")[0]
+
+
+async def _done(work: Awaitable[None]) -> None:
+    await work
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

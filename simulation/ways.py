@@ -1,0 +1,91 @@
+"""What can go wrong at one write: the words for it, and which of them are worth trying where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pincompute.api.names import GROUP
+from pincompute.kube.resource import CLAIMS, NAMESPACES, PODS, REPLICA_SETS
+
+BEFORE, LOST, AFTER = "before", "lost", "after"
+CRASHES = (BEFORE, LOST, AFTER)
+"""The operator is killed: it was not heard; it was done, and the answer did not arrive; the answer arrived."""
+
+UNHEARD, UNANSWERED = "unheard", "unanswered"
+OVERTAKEN, BROKEN, BUSY, FULL, STOOD = "overtaken", "broken", "busy", "full", "stood"
+FAULTS = (UNANSWERED, UNHEARD, OVERTAKEN, BROKEN, BUSY, FULL, STOOD)
+"""The same without a death; refused, as somebody wrote in between, by a fault of the server, for a while, or for want
+of room; or this machine stood still for so long that its lease has run out."""
+TURNS = (UNHEARD, OVERTAKEN, BROKEN, BUSY, FULL, STOOD)
+"""Of these each write has one: what is done about them does not depend on what was written."""
+
+LATE, ASIDE = "late", "aside"
+VIEWS = (LATE, ASIDE)
+"""For a while nothing is heard of that kind, or of all the others."""
+
+ROBBED, HURRIED = "robbed", "hurried"
+OTHERS = (ROBBED, HURRIED)
+"""Just before, somebody else's object takes the place of the one that is meant; or people want the next thing."""
+
+WAYS = (*CRASHES, *FAULTS, *VIEWS, *OTHERS)
+
+SUITES = {"R1": CRASHES, "R2": VIEWS, "R3": FAULTS, "others": OTHERS}
+"""As figures are told."""
+
+
+def suite_of(way: str) -> str:
+    return next((suite for suite, ways in SUITES.items() if way in ways), "R1")
+
+
+class Point(NamedTuple):
+    """Which write, and what goes wrong there."""
+
+    write: int
+    way: str
+
+    def __str__(self) -> str:
+        return f"{self.write}:{self.way}"
+
+
+class Mark(NamedTuple):
+    """The world at one moment of a write: how often it has changed by then, and when that was."""
+
+    changes: int
+    at: float
+
+
+SOON = 0.5
+"""Seconds between two moments at which the same world is the same to who begins anew."""
+
+
+def same(marks: Iterable[tuple[Mark, ...]]) -> dict[Point, Point]:
+    """Of each crash, the one that it equals: who is killed leaves nothing behind but the world as it is then."""
+    found: dict[Point, Point] = {}
+    last, first = Mark(-1, 0.0), Point(0, BEFORE)
+    for write, moments in enumerate(marks):
+        for way, mark in zip(CRASHES, moments, strict=True):
+            if mark.changes != last.changes or abs(mark.at - last.at) > SOON:
+                last, first = mark, Point(write, way)
+            found[Point(write, way)] = first
+    return found
+
+
+def others(write: int, sent: str, *, hurried: bool) -> Iterator[Point]:
+    """What else is tried at a write, as it was sent."""
+    yield Point(write, UNANSWERED)
+    yield Point(write, TURNS[write % len(TURNS)])
+    yield Point(write, VIEWS[write % len(VIEWS)])
+    if hurried:
+        yield Point(write, HURRIED)
+    if can_be_robbed(sent.split()[1]):
+        yield Point(write, ROBBED)
+
+
+def can_be_robbed(path: str) -> bool:
+    """It names a native, whole, that others could have made as well."""
+    parts = path.strip("/").split("/")
+    names = {each.plural for each in (CLAIMS, NAMESPACES, PODS, REPLICA_SETS)}
+    place = 3 if parts[0] == "apis" else 2
+    within = len(parts) in {place + 3, place + 4} and parts[place] == "namespaces"
+    return within and parts[1] != GROUP and parts[place + 2] not in names
