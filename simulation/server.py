@@ -207,7 +207,7 @@ class Server:
         if _has_status(at.resource):
             said = {name: value for name, value in said.items() if name != "status"}
         if at.resource == NAMESPACES:
-            said = {**_named(said), "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+            said = {**_named(said), "status": {"phase": "Active"}}
         place = {"namespace": at.namespace} if at.namespace else {}
         metadata = {name: value for name, value in said["metadata"].items() if name not in {"uid", "resourceVersion"}}
         new = {"apiVersion": at.resource.api_version, "kind": at.resource.kind, **said, "metadata": metadata | place}
@@ -217,6 +217,9 @@ class Server:
             made = applied(at.shape, empty, new, writer, force=True, now=self._stamp())
         else:
             made = updated(at.shape, empty, new, writer, self._stamp())
+        if at.resource == NAMESPACES:
+            # Given by the server, so that nobody who applies lets go of it.
+            made = {**made, "spec": {"finalizers": ["kubernetes"]}}
         check(at.resource, made)
         return self.store.create(at.resource, made)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pincompute.base.reasons import STORE_FULL
 from pincompute.kube.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
     Forbidden,
+    Full,
     Gone,
     How,
     Invalid,
@@ -88,6 +90,12 @@ def test_what_the_server_calls_its_own_fault() -> None:
         'failed to create typed patch object (me/web; apps/v1, Kind=Deployment): duplicate entries for key [name="A"]'
     )
     assert type(error_of(status(500, "", repeated))) is Invalid
+
+
+def test_a_full_store_is_told_as_one() -> None:
+    error = error_of(status(500, "", "etcdserver: mvcc: database space exceeded"))
+    assert type(error) is Full
+    assert error.problem().reason is STORE_FULL
 
 
 def test_several_causes_have_a_line_each() -> None:
