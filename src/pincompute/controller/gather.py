@@ -12,6 +12,7 @@ import msgspec
 from pincompute.api.names import CLUSTER_FACTS, PROJECT, SYSTEM, WORKLOAD
 from pincompute.api.noun import Noun
 from pincompute.api.workload import Workload
+from pincompute.base.reasons import QUOTA_USED_UP
 from pincompute.controller.resources import (
     NATIVES,
     NEIGHBOURS,
@@ -23,11 +24,14 @@ from pincompute.controller.resources import (
 )
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, NotFound
-from pincompute.kube.resource import CONFIG_MAPS, EVENTS, PODS, Resource
+from pincompute.kube.resource import CONFIG_MAPS, EVENTS, NODES, PODS, Resource
 from pincompute.objects.content import Object
 from pincompute.planning.events import Event
 from pincompute.planning.preview import LAPTOP, Surroundings
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
+from pincompute.planning.why.evidence import NO_NUMBERS, NUMBERED, Numbers
+from pincompute.planning.why.guests import Guest, Node
+from pincompute.planning.why.room import MOST, Room, candidates
 
 
 class Seen(NamedTuple):
@@ -87,6 +91,35 @@ async def facts(client: Client) -> dict[str, str]:
         return dict((await client.get(CONFIG_MAPS, CLUSTER_FACTS, SYSTEM))["data"])
     except NotFound:
         return {}
+
+
+async def numbers(client: Client, owner: Workload, reason: str) -> Numbers:
+    """Who has how much, where that is what stands against it. Who may not read all of it goes without."""
+    try:
+        if reason == QUOTA_USED_UP.code:
+            return Numbers(project=(await client.list(PODS, owner.metadata.namespace, type=Guest)).items)
+        if reason in {each.code for each in NUMBERED}:
+            return await _room(client, owner)
+    except Forbidden:
+        pass
+    return NO_NUMBERS
+
+
+async def _room(client: Client, owner: Workload) -> Numbers:
+    """Of the nodes all, and of what runs on them only what stands on those that might have room."""
+    labels = f"{WORKLOAD}={owner.metadata.name}"
+    pods, nodes = await asyncio.gather(
+        client.list(PODS, owner.metadata.namespace, labels=labels, fields="spec.nodeName=", type=Guest),
+        client.list(NODES, type=Node),
+    )
+    waits = min((each for each in pods.items if each.there), key=lambda each: each.metadata.name, default=None)
+    if waits is None:
+        return NO_NUMBERS
+    fit = candidates(waits, nodes.items)[:MOST]
+    listings = await asyncio.gather(
+        *(client.list(PODS, fields=f"spec.nodeName={each.metadata.name}", type=Guest) for each in fit)
+    )
+    return Numbers(waits, Room(nodes.items, [pod for each in listings for pod in each.items]))
 
 
 def edited(resource: Object) -> datetime | None:

@@ -24,7 +24,7 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.amend import amend, resource_of
 from pincompute.controller.following import Following
-from pincompute.controller.gather import edited, events, records, seen, surroundings
+from pincompute.controller.gather import edited, events, numbers, records, seen, surroundings
 from pincompute.controller.lines import Lines, copies
 from pincompute.controller.log_store import LogStore
 from pincompute.controller.preview import previews
@@ -109,7 +109,9 @@ class Workloads:
         except Forbidden:
             return answers.told(owner)
         snapshot = seen_.snapshot(owner, around, now)
-        return answers.answer(snapshot, told, edited(seen_.owner or {}), history(owner, past))
+        found = answers.answer(snapshot, told, edited(seen_.owner or {}), history(owner, past))
+        numbers_ = await numbers(self._client, owner, found.reason)
+        return answers.answer(snapshot, told, edited(seen_.owner or {}), history(owner, past), numbers_)
 
     async def get(self, project: str, name: str) -> Summary:
         return summarize(await self.find(project, name))

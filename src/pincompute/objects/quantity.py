@@ -15,7 +15,7 @@ _UNITS = {**_BINARY, **_SMALL, **_DECIMAL}
 def amount(text: int | str) -> Fraction:
     """ValueError where it is none."""
     said = str(text)
-    digits = said.rstrip("numkMGTPEi")
+    digits = said.rstrip("numkKMGTPEi")
     unit = said[len(digits) :]
     if unit not in _UNITS:
         raise ValueError(f"'{said}' is no amount")

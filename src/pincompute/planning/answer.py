@@ -18,7 +18,7 @@ from pincompute.planning.history import Past
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
-from pincompute.planning.why.evidence import sharpened
+from pincompute.planning.why.evidence import NO_NUMBERS, Numbers, counted, sharpened
 from pincompute.planning.why.words import lasting
 
 PATIENCE = 10.0
@@ -27,14 +27,20 @@ _FINE = 200
 """What no reason of something wrong is answered with."""
 
 
-def answer(snapshot: Snapshot, events: Iterable[Event], edited: datetime | None, past: Sequence[Past] = ()) -> Answer:
+def answer(
+    snapshot: Snapshot,
+    events: Iterable[Event],
+    edited: datetime | None,
+    past: Sequence[Past] = (),
+    numbers: Numbers = NO_NUMBERS,
+) -> Answer:
     """Thought anew from what is there now, so that it is true while the operator is away."""
     plan = PLANNERS[snapshot.owner.kind](snapshot)
     problem = _unseen(snapshot, edited) or plan.why or _told(snapshot.owner, plan)
     if problem is None or problem.reason.http == _FINE:
         return _well(snapshot.owner, plan, problem)
     kin = family(snapshot)
-    found = sharpened(snapshot, problem, (each for each in events if kin.has(each)))
+    found = counted(snapshot, sharpened(snapshot, problem, (each for each in events if kin.has(each))), numbers)
     return _wrong(snapshot.owner, cure.found(snapshot.owner, found, edited, past))
 
 

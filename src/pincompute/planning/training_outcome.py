@@ -12,10 +12,7 @@ from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import REASONS
 from pincompute.planning.gang import INDEX, ROLE, Gang, awaited, called
 from pincompute.planning.snapshot import Container, Native, Pod, Snapshot, Terminated
-from pincompute.planning.why.words import last_line, listed
-
-_SHOWN = 5
-"""Copies that a message names."""
+from pincompute.planning.why.words import last_line, some
 
 
 class Outcome(NamedTuple):
@@ -78,12 +75,7 @@ def finishing(owner: PinterestTrainingJob, found: Gang) -> str:
     if not leader or not leader[0].done:
         return ""
     waited = [called(each.seat) for each in awaited(owner.spec, found).members if not each.done]
-    return f"the {owner.spec.leader} has ended well, and {shown(waited)} not yet" if waited else ""
-
-
-def shown(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return listed([*names[:_SHOWN], f"{more} more"] if more > 0 else names)
+    return f"the {owner.spec.leader} has ended well, and {some(waited)} not yet" if waited else ""
 
 
 def remembered(owner: PinterestTrainingJob) -> Problem | None:
@@ -116,7 +108,7 @@ def _after_the_leader(snapshot: Snapshot, job: Native, needed: Gang) -> Problem 
     if any(each.failed for each in needed.members):
         return _blamed(snapshot, job) or _unseen(snapshot, "")
     if needed.missing:
-        what = f"{shown([called(each) for each in needed.missing])} had not ended and is gone"
+        what = f"{some([called(each) for each in needed.missing])} had not ended and is gone"
         note = "the one that leads has ended, so nobody makes it anew"
         return Problem(reasons.COPY_LOST, what, Where(object=owner.metadata.place), note, _anew(owner))
     return _too_long(owner) if end and snapshot.now >= end else None

@@ -14,8 +14,9 @@ from pincompute.planning import status
 from pincompute.planning.gang import Gang, called
 from pincompute.planning.plan import soonest
 from pincompute.planning.snapshot import Native, Pod, Snapshot
-from pincompute.planning.training_outcome import Outcome, finishing, said, shown
+from pincompute.planning.training_outcome import Outcome, finishing, said
 from pincompute.planning.why import Finding, first_cause
+from pincompute.planning.why.words import some
 
 PATIENCE = 30.0
 """Seconds that Kubeflow may take to make all copies."""
@@ -86,7 +87,7 @@ def _split(owner: PinterestTrainingJob, found: Gang, problem: Problem) -> Proble
     if problem.reason not in _NO_ROOM or not placed:
         return problem
     without = [called(each.seat) for each in found.members if each not in placed]
-    what = f"{len(placed)} of {len(found.seats)} copies have a node, and none has room for {shown(without)}"
+    what = f"{len(placed)} of {len(found.seats)} copies have a node, and none has room for {some(without)}"
     next_ = f"{problem.next}; to give back what it holds: suspended: NAME: no room"
     return Problem(reasons.GANG_SPLIT, what, Where(object=owner.metadata.place), problem.note, next_)
 
@@ -103,7 +104,7 @@ def _incomplete(snapshot: Snapshot, job: Native, found: Gang, again: float | Non
     there = len(found.seats) - len(found.missing)
     held = ", and none starts before all are" if found.gated else ""
     what = f"{there} of {len(found.seats)} copies are there{held}"
-    note = f"missing: {shown([called(each) for each in found.missing])}"
+    note = f"missing: {some([called(each) for each in found.missing])}"
     next_ = f"pin show {owner.metadata.name}"
     return Finding(Problem(reasons.GANG_INCOMPLETE, what, Where(object=owner.metadata.place), note, next_))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+FEW = 5
+"""Of many names, so many are told."""
 LENGTH = 300
 """Characters of evidence: a condition is read in a terminal."""
 
@@ -46,6 +48,12 @@ def listed(items: Iterable[str]) -> str:
     """One, two and three."""
     *first, last = items
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def some(items: Sequence[str]) -> str:
+    """The first few, and how many more."""
+    more = len(items) - FEW
+    return listed([*items[:FEW], f"{more} more"] if more > 0 else items)
 
 
 def lasting(seconds: float) -> str:
