@@ -433,6 +433,13 @@ LOGS_AWAY = _reason(
     "What is left of containers whose pods are gone cannot be read.",
     "See that the store of logs runs: `pin status`.",
 )
+LOGS_FULL = _reason(
+    "LogsFull",
+    INFRASTRUCTURE,
+    507,
+    "The store of logs has no room for more, and nothing is left that it could remove.",
+    "Make room on its disk: lines wait in their own files meanwhile, and are shipped by themselves.",
+)
 IMAGE_PULL_FAILED = _reason(
     "ImagePullFailed",
     USER,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pincompute.agents.logs.server import application
 from pincompute.agents.logs.store import Store
 from pincompute.api.logs import Life
 from pincompute.api.names import DESK, LOG_SHIPPER
+from pincompute.base.problem import Refused
 from pincompute.planning.lives import Pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -154,6 +156,80 @@ def test_what_takes_too_much_keeps_its_last_lines_and_its_place(tmp_path: Path) 
     assert [each.text for each in lines(store)] == ["19997", "19998", "19999"]
     assert not put(store, batch())
     assert put(store, batch(len(big)))
+
+
+async def test_a_full_store_refuses_with_a_reason_and_goes_on_by_itself(tmp_path: Path) -> None:
+    store = Store(tmp_path, Limits(total=10_000, reserve=0))
+    store.see(pod())
+    store.keep_house(NOW)
+    assert not store.crowded
+    much = LINE * 272
+    assert put(store, batch(lines=much))
+    assert store.crowded
+    late = {**ONE, "start": len(much), "end": len(much) + len(LINE)}
+    full = batch(len(much), LINE * 40)
+    with pytest.raises(Refused, match="takes no more"):
+        put(store, full)
+    # Nothing was stored of it, so that it can come again; what fits is taken.
+    assert store.pods.get("u1")
+    assert (await asked(store, SHIPPER, "/v1/batches", **late))[0] == 200
+    store.forget(pod(), NOW)
+    store.keep_house(NOW)
+    assert not store.crowded
+
+
+async def test_why_it_takes_no_more_is_told(tmp_path: Path) -> None:
+    store = Store(tmp_path, Limits(total=10, reserve=0))
+    store.see(pod())
+    store.keep_house(NOW)
+    status, said = await asked(store, SHIPPER, "/v1/batches", **ONE)
+    assert status == 507
+    assert "[LogsFull]" in said
+    assert store.lives("me", "hello") == []
+
+
+def test_what_others_need_of_the_disk_is_given_back_the_oldest_first(tmp_path: Path) -> None:
+    free = [10_000]
+    store = Store(tmp_path, Limits(reserve=1_000), lambda _: free[0])
+    for uid, days in (("u1", 2), ("u2", 1), ("u3", 0)):
+        stream = STREAM._replace(uid=uid)
+        store.see(pod(uid))
+        known = store.pods.get(uid)
+        assert known
+        assert store.take(batch(lines=LINE * 50)._replace(stream=stream), known)[0]
+        if days:
+            store.forget(pod(uid), NOW - timedelta(days=days))
+    free[0] = 0
+    store.keep_house(NOW)
+    assert [each.uid for each in store.lives("me", "hello")] == ["u2", "u3"]
+    known = store.pods.get("u3")
+    assert known
+    again = Batch(STREAM._replace(uid="u3"), Position(0, len(LINE) * 50), Position(0, len(LINE) * 51, "m"), LINE)
+    with pytest.raises(Refused):
+        store.take(again, known)
+    free[0] = 5_000
+    store.keep_house(NOW)
+    assert store.take(again, known)[0]
+    assert [each.uid for each in store.lives("me", "hello")] == ["u2", "u3"]
+
+
+def test_a_full_disk_is_the_end_of_nothing(store: Store, tmp_path: Path) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    put(store, batch())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(Refused, match="takes no more"):
+            put(store, batch(len(LINE)))
+        store.see(pod(restarts=1))
+        store.forget(pod(restarts=1), NOW)
+        assert store.crowded
+    store.keep_house(NOW)
+    (life,) = Store(tmp_path).lives("me", "hello")
+    assert life.end
+    assert life.gone == "2026-01-01T00:00:00Z"
 
 
 def lines(store: Store) -> list[Any]:

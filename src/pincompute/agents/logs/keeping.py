@@ -10,13 +10,20 @@ DAY = 86_400.0
 
 class Limits(NamedTuple):
     total: int = 2 << 30
-    """Bytes of all together: the one limit that nothing is kept beyond."""
+    """Bytes of all together: the one limit that nothing is taken beyond."""
+    reserve: int = 64 << 20
+    """Bytes of the disk that are left to others, whatever the total."""
     days: float = 7
     """For so long the last lines are kept of a pod that is gone."""
     lines: int = 200
     """So many they are at least."""
     lives: int = 20
     """Of one container in one pod: one that ends again and again must not fill the store by it."""
+
+    @property
+    def spare(self) -> int:
+        """What is made room for whenever the house is kept, so that there is some until it is kept again."""
+        return self.total // 16
 
 
 class Lying(NamedTuple):
@@ -45,7 +52,7 @@ def decide(lying: Sequence[Lying], limits: Limits, short: int) -> Decision:
     removed = dict.fromkeys(each for each in lying if each.gone > limits.days * DAY)
     removed |= dict.fromkeys(_former_lives([each for each in lying if each not in removed], limits))
     there = [each for each in lying if each not in removed]
-    beyond = sum(each.size for each in there) - limits.total
+    beyond = sum(each.size for each in there) - (limits.total - limits.spare)
     shortened: list[Lying] = []
     # What has been gone the longest is missed the least; and the last lines of many are worth more than all of a few.
     there.sort(key=lambda each: (-each.gone, each.restart, each.place))

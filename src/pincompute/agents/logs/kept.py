@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pincompute.agents.logs import lines
@@ -40,8 +41,15 @@ class Kept:
             return False
         good = b"".join(line + b"\n" for line in batch.lines.split(b"\n") if lines.read(line))
         self._turn_over(largest)
-        with self.path.open("ab") as file:
-            file.write(good + committed(batch.end))
+        before = _size(self.path)
+        try:
+            with self.path.open("ab") as file:
+                file.write(good + committed(batch.end))
+        except OSError:
+            # Of a full disk it has taken a piece, which would count as stored once anything else stands behind it.
+            with suppress(FileNotFoundError):
+                os.truncate(self.path, before)
+            raise
         self._known = batch.end
         return True
 

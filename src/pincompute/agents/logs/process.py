@@ -17,7 +17,7 @@ from pincompute.agents.logs.server import application
 from pincompute.agents.logs.store import Store
 from pincompute.agents.process import answering, until_told
 from pincompute.api.names import DESK, WORKLOAD
-from pincompute.base.clock import SystemClock
+from pincompute.base.clock import Clock, SystemClock
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
@@ -27,6 +27,7 @@ from pincompute.planning.lives import Pod
 
 READERS = frozenset({DESK})
 HOUSEKEEPING = 60.0
+PAUSE = 1.0
 
 
 class Door(NamedTuple):
@@ -91,9 +92,19 @@ async def _run(client: Client, store: Store, doors: Sequence[Door | PodsDoor]) -
         await pods.synced.wait()
         store.catch_up(clock.now())
         async with AsyncExitStack() as stack:
+            # Before it, nobody knows how much room there is.
+            store.keep_house(clock.now())
             for door in doors:
                 page = application(store, door.who, READERS)
                 await stack.enter_async_context(answering(door.listen, page, tls=door.context(), grace=1.0))
             while True:
+                await _until_due(store, clock)
                 store.keep_house(clock.now())
-                await clock.sleep(HOUSEKEEPING)
+
+
+async def _until_due(store: Store, clock: Clock) -> None:
+    """A minute, or a moment where the store is crowded."""
+    end = clock.monotonic() + HOUSEKEEPING
+    await clock.sleep(PAUSE)
+    while clock.monotonic() < end and not store.crowded:
+        await clock.sleep(PAUSE)

@@ -15,6 +15,7 @@ from pincompute.agents.logs.pods import Known
 from pincompute.agents.logs.store import Store
 from pincompute.api.logs import Life
 from pincompute.base.problem import Refused
+from pincompute.base.reasons import LOGS_FULL
 
 MOST_BYTES = 16 << 20
 """Of a batch: every line of one is longer by the time that stands before it."""
@@ -112,9 +113,12 @@ async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Refused as refused:
-        return web.Response(text=refused.text(), status=403)
+        first = refused.problems[0]
+        if first.reason is LOGS_FULL:
+            log.error("the store is full", why=first.note)
+        return web.Response(text=refused.text(), status=first.reason.http)
     except (KeyError, ValueError) as error:
         return web.Response(text=f"the request cannot be read: {error}", status=400)
     except OSError as error:
-        log.error("the store cannot write", why=error.strerror or str(error))
-        return web.Response(text=f"the store cannot write: {error.strerror}", status=507)
+        log.error("the store cannot be read", why=error.strerror or str(error))
+        return web.Response(text=f"the store cannot be read: {error.strerror}", status=503)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from pincompute.agents.logs.kept import Kept
 from pincompute.agents.logs.place import Batch, Position, Stream
 from pincompute.agents.logs.pods import Known, Pods, known_of
 from pincompute.api.logs import Entry, Life
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import LOGS_FULL
 from pincompute.objects.times import instant, stamp
 from pincompute.planning.lives import Pod
 
@@ -29,22 +32,47 @@ log = structlog.get_logger()
 
 
 class Store:
-    def __init__(self, folder: Path, limits: Limits = Limits()) -> None:  # noqa: B008  (a value that never changes)
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits = Limits(),  # noqa: B008  (a value that never changes)
+        free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
+    ) -> None:
         self.pods = Pods()
         self._folder = folder
         self._limits = limits
+        self._free = free
         self._kept: dict[Stream, Kept] = {}
+        self._room: int | None = None
+        """Bytes that may still be taken; not known before its house was kept for the first time."""
+        self._owed: dict[str, Known] = {}
+        """What could not be written of pods, by their uids, and is tried again."""
 
     def position(self, stream: Stream, known: Known) -> Position:
         return self._of(stream, known).position
 
+    @property
+    def crowded(self) -> bool:
+        """Whether its house should be kept soon."""
+        return self._room is not None and self._room < self._limits.spare // 2
+
     def take(self, batch: Batch, known: Known) -> tuple[bool, Position]:
-        """Whether it was stored, and where the stream is now."""
+        """Whether it was stored, and where the stream is now; refused where there is no room."""
+        if self._room is not None and len(batch.lines) > self._room:
+            raise Refused(_full("it holds as much as it may"))
         kept = self._of(batch.stream, known)
-        if not kept.path.parent.exists():
-            kept.path.parent.mkdir(parents=True)
-            self._remember(known)
-        return kept.take(batch), kept.position
+        try:
+            if not kept.path.parent.exists():
+                kept.path.parent.mkdir(parents=True)
+                self._remember(known)
+            taken = kept.take(batch)
+        except OSError as error:
+            # Somebody else has filled the disk since it looked.
+            self._room = 0
+            raise Refused(_full(error.strerror or str(error))) from error
+        if taken and self._room is not None:
+            self._room -= len(batch.lines)
+        return taken, kept.position
 
     def see(self, pod: Pod) -> None:
         """Of a pod that has said something, what becomes of it is on disk as well."""
@@ -93,17 +121,32 @@ class Store:
         return found[-tail:] if tail else []
 
     def keep_house(self, now: datetime) -> None:
-        """By the limits; what is gone for good takes its pod's folder with it."""
-        decision = decide([*self._lying(now)], self._limits, SHORT)
-        for each in decision.shortened:
-            self._at(each).shorten(self._limits.lines)
+        """By the limits, of which the disk may be one: where others fill it, what they need is given back to them."""
+        lying = [*self._lying(now)]
+        decision = decide(lying, self._limits._replace(total=self._most(lying)), SHORT)
+        # To shorten needs a little room itself.
         for each in decision.removed:
-            kept = self._at(each)
-            kept.path.unlink(missing_ok=True)
-            kept.former.unlink(missing_ok=True)
-            _remove_empty(kept.path.parent, self._folder)
+            self._remove(each)
+        for each in decision.shortened:
+            with _told("not shortened"):
+                self._at(each).shorten(self._limits.lines)
+        for known in list(self._owed.values()):
+            self._remember(known)
+        left = [*self._lying(now)]
+        self._room = self._most(left) - sum(each.size for each in left)
         if decision.shortened or decision.removed:
             log.info("logs shortened", shortened=len(decision.shortened), removed=len(decision.removed))
+
+    def _most(self, lying: Sequence[Lying]) -> int:
+        there = sum(each.size for each in lying)
+        return min(self._limits.total, max(0, there + self._free(self._folder) - self._limits.reserve))
+
+    def _remove(self, lying: Lying) -> None:
+        """What is gone for good takes its pod's folder with it."""
+        kept = self._at(lying)
+        kept.path.unlink(missing_ok=True)
+        kept.former.unlink(missing_ok=True)
+        _remove_empty(kept.path.parent, self._folder)
 
     def _lying(self, now: datetime) -> Iterator[Lying]:
         for pod in self._pods():
@@ -131,10 +174,14 @@ class Store:
         return folder / _POD
 
     def _remember(self, known: Known) -> None:
+        """Soon, where it cannot be now: that a disk is full is nobody's end."""
         path = self._pod(known)
         fresh = path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(known))
-        fresh.replace(path)
+        self._owed[known.uid] = known
+        with _told("a pod's end is not remembered yet"):
+            fresh.write_bytes(msgspec.json.encode(known))
+            fresh.replace(path)
+            del self._owed[known.uid]
 
     def _recall(self, pod: Pod) -> Known | None:
         """What was known of it before; also by the process before this one."""
@@ -152,6 +199,18 @@ class Store:
 
     def _all(self) -> Iterator[Known]:
         return (known for known in map(_read, self._pods()) if known)
+
+
+@contextmanager
+def _told(what: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        log.error(what, why=error.strerror or str(error))
+
+
+def _full(why: str) -> Problem:
+    return Problem(LOGS_FULL, "the store of logs takes no more", note=why, next="make room on its disk")
 
 
 def joined(found: Iterator[lines.Line]) -> Iterator[Entry]:
