@@ -38,6 +38,7 @@ COMMANDS = {
     "rerun": ("pincompute.cli.rerun:rerun", "Run again what has failed, or what is named; a periodic job once now."),
     "break": ("pincompute.cli.break_:break_", "Put a real fault on a workload, to see it told."),
     "heal": ("pincompute.cli.heal:heal", "Make well again what was broken on purpose."),
+    "import": ("pincompute.cli.import_:import_", "Show an existing Deployment as a short file, or take it over."),
     "delete": ("pincompute.cli.delete:delete", "End workloads and remove what they became."),
     "crds": ("pincompute.cli.crds:crds", "Print our kinds as Kubernetes knows them."),
     "config": ("pincompute.cli.config:config", "Show the settings and where each comes from."),

@@ -19,7 +19,7 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
-from pincompute.planning.steps import Apply, Create, Delete, Evict, Renew, Step, Ungate
+from pincompute.planning.steps import Adopt, Apply, Create, Delete, Evict, Mark, Renew, Step, Ungate
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -95,12 +95,14 @@ def plan(snapshot: Snapshot) -> Plan:
     return PLANNERS[snapshot.owner.kind](snapshot)
 
 
-def told(step: Step) -> dict[str, Any]:
+def told(step: Step) -> dict[str, Any]:  # noqa: PLR0911  (one a step)
     match step:
         case Create(native):
             return {"create": native}
-        case Apply(native, uid):
-            return {"apply": native, "uid": uid}
+        case Apply(native, uid) | Adopt(native, uid):
+            return {type(step).__name__.lower(): native, "uid": uid}
+        case Mark(name, uid, labels):
+            return {"mark": name, "uid": uid, "labels": labels}
         case Delete(kind, name, uid, pods_stay):
             return {"delete": f"{kind}/{name}", "uid": uid, **({"pods_stay": True} if pods_stay else {})}
         case Evict(pod, uid):

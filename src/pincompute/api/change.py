@@ -9,6 +9,9 @@ from msgspec import Meta
 from pincompute.api.task import FAILED, Cause
 from pincompute.api.wire import Strict
 
+AS_FOUND = "import: its copies are as they were found"
+"""Who keeps the rollout still of what was imported: nobody has asked for new copies yet."""
+
 
 class Asked(Strict, frozen=True, tag_field="change", tag=str.lower):
     """By whom, as that person calls themselves."""

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from pincompute.api.noun import Fault, Rule
-from pincompute.api.serving import COPIES, PORT_ONCE, HealthCheck, Ports, Shutdown, port_faults
+from pincompute.api.serving import COPIES, PORT_NAME, PORT_ONCE, HealthCheck, Ports, Shutdown, port_faults
 from pincompute.api.status import Status
 from pincompute.api.wire import Paused, Restarts, Strict, share
 from pincompute.api.workload import Workload, WorkloadSpec
@@ -18,7 +18,7 @@ _DNS = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
 class LoadBalancer(Strict, frozen=True):
-    """How it is found from outside the cluster."""
+    """How it is found, inside the cluster and from outside."""
 
     internal: Annotated[bool, Meta(description="Only found inside the cluster; false by default.")] = False
     host: Annotated[
@@ -35,6 +35,18 @@ class LoadBalancer(Strict, frozen=True):
         str,
         Meta(description="The Secret with its certificate, such as shop-tls; plain HTTP by default.", max_length=63),
     ] = ""
+    port: Annotated[
+        int,
+        Meta(description="What clients inside the cluster ask, such as 8080; 80 by default.", ge=1, le=65535),
+    ] = 80
+    port_name: Annotated[
+        str,
+        Meta(
+            description="What that port is called where it is asked for by name, such as web; http by default.",
+            pattern="^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
+            max_length=15,
+        ),
+    ] = PORT_NAME
     health_check: Annotated[HealthCheck, Meta(description="When a copy may be asked.")] = HealthCheck()
 
 
@@ -79,6 +91,7 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
     def faults(self, name: str) -> Iterator[Fault]:
         yield from super().faults(name)
         yield from port_faults(self.port, self.ports)
+        yield from _client_faults(self)
         if nothing(self.rollout.surge) and nothing(self.rollout.unavailable):
             yield Fault(
                 ("rollout",),
@@ -88,6 +101,19 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
         host = self.load_balancer.host
         if host and (not re.fullmatch(_DNS, host) or ".." in host):
             yield Fault(("loadBalancer", "host"), f"'{host}' cannot be a host's name", "such as shop.example.com")
+
+
+def _client_faults(spec: ServiceSpec) -> Iterator[Fault]:
+    """What clients ask is one Service: its ports differ in number and in name."""
+    main = spec.load_balancer
+    for index, each in enumerate(spec.ports):
+        if (each.port, each.protocol) == (main.port, "TCP"):
+            what = f"port {each.port} is what clients ask of '{main.port_name}' already"
+            yield Fault(("ports", index, "port"), what, next="loadBalancer: {port: NUMBER}")
+        if each.name == main.port_name != PORT_NAME:
+            yield Fault(("ports", index, "name"), f"two ports are called '{each.name}'")
+    if spec.ports and not main.port_name:
+        yield Fault(("loadBalancer", "portName"), "one of several ports has no name", next=f"portName: {PORT_NAME}")
 
 
 def nothing(share: int | str) -> bool:

@@ -797,6 +797,27 @@ TASK_FAILED = _reason(
     "A task ended badly as often as it was tried.",
     "Its exit code and last line say why; then `pin rerun NAME`.",
 )
+CANNOT_IMPORT = _reason(
+    "CannotImport",
+    USER,
+    422,
+    "An existing Deployment, or what leads to it, says something that no file of ours can say.",
+    "The message names it; `pin import deployment/NAME` without `--adopt` shows all that would differ.",
+)
+TAKING_OVER = _reason(
+    "TakingOver",
+    INFRASTRUCTURE,
+    503,
+    "A workload takes over what was there before it, and has not come to an end with it yet.",
+    "Nothing that runs is ended meanwhile; `pin show NAME` says what stands in the way, and whether an operator runs.",
+)
+HELD_ELSEWHERE = _reason(
+    "HeldElsewhere",
+    USER,
+    409,
+    "Another tool or an operator keeps an object as it is, and would write it again once it is ours.",
+    "Let go of it there, and say `--take-over`.",
+)
 OUT_OF_MEMORY = _reason(
     "OutOfMemory",
     USER,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from pincompute.api.names import OPERATOR
 from pincompute.base.problem import Refused
+from pincompute.controller.adopt import adopt, mark, written
 from pincompute.controller.resources import BECOME
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from pincompute.kube.resource import PODS, REPLICA_SETS, Resource
-from pincompute.objects.content import Object, pointed
+from pincompute.objects.content import Object
 from pincompute.objects.owners import controller_uid
 from pincompute.planning.diff import not_ours
-from pincompute.planning.steps import Apply, Create, Delete, Evict, Renew, Sidecar, Step, Ungate
+from pincompute.planning.steps import Adopt, Apply, Create, Delete, Evict, Mark, Renew, Sidecar, Step, Ungate
 
 
 async def act(client: Client, namespace: str, step: Step) -> Object | None:
@@ -25,17 +26,19 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
             return await _create(client, native)
         case Apply(native, uid):
             return await _apply(client, native, uid)
-        case Delete():
-            await _delete(client, namespace, step)
-            return None
-        case Evict(pod, uid):
-            await _evict(client, namespace, pod, uid)
-            return None
-        case Ungate():
-            await _ungate(client, namespace, step)
-            return None
+        case Adopt(native, uid):
+            return await adopt(client, BECOME[native["kind"]], native, uid)
         case Renew():
             return await _renew(client, namespace, step)
+        case Mark(_, uid, labels):
+            await mark(client, namespace, uid, labels)
+        case Delete():
+            await _delete(client, namespace, step)
+        case Evict(pod, uid):
+            await _evict(client, namespace, pod, uid)
+        case Ungate():
+            await _ungate(client, namespace, step)
+    return None
 
 
 async def _create(client: Client, native: Object) -> Object:
@@ -119,9 +122,9 @@ async def _renew(client: Client, namespace: str, step: Renew) -> Object | None:
     body = [
         {"op": "test", "path": "/metadata/uid", "value": step.uid},
         *(each for sidecar in step.sidecars for each in _image(of_pods, sidecar)),
-        *_written("/metadata/labels", step.labels),
-        *(_written(f"{of_pods}/metadata/labels", step.labels) if of_pods else ()),
-        *_written(f"{of_pods}/metadata/annotations", step.annotations),
+        *written("/metadata/labels", step.labels),
+        *(written(f"{of_pods}/metadata/labels", step.labels) if of_pods else ()),
+        *written(f"{of_pods}/metadata/annotations", step.annotations),
     ]
     try:
         return await client.patch(resource, step.name, namespace, body, style="json", manager=OPERATOR)
@@ -134,10 +137,6 @@ def _image(of_pods: str, sidecar: Sidecar) -> Iterator[Object]:
     place = f"{of_pods}/spec/initContainers/{sidecar.place}"
     yield {"op": "test", "path": f"{place}/name", "value": sidecar.name}
     yield {"op": "replace", "path": f"{place}/image", "value": sidecar.image}
-
-
-def _written(place: str, values: Mapping[str, str]) -> Iterator[Object]:
-    return ({"op": "add", "path": f"{place}{pointed(name)}", "value": value} for name, value in values.items())
 
 
 async def _stands(client: Client, namespace: str, step: Ungate) -> bool:

@@ -18,7 +18,7 @@ from pincompute.objects.content import Object
 from pincompute.objects.managers import Edit, edits
 from pincompute.planning.diff import Difference
 from pincompute.planning.snapshot import FRIENDS, Native, NativeMetadata, Snapshot
-from pincompute.planning.steps import Apply, Create, Delete
+from pincompute.planning.steps import Adopt, Apply, Create, Delete
 
 
 class Suspect(NamedTuple):
@@ -58,7 +58,7 @@ class Hands:
         owner = snapshot.owner.metadata.uid
         there = {each.metadata.uid for each in snapshot.natives}
         known = self._known[key] = {uid: each for uid, each in self._known[key].items() if uid in there}
-        changed = {_name(step) for step in difference.steps if isinstance(step, Create | Apply | Delete)}
+        changed = {_name(step) for step in difference.steps if isinstance(step, Create | Apply | Adopt | Delete)}
         seen = {(each.kind, each.metadata.name): each for each in snapshot.natives}
         for native in wanted:
             name = (native["kind"], native["metadata"]["name"])
@@ -117,7 +117,7 @@ def _record(native: Object) -> Record:
     return Record(metadata.strangers, metadata.record)
 
 
-def _name(step: Create | Apply | Delete) -> tuple[str, str]:
+def _name(step: Create | Apply | Adopt | Delete) -> tuple[str, str]:
     if isinstance(step, Delete):
         return step.kind, step.name
     return step.native["kind"], step.native["metadata"]["name"]

@@ -25,7 +25,7 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.status import refused
-from pincompute.planning.steps import Apply, Create, Delete, Renew, Step, words
+from pincompute.planning.steps import Adopt, Apply, Create, Delete, Renew, Step, words
 
 LOOK_AGAIN = 1.0
 """Seconds: the event that brings the view up to date touches the key, unless what we wrote was gone before the view
@@ -155,7 +155,7 @@ class Reconciler:
                 continue
             done.append(words(step))
             self._wrote(key, after)
-            if after is not None and isinstance(step, Create | Apply):
+            if after is not None and isinstance(step, Create | Apply | Adopt):
                 self._hands.wrote(key, after)
         return _Done(tuple(done), tuple(problems))
 
@@ -197,7 +197,7 @@ class Reconciler:
 
 def _kind(step: Step) -> str:
     match step:
-        case Create(native) | Apply(native):
+        case Create(native) | Apply(native) | Adopt(native):
             return str(native["kind"])
         case Delete(kind) | Renew(kind):
             return kind

@@ -36,7 +36,7 @@ from pincompute.kube.errors import Conflict, Forbidden, NotFound
 from pincompute.kube.resource import NAMESPACES
 from pincompute.planning import answer as answers
 from pincompute.planning.account import account
-from pincompute.planning.edits import carried
+from pincompute.planning.edits import as_found, carried
 from pincompute.planning.history import history
 from pincompute.planning.preview import Surroundings
 
@@ -52,8 +52,12 @@ class Workloads:
         """Make it be so; what others have written into the resource stays."""
         try:
             # What was edited since stays so, as far as the file does not speak of it.
-            whole = carried(await self._before(workload), workload)
-            written = await self._client.apply(resource_of(whole), NOUNS[workload.kind], manager=manager)
+            before = await self._before(workload)
+            wanted = resource_of(carried(before, workload))
+            if before is not None and as_found(before) and not as_found(workload):
+                # Somebody else wrote it: what is not sent would stay.
+                wanted["spec"]["rollout"] = {"paused": "", **wanted["spec"].get("rollout", {})}
+            written = await self._client.apply(wanted, NOUNS[workload.kind], manager=manager)
         except NotFound as error:
             raise await self._unknown_project(workload.metadata.namespace) from error
         return summarize(msgspec.convert(written, type(workload)))

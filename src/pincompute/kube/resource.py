@@ -66,6 +66,7 @@ TF_JOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+SCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")

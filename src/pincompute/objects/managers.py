@@ -48,6 +48,30 @@ def edits(found: Object, wanted: Object, ours: str, friends: frozenset[str]) -> 
     return [*written, *missing]
 
 
+def inherited(entries: Sequence[Object], ours: str, friends: frozenset[str]) -> list[Object]:
+    """The record of an object that has become ours: what others wrote is ours to change and to take away.
+
+    Labels and annotations of theirs stay theirs, as they do on whatever we made ourselves.
+    """
+    kept: list[Object] = []
+    fields: Object = {}
+    last: Object = {}
+    for each in entries:
+        if each.get("subresource") or each["manager"] in friends:
+            kept.append(each)
+            continue
+        last, written = each, each["fieldsV1"]
+        metadata: Object = {} if each["manager"] == ours else {"f:metadata": written.get("f:metadata", {})}
+        if metadata.get("f:metadata"):
+            kept.append({**each, "fieldsV1": metadata})
+        fields = _together(fields, {name: below for name, below in written.items() if name not in metadata})
+    return [*kept, {**last, "manager": ours, "operation": "Apply", "fieldsV1": fields}] if fields else kept
+
+
+def _together(first: Object, second: Object) -> Object:
+    return {**first, **{name: _together(first.get(name, {}), below) for name, below in second.items()}}
+
+
 class _Place(NamedTuple):
     found: Any
     wanted: Any

@@ -12,7 +12,7 @@ from pincompute.planning.fixed import FIXED as TABLE
 from pincompute.planning.fixed import Instead
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Native
-from pincompute.planning.steps import Apply, Create, Delete, Step
+from pincompute.planning.steps import Adopt, Apply, Create, Delete, Step
 
 
 class Difference(NamedTuple):
@@ -26,13 +26,15 @@ def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
         return Difference((), plan.problems)
     by_name = {(native.kind, native.metadata.name): native for native in seen}
     steps: list[Step] = []
-    problems = []
+    problems = list(plan.taking.problems)
     for native in plan.wanted:
         found = by_name.pop((native["kind"], native["metadata"]["name"]), None)
         if found is None:
             steps.append(Create(native))
+        elif found.metadata.uid in plan.taking.now:
+            steps.append(Adopt(native, found.metadata.uid))
         elif found.metadata.controller != owner_uid:
-            problems.append(not_ours(native))
+            problems += [] if found.metadata.uid in plan.taking.later else [not_ours(native)]
         elif found.wanted != native["metadata"]["annotations"][WANTED]:
             match _change(native, found):
                 case Problem() as problem:
@@ -43,7 +45,8 @@ def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
         by_name.pop(each, None)
     left = [native for native in by_name.values() if native.metadata.controller == owner_uid]
     steps += [Delete(native.kind, native.metadata.name, native.metadata.uid) for native in left]
-    return Difference((*steps, *plan.steps), tuple(problems))
+    taken = () if problems else plan.taking.steps
+    return Difference((*steps, *plan.steps, *taken), tuple(problems))
 
 
 def _change(native: Object, found: Native) -> Apply | Delete | Problem:

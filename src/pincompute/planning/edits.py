@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pincompute.api.change import Break, Change, Heal, Pause, Rerun, Restart, Resume, Rollback, Scale
+from pincompute.api.change import AS_FOUND, Break, Change, Heal, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
@@ -83,7 +83,7 @@ def carried(before: Workload | None, after: W) -> W:
     """A new file, as it is written where edits were made: what it does not speak of stays as it was edited.
 
     So a deploy neither lets go on what somebody paused, nor makes copies anew because they once were, nor forgets what
-    ran again. Copies are always the file's.
+    ran again. Copies are always the file's. What was imported rolls out with its first file.
     """
     if before is None or before.kind != after.kind:
         return after
@@ -92,6 +92,9 @@ def carried(before: Workload | None, after: W) -> W:
     kept: dict[str, Any] = {}
     if hasattr(new, "rollout") and hasattr(new.rollout, "restarts"):
         rollout = {each: getattr(new.rollout, each) or getattr(old.rollout, each) for each in ("paused", "restarts")}
+        if as_found(before):
+            # Nobody's edit: it is so until its file is deployed.
+            rollout["paused"] = new.rollout.paused
         kept["rollout"] = msgspec.structs.replace(new.rollout, **rollout)
     if hasattr(new, "suspended"):
         kept["suspended"] = new.suspended or old.suspended
@@ -100,6 +103,12 @@ def carried(before: Workload | None, after: W) -> W:
     if isinstance(after, PinterestTrainingJob) and new.attempt == 1:
         kept["attempt"] = old.attempt
     return msgspec.structs.replace(after, spec=msgspec.structs.replace(new, **kept))
+
+
+def as_found(workload: Workload) -> bool:
+    """Its copies are those that were there before it, and nobody has asked for others."""
+    rollout = getattr(workload.spec, "rollout", None)
+    return getattr(rollout, "paused", "") == AS_FOUND
 
 
 def _scale(workload: Workload, change: Scale) -> Edit:

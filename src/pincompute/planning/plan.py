@@ -15,6 +15,17 @@ def soonest(*moments: float | None) -> float | None:
     return min((each for each in moments if each is not None), default=None)
 
 
+class Taking(NamedTuple):
+    """How far a workload has come that takes over what was there before it."""
+
+    now: tuple[str, ...] = ()
+    """The uids of those natives that become ours as they are wanted."""
+    later: tuple[str, ...] = ()
+    """Those whose time has not come."""
+    steps: tuple[Step, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
 class Plan(NamedTuple):
     """Complete: whoever acts on it chooses nothing."""
 
@@ -28,5 +39,7 @@ class Plan(NamedTuple):
     """Kind and name of natives that stay as they are, such as the records of former revisions."""
     steps: tuple[Step, ...] = ()
     """What no wanted native tells, such as the pods that make room for their successors."""
+    taking: Taking = Taking()
+    """Nothing of it is done while anything else stands in the way."""
     problems: tuple[Problem, ...] = ()
     """What forbids to act: where there are any, everything stays as it is."""

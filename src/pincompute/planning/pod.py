@@ -153,7 +153,7 @@ def _main(owner: Workload, shape: Shape, given: Object) -> Object:
         **given,
         "securityContext": _rights(SAFE_CONTAINER, given),
     }
-    container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
+    container.setdefault("imagePullPolicy", default_pull_policy(container.get("image", "")))
     container["resources"] = _resources(owner, given.get("resources", {}))
     container["env"] = [
         *_variables(owner, shape),
@@ -207,7 +207,7 @@ def _resources(owner: Workload, given: Object) -> Object:
     return given_to
 
 
-def _pull_policy(image: str) -> str:
+def default_pull_policy(image: str) -> str:
     """A digest never changes its content; a tag may."""
     return "IfNotPresent" if "@sha256:" in image else "Always"
 

@@ -14,11 +14,12 @@ from pincompute.api.project import Project
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.comparison import Change, changes, shortened
 from pincompute.objects.content import Object, identity
-from pincompute.planning.diff import Apply, Create, Delete, Difference, diff
+from pincompute.planning.diff import Difference, diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
+from pincompute.planning.steps import Adopt, Apply, Create, Delete
 
 LAPTOP = Cluster(name="main", domain="localhost", port=8080)
 """What `pin up` makes: taken for granted where no cluster is asked."""
@@ -84,7 +85,7 @@ def _unseen(plan: Plan, seen: Sequence[Native]) -> list[Native]:
 def _preview(snapshot: Snapshot, plan: Plan, difference: Difference, live: Mapping[str, Object]) -> Preview:
     wanted = [identity(native) for native in plan.wanted]
     # What only touches pods is done to them later, and changes no native.
-    told = [_told(step, wanted, live) for step in difference.steps if isinstance(step, Create | Apply | Delete)]
+    told = [_told(step, wanted, live) for step in difference.steps if isinstance(step, Create | Apply | Adopt | Delete)]
     metadata = snapshot.owner.metadata
     return Preview(
         kind=snapshot.owner.kind,
@@ -98,11 +99,11 @@ def _preview(snapshot: Snapshot, plan: Plan, difference: Difference, live: Mappi
     )
 
 
-def _told(step: Create | Apply | Delete, wanted: Sequence[str], live: Mapping[str, Object]) -> NativeChange:
+def _told(step: Create | Apply | Adopt | Delete, wanted: Sequence[str], live: Mapping[str, Object]) -> NativeChange:
     match step:
         case Create(native):
             return NativeChange(verb=Verb.MAKE, native=identity(native))
-        case Apply(native):
+        case Apply(native) | Adopt(native):
             fields = [_field(each) for each in changes(live.get(identity(native), {}), native)]
             return NativeChange(
                 verb=Verb.CHANGE, native=identity(native), fields=[each for each in fields if _says(each)]

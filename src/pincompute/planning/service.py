@@ -5,20 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from pincompute.api.service import PinterestService, ServiceSpec
-from pincompute.api.serving import PORT_NAME
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
-from pincompute.planning import natives, pod, revision, status
+from pincompute.planning import adoption, natives, pod, revision, status
 from pincompute.planning.in_place import Change, Way, of_deployment
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.serving import available, container_ports, grace, leaving, probe, ready, service_ports
 from pincompute.planning.snapshot import Cluster, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause
-
-MAIN_PORT = 80
-"""What clients inside the cluster use, whatever port the program listens on."""
 
 
 def plan(snapshot: Snapshot) -> Plan:
@@ -52,8 +48,9 @@ def plan(snapshot: Snapshot) -> Plan:
             available(snapshot, progress.wanted, answering),
         ],
     )
+    taking = adoption.of(snapshot, wanted)
     again = soonest(finding.look_again, way.look_again)
-    return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), way.steps)
+    return Plan(wanted, said, again, finding.problem, revision.kept(snapshot), way.steps, taking)
 
 
 def host(owner: PinterestService, cluster: Cluster) -> str:
@@ -64,7 +61,8 @@ def address(owner: PinterestService, cluster: Cluster) -> str:
     """From outside; what is internal is found by its name in the cluster."""
     balancer = owner.spec.load_balancer
     if balancer.internal:
-        return f"http://{owner.metadata.name}.{owner.metadata.namespace}"
+        port = "" if balancer.port == 80 else f":{balancer.port}"
+        return f"http://{owner.metadata.name}.{owner.metadata.namespace}{port}"
     path = "" if balancer.path == "/" else balancer.path
     if balancer.tls:
         return f"https://{host(owner, cluster)}{path}"
@@ -116,10 +114,16 @@ def _deployment(snapshot: Snapshot, made: Made, *, paused: bool) -> Object:
 
 
 def _service(snapshot: Snapshot) -> Object:
-    ports = service_ports(snapshot.owner, MAIN_PORT)
+    balancer = snapshot.owner.spec.load_balancer
+    main, *others = service_ports(snapshot.owner, balancer.port)
+    ports = [{**main, "name": balancer.port_name} if balancer.port_name else _unnamed(main), *others]
     return natives.native(
         snapshot, "v1", "Service", {"spec": {"selector": natives.selector(snapshot.owner), "ports": ports}}
     )
+
+
+def _unnamed(port: Object) -> Object:
+    return {field: value for field, value in port.items() if field != "name"}
 
 
 def _ingress(snapshot: Snapshot) -> tuple[Object, ...]:
@@ -128,7 +132,8 @@ def _ingress(snapshot: Snapshot) -> tuple[Object, ...]:
     if balancer.internal:
         return ()
     name = host(owner, snapshot.cluster)
-    backend = {"service": {"name": owner.metadata.name, "port": {"name": PORT_NAME}}}
+    port = {"name": balancer.port_name} if balancer.port_name else {"number": balancer.port}
+    backend = {"service": {"name": owner.metadata.name, "port": port}}
     path = {"path": balancer.path, "pathType": "Prefix", "backend": backend}
     spec: Object = {"rules": [{"host": name, "http": {"paths": [path]}}]}
     if balancer.tls:

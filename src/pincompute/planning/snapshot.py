@@ -223,6 +223,8 @@ class NativeStatus(Wire, frozen=True):
     """Of what is made again and again: the generation that Kubernetes has taken up."""
     replicas: int = 0
     """Of what makes copies: how many there are."""
+    fully_labeled_replicas: int = 0
+    """Of a ReplicaSet: those that bear the labels of its template, whatever they were made by."""
     updated_replicas: int = 0
     """Those of them that Kubernetes takes to be of the newest revision."""
     update_revision: str = ""

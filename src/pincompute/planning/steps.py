@@ -20,6 +20,21 @@ class Apply(NamedTuple):
     uid: str
 
 
+class Adopt(NamedTuple):
+    """Somebody else's until now, and asked for: it becomes ours with all that was written into it, and as wanted."""
+
+    native: Object
+    uid: str
+
+
+class Mark(NamedTuple):
+    """The copies that a ReplicaSet has made bear labels as well that they were not made with."""
+
+    name: str
+    uid: str
+    labels: dict[str, str]
+
+
 class Delete(NamedTuple):
     """Ours, and no longer wanted. Where it cannot be changed into what is wanted, the next pass makes it anew."""
 
@@ -70,16 +85,18 @@ class Renew(NamedTuple):
     """Of the pod, or of the template's pods."""
 
 
-Step = Create | Apply | Delete | Evict | Ungate | Renew
+Step = Create | Apply | Adopt | Mark | Delete | Evict | Ungate | Renew
 
 
 def words(step: Step) -> str:
     """As logs and stories name it: `Apply Deployment/hello`."""
     match step:
-        case Create(native) | Apply(native):
+        case Create(native) | Apply(native) | Adopt(native):
             thing = identity(native)
         case Delete(kind, name) | Renew(kind, name):
             thing = f"{kind}/{name}"
+        case Mark(name):
+            thing = f"ReplicaSet/{name}"
         case Evict(pod) | Ungate(pod):
             thing = f"Pod/{pod}"
     return f"{type(step).__name__} {thing}"
