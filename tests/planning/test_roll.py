@@ -280,6 +280,31 @@ def test_a_roll_goes_wave_by_wave_to_its_end_and_rests_there() -> None:
     assert runtimes(*NEXT, owner).current == 43
 
 
+@pytest.mark.parametrize(
+    ("health", "proven"),
+    [
+        (Health(CURSOR, 4, 4, in_place=9), True),
+        (Health(CURSOR, 4, 4, replaced=9), True),
+        (Health(CURSOR, 4, 4), False),
+    ],
+)
+def test_a_runtime_is_proven_once_copies_have_run_with_it_through_a_wave(health: Health, proven: bool) -> None:
+    owner, known = under_way(health, pauseSeconds=0)
+    begun = advance(owner, known, NOW).cursor
+    assert begun is not None
+    assert begun.proven == proven
+    assert known.proven(42)
+    assert not known.proven(43)
+    status = msgspec.structs.replace(owner.status, cursor=begun)
+    rolling = msgspec.structs.replace(owner, status=status)
+    later = runtimes(*NEXT, rolling)
+    assert later.proven(43) == proven
+    # And it stays so, although nothing was changed in the wave between.
+    following = advance(rolling, later._replace(health=Health(begun, 4, 4)), NOW).cursor
+    assert following is not None
+    assert following.proven == proven
+
+
 def test_a_roll_back_is_one_word_and_everybody_has_the_older_one_at_once() -> None:
     owner = runtime(43, "logs-3", roll={"stopped": "ann: logs-3 loses lines"}, cursor={"percent": 25, "since": BEGAN})
     known = runtimes(*NEXT, owner)

@@ -117,6 +117,7 @@ class Cursor(Strict, frozen=True, kw_only=True):
     tier: Annotated[str, Meta(description="The tier that it is in; empty where it is in none of its own.")] = ""
     percent: Annotated[int, Meta(description="Percent of those workloads that have it, such as 25.")] = 0
     since: Annotated[str, Meta(description="When the wave began, such as 2026-01-31T12:00:00Z.")] = ""
+    proven: Annotated[bool, Meta(description="Copies run with it, and were well throughout a wave before.")] = False
 
 
 class RollProgress(Strict, frozen=True, kw_only=True):

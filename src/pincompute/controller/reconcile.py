@@ -19,9 +19,10 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Forbidden, Full, Unreachable
 from pincompute.kube.resource import PODS
 from pincompute.objects.content import Object, identity
+from pincompute.planning.counts import merely_counts
 from pincompute.planning.diff import Difference, diff
 from pincompute.planning.news import news, put_back
-from pincompute.planning.plan import Plan
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.status import refused
@@ -30,6 +31,9 @@ from pincompute.planning.steps import Adopt, Apply, Create, Delete, Renew, Step,
 LOOK_AGAIN = 1.0
 """Seconds: the event that brings the view up to date touches the key, unless what we wrote was gone before the view
 began anew, and no event ever comes."""
+
+COUNTED = 1.0
+"""Seconds between two reports that merely count copies: in a roll those would be most of all that is written."""
 
 
 class _Done(NamedTuple):
@@ -51,6 +55,8 @@ class Reconciler:
         self._hands = Hands(client)
         self._written: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """The revision of our last write of each kind: no pass is made on an older view."""
+        self._told: dict[Key, float] = {}
+        """When its status was last written."""
 
     async def __call__(self, key: Key) -> Made:
         spoiled = self._view.spoiled(key)
@@ -58,6 +64,7 @@ class Reconciler:
         if not living and not spoiled:
             # Kubernetes removes what it owned.
             self._written.pop(key, None)
+            self._told.pop(key, None)
             self._hands.forget(key)
             return Made(Outcome.GONE)
         if not self._sees_own_writes(key):
@@ -69,8 +76,8 @@ class Reconciler:
         except Conflict as error:
             return Made(Outcome.CONFLICT, why=error.message)
 
-    async def _make_so(self, key: Key, snapshot: Snapshot, later: list[Workload]) -> Made:
-        for each in later:
+    async def _make_so(self, key: Key, snapshot: Snapshot, others: list[Workload]) -> Made:
+        for each in others:
             await self._turn_away(key, snapshot._replace(owner=each), snapshot.owner)
         plan = PLANNERS[snapshot.owner.kind](snapshot)
         difference = self._as_far_as_seen(snapshot, plan, diff(snapshot.owner.metadata.uid, snapshot.natives, plan))
@@ -81,11 +88,13 @@ class Reconciler:
             return Made(Outcome.CONFLICT, steps=done.steps, why=done.overtaken)
         problems = (*difference.problems, *done.problems)
         status = report.blocked(snapshot.owner, plan.status, problems[0]) if problems else plan.status
-        steps = (*done.steps, *await self._report(key, snapshot.owner, status))
+        later = self._later(key, snapshot.owner.status, status)
+        told = () if later else await self._report(key, snapshot.owner, status)
+        steps, again = (*done.steps, *told), soonest(plan.wake_after, later)
         if problems:
-            return Made(Outcome.REFUSED, plan.wake_after, steps, Refused(*problems).text())
+            return Made(Outcome.REFUSED, again, steps, Refused(*problems).text())
         outcome = Outcome.WROTE if steps else Outcome.SETTLED
-        return Made(outcome, plan.wake_after, steps, plan.why.text() if plan.why else "")
+        return Made(outcome, again, steps, plan.why.text() if plan.why else "")
 
     def _as_far_as_seen(self, snapshot: Snapshot, plan: Plan, difference: Difference) -> Difference:
         """Nothing is done by half a view: what cannot be seen is told, and is left alone."""
@@ -174,6 +183,13 @@ class Reconciler:
                 await tell(self._client, snapshot.owner, put_back(snapshot.owner, suspect.wanted, found, edited))
         return done
 
+    def _later(self, key: Key, before: Report, after: Report) -> float | None:
+        """Seconds after which it is told; nothing where that is now, or there is nothing to tell."""
+        if key not in self._told or not merely_counts(before, after):
+            return None
+        since = self._client.clock.monotonic() - self._told[key]
+        return COUNTED - since if since < COUNTED else None
+
     async def _report(self, key: Key, owner: Any, status: Report) -> tuple[str, ...]:
         """The one step that this is, if it is one."""
         if status == owner.status:
@@ -182,6 +198,7 @@ class Reconciler:
         for each in news(owner, status):
             await tell(self._client, owner, each)
         self._wrote(key, await report.report(self._client, owner, status))
+        self._told[key] = self._client.clock.monotonic()
         return (f"Report {owner.kind}/{owner.metadata.name}",)
 
     def _wrote(self, key: Key, after: Object | None) -> None:

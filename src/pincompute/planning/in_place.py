@@ -26,6 +26,8 @@ _CONTROLLER_REVISION = "controller-revision-hash"
 
 WATCHED = 5.0
 """Seconds that the first changed copy is watched: a part that starts, and ends at once, comes to no other."""
+WATCHED_AGAIN = 2.0
+"""The same where copies of others run well with it: what could be wrong now is only of this workload."""
 
 
 class Way(NamedTuple):
@@ -71,9 +73,10 @@ class Change(NamedTuple):
         """Seconds until one of those that were changed has run long enough; nothing where one has, or none was."""
         if not self.alike:
             return None
-        now = self.snapshot.now
+        now, runtimes = self.snapshot.now, self.snapshot.runtimes
+        long = WATCHED_AGAIN if runtimes.proven(self.made.runtime) else WATCHED
         ran = [(now - each.restarted).total_seconds() for each in self.pods if self._changed(each) and each.restarted]
-        return max(0.0, WATCHED - max(ran)) or None if ran else None
+        return max(0.0, long - max(ran)) or None if ran else None
 
     @property
     def pace(self) -> int:

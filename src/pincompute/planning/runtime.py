@@ -73,6 +73,12 @@ class Runtimes(NamedTuple):
             unheld=_unheld(known, current),
         )
 
+    def proven(self, number: int) -> bool:
+        """Others have run with it, and were well."""
+        rolling = number == self.next and self.cursor is not None and self.cursor.proven
+        known = self.known.get(number)
+        return rolling or (known is not None and bool(known.status.done))
+
     def finished(self, number: int) -> Runtimes:
         """As they are when everybody has this one."""
         return self._replace(current=number, next=0, cursor=None, unheld=_unheld(self.known, number))

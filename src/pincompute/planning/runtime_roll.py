@@ -82,7 +82,9 @@ def advance(runtime: Runtime, runtimes: Runtimes, now: datetime) -> Step:
         return settled or Step(None, reasons.PREPARED, "it is prepared and serves nobody")
     roll, cursor = runtime.spec.roll, runtime.status.cursor
     return (
-        _waiting(runtime, roll, runtimes) or _watched(roll, cursor, runtimes.health, now) or _begin(roll, cursor, now)
+        _waiting(runtime, roll, runtimes)
+        or _watched(roll, cursor, runtimes.health, now)
+        or _begin(roll, cursor, runtimes.health, now)
     )
 
 
@@ -137,12 +139,13 @@ def _watched(roll: Roll, cursor: Cursor | None, health: Health, now: datetime) -
     return None
 
 
-def _begin(roll: Roll, cursor: Cursor | None, now: datetime) -> Step:
+def _begin(roll: Roll, cursor: Cursor | None, health: Health, now: datetime) -> Step:
     """The wave after this one; after the last, everybody has it."""
     wave = following(roll, cursor)
     if wave is None:
         return Step(cursor, reasons.AVAILABLE, "it is current", done=stamp(now))
-    begun = Cursor(zone=wave.zone, tier=wave.tier, percent=wave.percent, since=stamp(now))
+    proven = cursor is not None and (cursor.proven or health.in_place + health.replaced > 0)
+    begun = Cursor(zone=wave.zone, tier=wave.tier, percent=wave.percent, since=stamp(now), proven=proven)
     return Step(begun, reasons.PROGRESSING, f"{_wave(roll, begun)} has begun")
 
 
