@@ -15,6 +15,8 @@ SUCCEEDED = "Succeeded"
 """The goal of what ends: all of the work is done."""
 AVAILABLE = "Available"
 """Somebody answers, of whatever revision."""
+OUTDATED = "Outdated"
+"""Copies run a runtime that was replaced long ago; only said where it is so."""
 
 
 class Progress(Strict, frozen=True):

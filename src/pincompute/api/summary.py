@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import msgspec
 
-from pincompute.api.status import SUCCEEDED, Condition, Progress, condition
+from pincompute.api.status import OUTDATED, SUCCEEDED, Condition, Progress, condition
 from pincompute.api.wire import Wire
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
@@ -25,6 +25,8 @@ from pincompute.base.reasons import (
 
 _TRIED_AGAIN = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROGRAM_FAILED)}
 """How one program of many may end, before it is known what becomes of the work."""
+_WELL = frozenset(code for code, each in REASONS.items() if each.http == 200)
+"""Why nothing need be done."""
 _SHOWN = 20
 """Names that are listed where one is unknown."""
 
@@ -81,6 +83,9 @@ def summarize(workload: Workload) -> Summary:
     if status.observed_generation < workload.metadata.generation or goal is None:
         return _submitted(workload)
     ready, wanted = workload.counted
+    # What is told of it first is what is wrong; that a runtime is old is only that while nothing else is.
+    old = condition(status.conditions, OUTDATED) if goal.reason in _WELL else None
+    first = old or goal
     return msgspec.structs.replace(
         _submitted(workload),
         revision=status.revision,
@@ -89,8 +94,8 @@ def summarize(workload: Workload) -> Summary:
         wanted=wanted,
         done=goal.status == "True",
         failed=_failed(workload, goal),
-        reason=goal.reason,
-        message=goal.message,
+        reason=first.reason,
+        message=first.message,
         next=status.next,
         progress=status.progress or Progress(),
         simulated=status.simulated,

@@ -742,6 +742,13 @@ STOPPED = _reason(
 ROLL_UNKNOWN = _reason(
     "RollUnknown", USER, 404, "No runtime is being rolled out.", "`pin runtime status` says which one is current."
 )
+RUNTIME_OLD = _reason(
+    "RuntimeOld",
+    USER,
+    409,
+    "Copies of a workload run a runtime that another one replaced more than 30 days ago, and no hold says so.",
+    "`pin restart` makes copies with the newest; work that ends by itself gets it when it is run again.",
+)
 ROLL_UNHEALTHY = _reason(
     "RollUnhealthy",
     INFRASTRUCTURE,

@@ -14,7 +14,7 @@ import msgspec
 
 from pincompute.api.fleet import Fleet, Rolling
 from pincompute.api.runtime import Roll, RollProgress
-from pincompute.api.status import READY, condition
+from pincompute.api.status import OUTDATED, READY, condition
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import INTERNAL, REASONS
@@ -23,10 +23,13 @@ from pincompute.cli.port import Port
 from pincompute.cli.roll_words import head, lasting
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
+from pincompute.planning.age import OLD
 from pincompute.planning.roll import Fate, RollPlan
 
 _BAR = 8
 """Characters of the bar that shows how far a wave is."""
+_NAMED = 5
+"""Workloads that a line names."""
 _STANDS = {reasons.ROLL_UNHEALTHY.code, reasons.STOPPED.code, reasons.PART_GONE.code, reasons.PAUSED.code}
 """It does not go on by itself."""
 
@@ -187,7 +190,20 @@ def _table(fleet: Live) -> str:
     have = Counter(each.status.runtime for each in fleet.workloads)
     rows = [_row(fleet, number, have[number]) for number in fleet.runtimes.known]
     left = f"\n{have[0]} workloads have none" if have[0] else ""
-    return table([["RUNTIME", "PARTS", "IS", "WAVE", "WORKLOADS", "SAYS"], *rows], left=6) + left
+    return table([["RUNTIME", "PARTS", "IS", "WAVE", "WORKLOADS", "SAYS"], *rows], left=6) + left + _old(fleet)
+
+
+def _old(fleet: Live) -> str:
+    """What nobody looks at until it is told."""
+    old = sorted(each.metadata.place for each in fleet.workloads if condition(each.status.conditions, OUTDATED))
+    if not old:
+        return ""
+    more = f" and {len(old) - _NAMED} more" if len(old) > _NAMED else ""
+    have = "has" if len(old) == 1 else "have"
+    return (
+        f"\n{len(old)} {have} copies of a runtime that was replaced more than {OLD.days} days ago:"
+        f" {', '.join(old[:_NAMED])}{more}        see: pin why NAME"
+    )
 
 
 def _row(fleet: Live, number: int, workloads: int) -> list[str]:

@@ -24,6 +24,7 @@ from pincompute.planning import (
     stateful_set,
     training_job,
 )
+from pincompute.planning.age import with_age
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.runtime import hold_left
 from pincompute.planning.snapshot import Snapshot
@@ -31,23 +32,23 @@ from pincompute.planning.snapshot import Snapshot
 Planner = Callable[[Snapshot], Plan]
 
 
-def _until_holds_end(planner: Planner) -> Planner:
-    """A hold ends by itself: whatever else a kind waits for, it looks again then."""
+def _as_time_goes_by(planner: Planner) -> Planner:
+    """A hold ends by itself, and a runtime becomes old: whatever else a kind waits for, it looks again then."""
 
     def plan(snapshot: Snapshot) -> Plan:
-        planned = planner(snapshot)
+        planned = with_age(planner(snapshot), snapshot)
         return planned._replace(wake_after=soonest(planned.wake_after, hold_left(snapshot.owner, snapshot.now)))
 
     return plan
 
 
 PLANNERS: dict[str, Planner] = {
-    PinterestService.__name__: _until_holds_end(service.plan),
-    PinterestJobSet.__name__: _until_holds_end(job_set.plan),
-    PinterestCronJob.__name__: _until_holds_end(cron_job.plan),
-    PinterestStatefulSet.__name__: _until_holds_end(stateful_set.plan),
-    PinterestTrainingJob.__name__: _until_holds_end(training_job.plan),
-    PinterestDaemon.__name__: _until_holds_end(daemon.plan),
+    PinterestService.__name__: _as_time_goes_by(service.plan),
+    PinterestJobSet.__name__: _as_time_goes_by(job_set.plan),
+    PinterestCronJob.__name__: _as_time_goes_by(cron_job.plan),
+    PinterestStatefulSet.__name__: _as_time_goes_by(stateful_set.plan),
+    PinterestTrainingJob.__name__: _as_time_goes_by(training_job.plan),
+    PinterestDaemon.__name__: _as_time_goes_by(daemon.plan),
     Project.__name__: project.plan,
     PinterestSidecar.__name__: sidecar.plan,
     Runtime.__name__: runtime_roll.plan,
