@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,14 +13,13 @@ import msgspec
 from aiohttp.test_utils import TestClient, TestServer
 
 from control_plane import ControlPlane
-from pincompute.base.clock import SystemClock
 from pincompute.base.context import Context
 from pincompute.controller.fleet import Fleets
-from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
-from pincompute.submission.database import open_database
-from pincompute.submission.desk import Desk
-from pincompute.submission.record import Record
+from pincompute.submission import record
+from pincompute.submission.database import Database, open_database
+from pincompute.submission.process import at_work
+from pincompute.submission.record import State
 from pincompute.submission.server import application
 from workloads import cluster, new_project
 
@@ -37,13 +37,18 @@ class NextId:
 
 class World(NamedTuple):
     http: TestClient[Any, Any]
-    record: Record
+    database: Database
     client: Client
     project: str
 
     @property
     def context(self) -> Context:
         return Context(name="test", desk=str(self.http.make_url("/")), token=TOKEN, kubeconfig="")
+
+    async def outcomes(self, name: str, project: str = "") -> list[tuple[str, State]]:
+        """Every submission of a workload, the eldest first."""
+        asked = partial(record.of_workload, project=project or self.project, name=name)
+        return [(each.id, each.state) for each in await self.database.do(asked)]
 
     async def submit(self, document: str | bytes, project: str = "") -> tuple[int, Any]:
         text = document.encode() if isinstance(document, str) else document
@@ -55,8 +60,10 @@ class World(NamedTuple):
 @asynccontextmanager
 async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
-        record = Record(await open_database(str(folder / "desk.db")))
-        desk = Desk(Workloads(client), record, SystemClock(), NextId())
-        async with TestClient(TestServer(application(desk, Fleets(client), TOKEN))) as http:
-            yield World(http, record, client, await new_project(client))
-        await record.close()
+        database = await open_database(str(folder / "desk.db"))
+        async with (
+            at_work(database, client, ids=NextId()) as desk,
+            TestClient(TestServer(application(desk, Fleets(client), TOKEN))) as http,
+        ):
+            yield World(http, database, client, await new_project(client))
+        await database.close()

@@ -18,7 +18,7 @@ from pincompute.cli.desk import desk_port
 from pincompute.controller.amend import amend
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
-from pincompute.submission.record import Outcome
+from pincompute.submission.record import State
 from workloads import HELLO
 
 pytestmark = pytest.mark.cluster
@@ -41,8 +41,7 @@ async def test_a_change_is_made_and_on_record(plane: ControlPlane, tmp_path: Pat
         assert (again.summary.label, again.written) == ("hello@2", False)
         with pytest.raises(Refused, match="never otherwise"):
             await port.change(here.project, "hello", Rollback())
-        outcomes = [outcome for _, outcome, _ in await here.record.outcomes(here.project, "hello")]
-        assert outcomes[-1] is Outcome.REFUSED
+        assert [state for _, state in await here.outcomes("hello")][-1] is State.REFUSED
 
 
 async def test_what_somebody_else_wrote_is_gone_when_an_edit_takes_it_away(plane: ControlPlane, tmp_path: Path) -> None:

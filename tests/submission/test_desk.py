@@ -19,7 +19,7 @@ from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
-from pincompute.submission.record import Outcome
+from pincompute.submission.record import State
 from workloads import HELLO
 
 pytestmark = pytest.mark.cluster
@@ -29,7 +29,7 @@ async def test_what_is_accepted_is_on_record_and_in_the_cluster(plane: ControlPl
     async with world(plane, tmp_path) as here:
         status, answer = await here.submit(HELLO)
         assert (status, answer["name"], answer["revision"]) == (201, "hello", 1)
-        assert await here.record.outcomes(here.project, "hello") == [("submission-1", Outcome.WRITTEN, "")]
+        assert await here.outcomes("hello") == [("submission-1", State.DELIVERED)]
         written = await here.client.get(NOUNS["PinterestService"], "hello", here.project)
         assert written["metadata"]["annotations"][SUBMISSION] == "submission-1"
 
@@ -40,9 +40,8 @@ async def test_what_the_cluster_refuses_is_on_record_as_refused(plane: ControlPl
         assert status == 404
         assert answer["errors"][0]["reason"] == "ProjectUnknown"
         assert here.project in answer["errors"][0]["note"]
-        ((_, outcome, said),) = await here.record.outcomes("nowhere", "hello")
-        assert outcome is Outcome.REFUSED
-        assert "there is no project 'nowhere'" in said
+        ((_, state),) = await here.outcomes("hello", "nowhere")
+        assert state is State.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ async def test_what_is_wrong_is_told_with_words(
         found, answer = await here.submit(body)
         assert found == status
         assert told in answer["errors"][0]["detail"]
-        assert await here.record.outcomes(here.project, "hello") == []
+        assert await here.outcomes("hello") == []
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}])

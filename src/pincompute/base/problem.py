@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pincompute.base.reasons import INTERNAL, REASONS, Reason
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pincompute.base.reasons import Reason
 
 
 class Where(NamedTuple):
@@ -50,6 +50,18 @@ class Problem(NamedTuple):
             "next": self.next,
         }
         return {name: value for name, value in whole.items() if value}
+
+    @classmethod
+    def of(cls, said: dict[str, Any]) -> Problem:
+        """From its JSON; a reason that is not known here is somebody's of another version."""
+        where = said.get("where", {})
+        return cls(
+            REASONS.get(said["reason"], INTERNAL),
+            said["detail"],
+            Where(**{name: where[name] for name in Where._fields if name in where}),
+            said.get("note", ""),
+            said.get("next", ""),
+        )
 
     def message(self) -> str:
         """What a status condition says beside the reason's code."""

@@ -365,6 +365,37 @@ QUOTA_EXCEEDED = _reason(
     "A quota was made smaller than what is used already: nothing is ended for it, and nothing more starts.",
     "End what is no longer needed, or make the quota as large as it was.",
 )
+QUOTA_TOO_SMALL = _reason(
+    "QuotaTooSmall",
+    USER,
+    403,
+    "What was submitted does not fit into what is left of its project's quota. Nothing was changed.",
+    "Scale down or delete what is not needed, or ask the project's owner for a larger quota.",
+)
+TIER_CLOSED = _reason(
+    "TierClosed",
+    USER,
+    403,
+    "The project's quota names no such tier, so that nothing of it may run there.",
+    "Choose a tier that it names, or ask the project's owner for one.",
+)
+KEY_REUSED = _reason(
+    "KeyReused",
+    USER,
+    422,
+    "An idempotency key was sent again, with something else than the first time.",
+    "Send the same again to learn what became of it, or take a new key.",
+)
+SUBMISSION_UNKNOWN = _reason(
+    "SubmissionUnknown", USER, 404, "The desk has no record of such a submission.", "Read its id once more."
+)
+ON_ITS_WAY = _reason(
+    "OnItsWay",
+    INFRASTRUCTURE,
+    202,
+    "What was submitted is accepted and on record, and its cluster has not taken it yet.",
+    "Nothing has to be sent again: it is carried there as soon as the cluster answers.",
+)
 WORKLOAD_UNKNOWN = _reason(
     "WorkloadUnknown", USER, 404, "There is no workload of that name in the project.", "`pin get` lists them."
 )

@@ -18,8 +18,8 @@ from pincompute.api.preview import Preview
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
 from pincompute.base.context import Context
-from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, REASONS, VERSIONS_DIFFER
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, VERSIONS_DIFFER
 from pincompute.cli.port import Port
 from pincompute.kube.registry import known
 from pincompute.kube.watch import Splitter
@@ -147,20 +147,9 @@ def _read(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 def _refusal(body: bytes, otherwise: str) -> Refused:
     try:
         errors: list[dict[str, Any]] = msgspec.json.decode(body)["errors"]
-        return Refused(*map(_problem, errors))
+        return Refused(*map(Problem.of, errors))
     except (msgspec.DecodeError, KeyError, TypeError):
         return Refused(Problem(INTERNAL, otherwise, next="pin status"))
-
-
-def _problem(error: dict[str, Any]) -> Problem:
-    where = error.get("where", {})
-    return Problem(
-        REASONS.get(error["reason"], INTERNAL),
-        error["detail"],
-        Where(**{name: where[name] for name in Where._fields if name in where}),
-        error.get("note", ""),
-        error.get("next", ""),
-    )
 
 
 def _in_file(problem: Problem, file: str) -> Problem:

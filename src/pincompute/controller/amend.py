@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from pincompute.api.account import Changed
@@ -16,7 +18,7 @@ from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict
 from pincompute.objects.content import Object
-from pincompute.planning.edits import edit, summarized
+from pincompute.planning.edits import Edit, edit, summarized
 from pincompute.planning.history import history
 
 ATTEMPTS = 10
@@ -24,17 +26,33 @@ ATTEMPTS = 10
 _LOOKS_BACK = Rollback | Break | Heal
 
 
+class Amended(NamedTuple):
+    told: Changed
+    workload: Workload
+    """As it is by now."""
+
+
 async def amend(client: Client, workload: Workload, change: Change, *, manager: str, submission: str) -> Changed:
-    """What it did, in words; a desk's submission is noted on what it wrote."""
-    past = history(workload, await records(client, workload)) if isinstance(change, _LOOKS_BACK) else ()
-    done = edit(workload, change, past)
+    """What it did, in words."""
+    return (await amended(client, workload, change, manager=manager, submission=submission)).told
+
+
+async def amended(client: Client, workload: Workload, change: Change, *, manager: str, submission: str) -> Amended:
+    """A desk's submission is noted on what it wrote."""
+    done = await foresee(client, workload, change)
     if done.workload is workload:
-        return Changed(summary=summarized(workload), said=list(done.said), written=False)
+        return Amended(Changed(summary=summarized(workload), said=list(done.said), written=False), workload)
     metadata = done.workload.metadata
     noted = {**metadata.annotations, SUBMISSION: submission} if submission else metadata.annotations
     wanted = msgspec.structs.replace(done.workload, metadata=msgspec.structs.replace(metadata, annotations=noted))
     written = await _fenced(client, workload, wanted, manager)
-    return Changed(summary=summarized(written), said=list(done.said))
+    return Amended(Changed(summary=summarized(written), said=list(done.said)), written)
+
+
+async def foresee(client: Client, workload: Workload, change: Change) -> Edit:
+    """What it would make of it."""
+    past = history(workload, await records(client, workload)) if isinstance(change, _LOOKS_BACK) else ()
+    return edit(workload, change, past)
 
 
 async def _fenced(client: Client, before: Workload, wanted: Workload, manager: str) -> Workload:

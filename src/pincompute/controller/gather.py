@@ -131,7 +131,7 @@ def edited(resource: Object) -> datetime | None:
 
 async def surroundings(client: Client, nouns: Sequence[Noun] = ()) -> Surroundings:
     """What work stands on, with what a set of nouns brings itself."""
-    cluster, there = await asyncio.gather(_cluster(client), _there(client))
+    cluster, there = await asyncio.gather(cluster_facts(client), _there(client))
     brought = {(noun.kind, noun.metadata.name) for noun in nouns}
     others = [each for each in there if (each.kind, each.metadata.name) not in brought]
     return Surroundings.of([*others, *nouns], cluster)
@@ -162,7 +162,7 @@ async def _there(client: Client) -> list[Noun]:
     return [each for listing in listings for each in listing.items]
 
 
-async def _cluster(client: Client) -> Cluster:
+async def cluster_facts(client: Client) -> Cluster:
     """A cluster that does not say what it is, is taken for a laptop's."""
     told = await facts(client)
     return Cluster.of(told) if told else LAPTOP

@@ -13,7 +13,7 @@ from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Break, Change
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.logs import Mark, Said, Wanted
-from pincompute.api.names import PROJECT, REVIEW
+from pincompute.api.names import PROJECT, REVIEW, SUBMISSION
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
 from pincompute.api.project import Review
@@ -22,7 +22,7 @@ from pincompute.api.summary import Sight, Summary, summarize, unknown_workload
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
-from pincompute.controller.amend import amend, resource_of
+from pincompute.controller.amend import amend, foresee, resource_of
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, numbers, records, seen, surroundings
 from pincompute.controller.lines import Lines, copies
@@ -36,7 +36,7 @@ from pincompute.kube.errors import Conflict, Forbidden, NotFound
 from pincompute.kube.resource import NAMESPACES
 from pincompute.planning import answer as answers
 from pincompute.planning.account import account
-from pincompute.planning.edits import as_found, carried
+from pincompute.planning.edits import Edit, as_found, carried
 from pincompute.planning.history import history
 from pincompute.planning.preview import Surroundings
 
@@ -50,9 +50,18 @@ class Workloads:
 
     async def write(self, workload: Workload, *, manager: str) -> Summary:
         """Make it be so; what others have written into the resource stays."""
+        return summarize(await self.put(workload, manager=manager))
+
+    async def put(self, workload: Workload, *, manager: str) -> Workload:
+        """The same, and the whole of what was written."""
+        metadata = workload.metadata
+        before = await self.named(workload.kind, metadata.namespace, metadata.name)
+        noted = metadata.annotations.get(SUBMISSION)
+        if before and noted and before.metadata.annotations.get(SUBMISSION) == noted:
+            # It was written already, and only the answer was lost.
+            return before
         try:
             # What was edited since stays so, as far as the file does not speak of it.
-            before = await self._before(workload)
             wanted = resource_of(carried(before, workload))
             if before is not None and as_found(before) and not as_found(workload):
                 # Somebody else wrote it: what is not sent would stay.
@@ -60,15 +69,15 @@ class Workloads:
             written = await self._client.apply(wanted, NOUNS[workload.kind], manager=manager)
         except NotFound as error:
             raise await self._unknown_project(workload.metadata.namespace) from error
-        return summarize(msgspec.convert(written, type(workload)))
+        return msgspec.convert(written, type(workload))
 
-    async def _before(self, workload: Workload) -> Workload | None:
-        metadata = workload.metadata
+    async def named(self, kind: str, project: str, name: str) -> Workload | None:
+        """The one of this kind, if there is one."""
         try:
-            found = await self._client.get(NOUNS[workload.kind], metadata.name, metadata.namespace)
+            found = await self._client.get(NOUNS[kind], name, project)
         except NotFound:
             return None
-        return msgspec.convert(found, type(workload))
+        return msgspec.convert(found, WORKLOADS[kind])
 
     async def preview(self, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
         """What they would become and change."""
@@ -81,7 +90,7 @@ class Workloads:
         )
         found = [summarize(each) for listing in listings for each in listing.items]
         if not found:
-            await self._must_exist(project)
+            await self.must_exist(project)
         return found
 
     async def amend(self, project: str, name: str, change: Change, *, manager: str, submission: str = "") -> Changed:
@@ -90,6 +99,12 @@ class Workloads:
         if isinstance(change, Break):
             await self._must_be_open(project)
         return await amend(self._client, workload, change, manager=manager, submission=submission)
+
+    async def foresee(self, workload: Workload, change: Change) -> Edit:
+        """What that would make of it; nothing is written."""
+        if isinstance(change, Break):
+            await self._must_be_open(workload.metadata.namespace)
+        return await foresee(self._client, workload, change)
 
     async def account(self, project: str, name: str, now: datetime) -> Account:
         """All that is known of one workload."""
@@ -148,7 +163,7 @@ class Workloads:
         async with aclosing(watching(self._client, project)) as sights:
             async for each in sights:
                 if not each.now and not each.gone:
-                    await self._must_exist(project)
+                    await self.must_exist(project)
                 yield each
 
     async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
@@ -199,11 +214,9 @@ class Workloads:
         except NotFound as error:
             raise await self._unknown(project, name) from error
         except Conflict as error:
-            what = f"{name} was deleted and made anew just now, and the new one was left alone"
-            next_ = f"pin show {name}, and if it is to go: pin delete {name}"
-            raise Refused(Problem(CHANGED_MEANWHILE, what, Where(object=f"{project}/{name}"), next=next_)) from error
+            raise Refused(made_anew(project, name)) from error
 
-    async def _must_exist(self, project: str) -> None:
+    async def must_exist(self, project: str) -> None:
         try:
             await self._client.get(NAMESPACES, project)
         except NotFound as error:
@@ -230,6 +243,12 @@ class Workloads:
                 note=f"the projects are {there}" if there else "this cluster has none",
             )
         )
+
+
+def made_anew(project: str, name: str) -> Problem:
+    what = f"{name} was deleted and made anew just now, and the new one was left alone"
+    next_ = f"pin show {name}, and if it is to go: pin delete {name}"
+    return Problem(CHANGED_MEANWHILE, what, Where(object=f"{project}/{name}"), next=next_)
 
 
 def _whose(name: str, workload: Workload | None) -> Whose:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +28,9 @@ _OURS = ("metadata.annotations.", "metadata.labels.", "metadata.ownerReferences"
 """Bookkeeping that follows from the rest."""
 
 
+N = TypeVar("N", bound=Noun)
+
+
 class Surroundings(NamedTuple):
     """What planning knows beside the work itself."""
 
@@ -47,14 +50,14 @@ class Foreseen(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def first(noun: Noun) -> Noun:
+def first(noun: N) -> N:
     """As it will be when it is made, where it is not there yet."""
     return msgspec.structs.replace(noun, metadata=msgspec.structs.replace(noun.metadata, generation=1))
 
 
 def foresee(snapshot: Snapshot, live: Mapping[str, Object]) -> Foreseen:
     """What would come of it, or why nothing would; `live` holds the natives whole, by identity."""
-    plan = _settled(snapshot)
+    plan = settled(snapshot)
     difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
     metadata = snapshot.owner.metadata
     place = "/".join(part for part in (metadata.namespace, metadata.name) if part)
@@ -67,7 +70,7 @@ def foresee(snapshot: Snapshot, live: Mapping[str, Object]) -> Foreseen:
     return Foreseen((_preview(snapshot, plan, difference, live),))
 
 
-def _settled(snapshot: Snapshot) -> Plan:
+def settled(snapshot: Snapshot) -> Plan:
     """After as many passes as it takes: some natives are only wanted once others are there."""
     plan = PLANNERS[snapshot.owner.kind](snapshot)
     while new := _unseen(plan, snapshot.natives):

@@ -8,11 +8,34 @@ from contextlib import aclosing, suppress
 import msgspec
 from aiohttp import web
 
+from pincompute.api.receipt import Receipt
 from pincompute.base.problem import Refused
+from pincompute.submission.record import Kept, State
 
 
 def json_of(value: object, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
+
+
+def became(kept: Kept, status: int = 200) -> web.Response:
+    """What its platform made of it; its refusal; or, while it is on its way, where to ask again."""
+    *_, last = kept.decisions
+    if kept.state is State.REFUSED:
+        raise last.refusal()
+    if kept.state is State.ACCEPTED:
+        return json_of(receipt(kept), status=202)
+    body = None if status == 204 else last.words.encode()
+    return web.Response(body=body, status=status, content_type="application/json", headers={"Submission": kept.id})
+
+
+def receipt(kept: Kept) -> Receipt:
+    refused = kept.state is State.REFUSED
+    return Receipt(
+        id=kept.id, at=kept.at, who=kept.who, project=kept.place.project, kind=kept.place.kind, name=kept.place.name,
+        verb=kept.verb, state=kept.state, url=f"/v1/projects/{kept.place.project}/submissions/{kept.id}",
+        attempts=kept.attempts, waits=kept.last_error if kept.state is State.ACCEPTED else "",
+        errors=kept.decisions[-1].refusal().json()["errors"] if refused else [],
+    )  # fmt: skip
 
 
 async def stream(request: web.Request, values: AsyncGenerator[object]) -> web.StreamResponse:

@@ -1,76 +1,92 @@
-"""The desk: a document comes in; it is refused with words, or it becomes a workload and is on record."""
+"""The desk: a document comes in; it is refused with words, or it becomes a workload and is on record.
+
+What it answers "yes" to is on disk, with the order to the platform beside it: nothing that was acknowledged is lost,
+and what is sent again under its key is not done twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import closing
-from typing import Any, TypeVar
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 
-from pincompute.api.account import Account, Answer, Changed
+from pincompute.api.account import Account, Answer
 from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
-from pincompute.api.names import DESK, SUBMISSION
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
+from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Refused
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import SUBMISSION_UNKNOWN
 from pincompute.controller.workloads import Workloads
-from pincompute.submission.record import Outcome, Record, Submission
+from pincompute.planning.footprint import Place
+from pincompute.submission import outbox, record
+from pincompute.submission.accept import accept, known, refuse
+from pincompute.submission.carrier import Carrier
+from pincompute.submission.database import Connection, Database
+from pincompute.submission.outbox import Parcel
+from pincompute.submission.platform import Away, Rendered
+from pincompute.submission.record import Kept, State, Submission
 
-T = TypeVar("T")
+PATIENCE = 2.0
+"""Seconds that an answer waits for the platform to have it; it is on record long before."""
+
+Render = Callable[[Workload | None], Awaitable[Rendered]]
+"""Of what a workload was accepted as before, and is on its way."""
+
+
+class Sender(NamedTuple):
+    """Who asks, and under which key the same may be asked again."""
+
+    who: str = "somebody"
+    key: str = ""
+
+
+ANYBODY = Sender()
 
 
 class Desk:
-    """Decides, records, and hands over to the cluster."""
+    """Decides, records, and hands over to the platform."""
 
-    def __init__(self, workloads: Workloads, record: Record, clock: Clock, ids: Ids) -> None:
+    def __init__(self, database: Database, carrier: Carrier, workloads: Workloads, clock: Clock, ids: Ids) -> None:
         self.workloads = workloads
-        self._record = record
+        self._database = database
+        self._platform = carrier.platform
+        self._carrier = carrier
         self._clock = clock
         self._ids = ids
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def submit(self, text: str, project: str) -> Summary:
-        """What the document became, in its first words."""
+    async def submit(self, text: str, project: str, sender: Sender = ANYBODY) -> Kept:
+        """A document: what became of it."""
         workload = admit_workload(read_one(text), project)
-        metadata = workload.metadata
-        submission = Submission(
-            self._ids.new("submission"),
-            self._clock.now(),
-            metadata.namespace,
-            workload.kind,
-            metadata.name,
-            "deploy",
-            text,
-        )
-        annotated = {**metadata.annotations, SUBMISSION: submission.id}
-        workload = msgspec.structs.replace(workload, metadata=msgspec.structs.replace(metadata, annotations=annotated))
-        return await self._recorded(submission, self.workloads.write(workload, manager=DESK))
+        submission = self._submission(Place.of(workload), "deploy", text, sender)
+        return await self._decided(submission, partial(self._platform.render, workload))
 
-    async def change(self, project: str, name: str, change: Change) -> Changed:
-        """One thing of a workload that is there, on record as a submission of its own."""
-        kind = (await self.workloads.find(project, name)).kind
-        text = msgspec.json.encode(change).decode()
-        submission = Submission(
-            self._ids.new("submission"), self._clock.now(), project, kind, name, _verb(change), text
-        )
-        amended = self.workloads.amend(project, name, change, manager=DESK, submission=submission.id)
-        return await self._recorded(submission, amended)
+    async def change(self, project: str, name: str, change: Change, sender: Sender = ANYBODY) -> Kept:
+        """One thing of a workload that is there."""
+        verb, said = type(change).__name__.lower(), msgspec.json.encode(change).decode()
+        submission = self._submission(Place(project, "", name), verb, said, sender)
+        return await self._decided(submission, partial(self._platform.amend, project, name, change))
 
-    async def _recorded(self, submission: Submission, done: Coroutine[Any, Any, T]) -> T:
-        """Received before anything is done, and concluded by what came of it."""
-        with closing(done):
-            await self._record.receive(submission)
-            try:
-                became = await done
-            except Refused as refused:
-                await self._record.conclude(submission.id, Outcome.REFUSED, refused.text())
-                raise
-        await self._record.conclude(submission.id, Outcome.WRITTEN)
-        return became
+    async def delete(self, project: str, name: str, uid: str, sender: Sender = ANYBODY) -> Kept:
+        """With a uid, only that very one."""
+        submission = self._submission(Place(project, "", name), "delete", uid, sender)
+        return await self._decided(submission, partial(self._platform.remove, project, name, uid))
+
+    async def submission(self, project: str, id_: str) -> Kept:
+        found = await self._database.do(lambda connection: record.named(connection, project, id_))
+        if found is None:
+            what = f"there is no submission '{id_}' in the project {project}"
+            raise Refused(Problem(SUBMISSION_UNKNOWN, what, Where(object=project)))
+        return found
 
     async def account(self, project: str, name: str) -> Account:
         return await self.workloads.account(project, name, self._clock.now())
@@ -85,6 +101,46 @@ class Desk:
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)
 
+    def _submission(self, place: Place, verb: str, document: str, sender: Sender) -> Submission:
+        id_, about = self._ids.new("submission"), "" if verb == "deploy" else place.name
+        return Submission(
+            id_, self._clock.now(), sender.who, self._platform.name, place, verb, document, sender.key, about
+        )
 
-def _verb(change: Change) -> str:
-    return type(change).__name__.lower()
+    async def _decided(self, submission: Submission, render: Render) -> Kept:
+        """Decided and on its way, whether or not the one who asked still listens."""
+        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, render)))
+        if kept.state is not State.ACCEPTED:
+            return kept
+        await self._carrier.arrival(kept.id, PATIENCE)
+        return await self.submission(kept.place.project, kept.id)
+
+    async def _decide(self, submission: Submission, render: Render) -> Kept:
+        """What was decided now, or of the same when it was sent before."""
+        place = submission.place
+        turn = self._turns.setdefault((place.project, place.name), asyncio.Lock())
+        async with turn:
+            known_, pending = await self._database.do(partial(_before, submission=submission))
+            if known_:
+                return known_
+            try:
+                rendered = await render(pending)
+            except Away as away:
+                raise Refused(away.problem) from away
+            except Refused as refused:
+                if refused.problems[0].reason.http >= 500:
+                    # That says nothing of what was asked.
+                    raise
+                return await self._database.do(partial(refuse, submission=submission, refused=refused))
+            submission = submission._replace(place=rendered.place)
+            kept = await self._database.do(partial(accept, submission=submission, rendered=rendered))
+            if kept.id == submission.id and kept.state is State.ACCEPTED:
+                self._carrier.take(Parcel(submission, rendered.order))
+            return kept
+
+
+def _before(connection: Connection, submission: Submission) -> tuple[Kept | None, Workload | None]:
+    """The same, when it was sent before; and what the workload was last accepted as, where that is on its way."""
+    place = submission.place
+    pending = outbox.pending(connection, submission.cluster, place.project, place.name)
+    return known(connection, submission), pending

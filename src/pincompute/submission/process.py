@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import click
 from aiohttp import web
 
 from pincompute.base import log as logs
-from pincompute.base.clock import SystemClock
-from pincompute.base.ids import RandomIds
+from pincompute.base.ids import Ids, RandomIds
 from pincompute.controller.fleet import Fleets
-from pincompute.controller.log_store import log_store
+from pincompute.controller.log_store import LogStore, log_store
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.submission.database import open_database
+from pincompute.submission.bookkeeper import Bookkeeper
+from pincompute.submission.carrier import Carrier
+from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
-from pincompute.submission.record import Record
+from pincompute.submission.kubernetes import Kubernetes
 from pincompute.submission.server import application, runner
 
 
@@ -40,16 +42,36 @@ async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    record = Record(await open_database(database))
     access = load(kubeconfig)
+    database_ = await open_database(database)
     async with Client(access, agent="desk") as client, AsyncExitStack() as stack:
         # By the same certificate that it has for the cluster.
         store = await stack.enter_async_context(log_store(logs_at, access.tls())) if logs_at else None
-        desk = Desk(Workloads(client, store), record, SystemClock(), RandomIds())
+        desk = await stack.enter_async_context(at_work(database_, client, store))
         running = runner(application(desk, Fleets(client), token))
         await running.setup()
         host, _, port = listen.rpartition(":")
         await web.TCPSite(running, host, int(port)).start()
         await stop.wait()
         await running.cleanup()
-    await record.close()
+    await database_.close()
+
+
+@asynccontextmanager
+async def at_work(
+    database: Database, client: Client, store: LogStore | None = None, ids: Ids | None = None
+) -> AsyncGenerator[Desk]:
+    """A desk with all that works for it: who watches its platform, who keeps the ledger, and who carries."""
+    clock = client.clock
+    platform = Kubernetes(client)
+    books = Bookkeeper(database, platform, clock)
+    carrier = Carrier(database, platform, books, clock, client.chance)
+    helpers = [asyncio.create_task(each) for each in (platform.run(), books.run())]
+    await carrier.begin()
+    try:
+        yield Desk(database, carrier, Workloads(client, store), clock, ids or RandomIds())
+    finally:
+        await carrier.close()
+        for each in helpers:
+            each.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)

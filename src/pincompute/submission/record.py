@@ -2,62 +2,179 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pincompute.submission.database import Connection, Database
-from pincompute.submission.tables import decisions, submissions
+import msgspec
+import sqlalchemy as sql
+
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import DOCUMENT_INVALID, REASONS
+from pincompute.planning.footprint import Place
+from pincompute.submission.database import Connection
+from pincompute.submission.tables import audit, decisions, outbox, revisions, submissions
 
 
-class Outcome(StrEnum):
-    RECEIVED = "received"
-    WRITTEN = "written"
+class Judge(StrEnum):
+    """Who decides: first the desk, and where it accepts, the platform."""
+
+    DESK = "desk"
+    PLATFORM = "platform"
+
+
+class State(StrEnum):
+    ACCEPTED = "accepted"
+    """On record, and on its way."""
+    DELIVERED = "delivered"
     REFUSED = "refused"
 
 
 class Submission(NamedTuple):
     id: str
     at: datetime
-    project: str
-    kind: str
-    name: str
+    who: str
+    cluster: str
+    place: Place
     verb: str
     document: str
+    key: str = ""
+    about: str = ""
+    """Which workload, where the document does not say it."""
+
+    @property
+    def digest(self) -> str:
+        """The same where the same is asked."""
+        said = "\0".join((self.verb, self.about, self.document))
+        return hashlib.sha256(said.encode()).hexdigest()
 
 
-class Record:
-    """What is acknowledged is on disk."""
+class Decision(NamedTuple):
+    judge: Judge
+    at: datetime
+    accepted: bool
+    rule: str
+    words: str
+    """Why not, or what was answered; as JSON."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    @classmethod
+    def refused(cls, judge: Judge, at: datetime, refused: Refused) -> Decision:
+        words = msgspec.json.encode(refused.json()["errors"]).decode()
+        return cls(judge, at, accepted=False, rule=refused.problems[0].reason.code, words=words)
 
-    async def close(self) -> None:
-        await self._database.close()
+    def refusal(self) -> Refused:
+        """As it was told the first time."""
+        try:
+            said: list[dict[str, Any]] = msgspec.json.decode(self.words)
+        except msgspec.DecodeError:
+            return Refused(Problem(REASONS.get(self.rule, DOCUMENT_INVALID), self.words))
+        return Refused(*map(Problem.of, said))
 
-    async def receive(self, submission: Submission) -> None:
-        """Written before anything is done, so that nothing is ever done that is not on record."""
-        row = {**submission._asdict(), "at": submission.at.isoformat(), "who": "", "cluster": "", "digest": ""}
-        await self._database.do(lambda connection: connection.execute(submissions.insert().values(row)))
 
-    async def conclude(self, id_: str, outcome: Outcome, said: str = "") -> None:
-        row = {"submission": id_, "judge": "desk", "at": "", "rule": outcome, "words": said}
-        accepted = outcome is Outcome.WRITTEN
-        await self._database.do(
-            lambda connection: connection.execute(decisions.insert().values(row | {"accepted": accepted}))
-        )
+class Kept(NamedTuple):
+    """A submission as the record has it."""
 
-    async def outcomes(self, project: str, name: str) -> list[tuple[str, Outcome, str]]:
-        """Every submission of one workload, oldest first: id, outcome, and what was said of it."""
+    id: str
+    at: str
+    who: str
+    place: Place
+    verb: str
+    digest: str
+    decisions: tuple[Decision, ...]
+    attempts: int = 0
+    last_error: str = ""
 
-        def read(connection: Connection) -> list[tuple[str, Outcome, str]]:
-            found = (
-                submissions.outerjoin(decisions)
-                .select()
-                .where(submissions.c.project == project, submissions.c.name == name)
-                .order_by(submissions.c.number)
-            )
-            rows = connection.execute(found).mappings()
-            return [(row["id"], Outcome(row["rule"] or "received"), row["words"] or "") for row in rows]
+    @property
+    def state(self) -> State:
+        if not all(each.accepted for each in self.decisions):
+            return State.REFUSED
+        delivered = any(each.judge is Judge.PLATFORM for each in self.decisions)
+        return State.DELIVERED if delivered else State.ACCEPTED
 
-        return await self._database.do(read)
+
+def new(submission: Submission, *decisions: Decision) -> Kept:
+    at, place = submission.at.isoformat(), submission.place
+    return Kept(submission.id, at, submission.who, place, submission.verb, submission.digest, decisions)
+
+
+def keep(connection: Connection, submission: Submission) -> None:
+    place = submission.place
+    row = {
+        "id": submission.id, "key": submission.key or None, "who": submission.who, "at": submission.at.isoformat(),
+        "cluster": submission.cluster, **place._asdict(), "verb": submission.verb,
+        "document": submission.document, "digest": submission.digest,
+    }  # fmt: skip
+    connection.execute(submissions.insert().values(row))
+
+
+def decide(connection: Connection, submission: Submission, decision: Decision) -> None:
+    """And it is audited in the same breath."""
+    row = {**decision._asdict(), "submission": submission.id, "at": decision.at.isoformat()}
+    connection.execute(decisions.insert().values(row))
+    note(
+        connection, decision.at, submission,
+        f"{submission.verb}: {'accepted' if decision.accepted else 'refused'} by the {decision.judge}",
+        "" if decision.accepted else decision.rule,
+    )  # fmt: skip
+
+
+def note(connection: Connection, at: datetime, submission: Submission, act: str, words: str) -> None:
+    place = submission.place
+    row = {
+        "at": at.isoformat(), "who": submission.who, "act": act, "project": place.project,
+        "about": f"{place.kind}/{place.name}", "submission": submission.id, "words": words,
+    }  # fmt: skip
+    connection.execute(audit.insert().values(row))
+
+
+def revise(connection: Connection, submission: Submission, whole: Workload) -> None:
+    row = {
+        "submission": submission.id, "cluster": submission.cluster, **submission.place._asdict(),
+        "at": submission.at.isoformat(), "workload": msgspec.json.encode(whole).decode(),
+    }  # fmt: skip
+    connection.execute(revisions.insert().values(row))
+
+
+def keyed(connection: Connection, project: str, who: str, key: str) -> Kept | None:
+    """What was submitted under this key."""
+    if not key:
+        return None
+    where = (submissions.c.project == project, submissions.c.who == who, submissions.c.key == key)
+    return next(iter(_found(connection, where)), None)
+
+
+def named(connection: Connection, project: str, id_: str) -> Kept | None:
+    where = (submissions.c.project == project, submissions.c.id == id_)
+    return next(iter(_found(connection, where)), None)
+
+
+def of_workload(connection: Connection, project: str, name: str) -> list[Kept]:
+    """Every submission of it, the eldest first."""
+    return _found(connection, (submissions.c.project == project, submissions.c.name == name))
+
+
+def _found(connection: Connection, where: Sequence[sql.ColumnElement[bool]]) -> list[Kept]:
+    asked = (
+        sql.select(submissions, outbox.c.attempts, outbox.c.last_error)
+        .outerjoin(outbox, outbox.c.submission == submissions.c.id)
+        .where(*where)
+        .order_by(submissions.c.number)
+    )
+    return [_kept(connection, row) for row in connection.execute(asked).mappings().all()]
+
+
+def _kept(connection: Connection, row: sql.RowMapping) -> Kept:
+    # The desk comes before the platform in the alphabet, too.
+    asked = decisions.select().where(decisions.c.submission == row["id"]).order_by(decisions.c.judge)
+    decided = tuple(
+        Decision(Judge(each.judge), datetime.fromisoformat(each.at), each.accepted, each.rule, each.words)
+        for each in connection.execute(asked)
+    )
+    place = Place(row["project"], row["kind"], row["name"])
+    return Kept(
+        row["id"], row["at"], row["who"], place, row["verb"], row["digest"], decided,
+        row["attempts"] or 0, row["last_error"] or "",
+    )  # fmt: skip

@@ -16,9 +16,11 @@ from pincompute.api.logs import Wanted
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL, NOT_SIGNED_IN
 from pincompute.controller.fleet import Fleets
-from pincompute.submission.answers import json_of, stream
-from pincompute.submission.desk import Desk
+from pincompute.submission.answers import became, json_of, receipt, stream
+from pincompute.submission.desk import Desk, Sender
 from pincompute.submission.fleet_routes import FleetRoutes
+
+MAX_KEY = 256
 
 log = structlog.get_logger()
 _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
@@ -33,6 +35,7 @@ def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
         [
             web.get("/healthz", _healthz),
             web.post("/v1/projects/{project}/submissions", routes.submit),
+            web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
             web.post("/v1/projects/{project}/plans", routes.plan),
             web.get("/v1/projects/{project}/workloads", routes.list),
             web.get("/v1/projects/{project}/changes", routes.watch),
@@ -59,7 +62,11 @@ class Routes:
         self._desk = desk
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        return json_of(await self._desk.submit(await _text(request), request.match_info["project"]), status=201)
+        project = request.match_info["project"]
+        return became(await self._desk.submit(await _text(request), project, _sender(request)), status=201)
+
+    async def submission(self, request: web.Request) -> web.StreamResponse:
+        return json_of(receipt(await self._desk.submission(request.match_info["project"], request.match_info["id"])))
 
     async def plan(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.plan(await _text(request), request.match_info["project"]))
@@ -79,7 +86,7 @@ class Routes:
             change = _change.decode(await request.read())
         except msgspec.DecodeError as error:
             raise Refused(Problem(DOCUMENT_INVALID, f"this is no change that there is: {error}")) from error
-        return json_of(await self._desk.change(*_names(request), change))
+        return became(await self._desk.change(*_names(request), change, _sender(request)))
 
     async def account(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.account(*_names(request)))
@@ -88,8 +95,8 @@ class Routes:
         return json_of(await self._desk.why(*_names(request)))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
-        await self._desk.workloads.delete(*_names(request), request.query.get("uid", ""))
-        return web.Response(status=204)
+        uid = request.query.get("uid", "")
+        return became(await self._desk.delete(*_names(request), uid, _sender(request)), status=204)
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
         return await stream(request, self._desk.follow(*_names(request)))
@@ -100,6 +107,13 @@ class Routes:
         except msgspec.ValidationError as error:
             raise Refused(Problem(DOCUMENT_INVALID, f"no lines can be asked for like this: {error}")) from error
         return await stream(request, self._desk.workloads.logs(*_names(request), wanted))
+
+
+def _sender(request: web.Request) -> Sender:
+    key = request.headers.get("Idempotency-Key", "")
+    if len(key) > MAX_KEY:
+        raise Refused(Problem(DOCUMENT_INVALID, f"the idempotency key has more than {MAX_KEY} characters"))
+    return Sender(key=key)
 
 
 async def _text(request: web.Request) -> str:

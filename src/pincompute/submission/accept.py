@@ -1,0 +1,75 @@
+"""Accept: one transaction decides, and writes down all that follows from it, or nothing at all."""
+
+from __future__ import annotations
+
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import KEY_REUSED
+from pincompute.planning import allowance
+from pincompute.planning.allowance import Asked
+from pincompute.planning.footprint import NOTHING, Place
+from pincompute.submission import ledger, outbox, record
+from pincompute.submission.database import Connection
+from pincompute.submission.outbox import Parcel
+from pincompute.submission.platform import Rendered
+from pincompute.submission.record import Decision, Judge, Kept, Submission
+
+
+def accept(connection: Connection, submission: Submission, rendered: Rendered) -> Kept:
+    """What is decided now; or what was, when this was submitted before."""
+    ledger.lock(connection, submission.cluster, submission.place.project)
+    if before := known(connection, submission):
+        return before
+    if refused := _over(connection, submission.cluster, rendered):
+        return _decided(connection, submission, Decision.refused(Judge.DESK, submission.at, refused))
+    kept = _decided(connection, submission, Decision(Judge.DESK, submission.at, accepted=True, rule="", words=""))
+    if rendered.whole is not None:
+        record.revise(connection, submission, rendered.whole)
+    if rendered.footprint is not None:
+        ledger.take(connection, submission.cluster, submission.place, submission.id, rendered.footprint)
+    outbox.put(connection, Parcel(submission, rendered.order))
+    return kept
+
+
+def refuse(connection: Connection, submission: Submission, refused: Refused) -> Kept:
+    """What is wrong by itself: it takes from nobody, and is on record all the same."""
+    if before := known(connection, submission):
+        return before
+    return _decided(connection, submission, Decision.refused(Judge.DESK, submission.at, refused))
+
+
+def _decided(connection: Connection, submission: Submission, decision: Decision) -> Kept:
+    record.keep(connection, submission)
+    record.decide(connection, submission, decision)
+    return record.new(submission, decision)
+
+
+def known(connection: Connection, submission: Submission) -> Kept | None:
+    """By its key: the same again is answered as it was, and something else is refused."""
+    before = record.keyed(connection, submission.place.project, submission.who, submission.key)
+    if before and before.digest != submission.digest:
+        what = f"the idempotency key of {before.id} was sent with something else"
+        raise Refused(Problem(KEY_REUSED, what, Where(object=_named(before.place)), next="take a new key"))
+    return before
+
+
+def _named(place: Place) -> str:
+    return f"{place.project}/{place.name}"
+
+
+def _over(connection: Connection, cluster: str, rendered: Rendered) -> Refused | None:
+    """What it does not fit into."""
+    project, wants, place = rendered.project, rendered.footprint, rendered.place
+    if project is None or wants is None:
+        return None
+    holders = ledger.held(connection, cluster, place.project, wants.tier)
+    has = holders.pop((place.kind, place.name), NOTHING)
+    asked = Asked(place.name, wants, has, ledger.total(holders.values()))
+    if problem := allowance.closed(project, asked):
+        return Refused(problem)
+    found = allowance.short(project, asked)
+    if not found:
+        return None
+    thing = found[0].thing
+    most = sorted(holders.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
+    named = [(name, footprint) for (_, name), footprint in most if getattr(footprint, thing)]
+    return Refused(allowance.refusal(project, asked, found, named))

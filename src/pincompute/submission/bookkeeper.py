@@ -1,0 +1,73 @@
+"""The bookkeeper: keeps the ledger as the platform is, whoever wrote there, so that it never leaks."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from functools import partial
+
+import structlog
+
+from pincompute.base.clock import Clock
+from pincompute.planning.footprint import Place
+from pincompute.submission import ledger
+from pincompute.submission.database import Connection, Database
+from pincompute.submission.platform import Platform, Sight
+
+AGAIN = 1.0
+"""Seconds between two looks at whether something that was written can be seen; most are seen before the first."""
+
+log = structlog.get_logger()
+
+
+class Bookkeeper:
+    """Of one platform."""
+
+    def __init__(self, database: Database, platform: Platform, clock: Clock) -> None:
+        self._database = database
+        self._platform = platform
+        self._clock = clock
+        self._expected: set[Place] = set()
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """For as long as the desk does; what goes wrong with one sight is mended by the next that shows everything."""
+        while True:
+            try:
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(self._observe())
+                    both.create_task(self._look_again())
+            except* Exception:
+                log.exception("the ledger could not be kept")
+                await self._clock.sleep(AGAIN)
+
+    def expect(self, place: Place) -> None:
+        """Something was written there; it holds what it held before as well, until that can be seen."""
+        self._expected.add(place)
+        self._news.set()
+
+    async def _observe(self) -> None:
+        async with aclosing(self._platform.observe()) as sights:
+            async for sight in sights:
+                await self._enter(sight)
+
+    async def _look_again(self) -> None:
+        """What is seen before it is known here that it was written would otherwise be forgotten."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            seen = tuple(map(self._platform.look, sorted(self._expected)))
+            await self._enter(Sight(seen))
+            self._expected = set(await self._database.do(partial(ledger.unsettled, cluster=self._platform.name)))
+            if self._expected:
+                await self._clock.sleep(AGAIN)
+                self._news.set()
+
+    async def _enter(self, sight: Sight) -> None:
+        def work(connection: Connection) -> None:
+            if sight.whole:
+                ledger.restore(connection, self._platform.name, sight.seen)
+            else:
+                ledger.settle(connection, self._platform.name, sight.seen)
+
+        await self._database.do(work)

@@ -1,0 +1,190 @@
+"""Kubernetes as a platform: the one place of the desk that knows it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from pincompute.api.account import Changed
+from pincompute.api.change import Change
+from pincompute.api.kinds import WORKLOADS
+from pincompute.api.names import DESK, SUBMISSION
+from pincompute.api.summary import summarize
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Refused, Where, refuse_all
+from pincompute.base.reasons import CLUSTER_UNREACHABLE
+from pincompute.controller.amend import amended
+from pincompute.controller.census import Census
+from pincompute.controller.resources import NOUNS
+from pincompute.controller.workloads import Workloads, made_anew
+from pincompute.kube.client import Client
+from pincompute.kube.errors import ApiError, Conflict, NotFound, Unproven, Unreachable, Unreadable
+from pincompute.planning.edits import carried, summarized
+from pincompute.planning.footprint import Footprint, Place, footprint, held, nodes
+from pincompute.planning.preview import first, settled
+from pincompute.submission.platform import Away, Delivered, Edit, Order, Remove, Rendered, Seen, Sight, Write
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PATIENCE = 5.0
+"""Seconds that a cluster has to show what it has, before a person is told that it does not answer."""
+
+
+def _or_away(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """What the cluster says of the object is a refusal; that it cannot say anything just now is none."""
+
+    @wraps(ask)
+    async def asked(*args: P.args, **words: P.kwargs) -> T:
+        try:
+            return await ask(*args, **words)
+        except ApiError as error:
+            if _says_no(error):
+                raise
+            raise Away(error.problem(), answered=error.status == 500) from error
+
+    return asked
+
+
+class Kubernetes:
+    """One cluster, by its name."""
+
+    def __init__(self, client: Client, name: str = "main") -> None:
+        self.name = name
+        self._client = client
+        self._workloads = Workloads(client)
+        self._census = Census(client)
+        self._taken = asyncio.Event()
+
+    @_or_away
+    async def render(self, workload: Workload, pending: Workload | None) -> Rendered:
+        place = Place.of(workload)
+        await self._known(place.project)
+        whole = carried(pending or self._census.find(place), workload)
+        snapshot = self._census.snapshot(first(whole))
+        planned = settled(snapshot)
+        refuse_all(
+            each if str(each.where) else each._replace(where=Where(object=workload.metadata.place))
+            for each in planned.problems
+        )
+        asked = footprint(planned, max(1, nodes(self._census.find(place) or whole)))
+        return Rendered(place, Write(_said(workload)), whole, asked, snapshot.project)
+
+    @_or_away
+    async def amend(self, project: str, name: str, change: Change, pending: Workload | None) -> Rendered:
+        await self._known(project)
+        workload = pending or await self._find(project, name)
+        edit = await self._workloads.foresee(workload, change)
+        whole = edit.workload
+        return Rendered(
+            Place.of(whole), Edit(change, tuple(edit.said)), whole, self._wants(whole), self._census.project(project)
+        )
+
+    @_or_away
+    async def remove(self, project: str, name: str, uid: str, pending: Workload | None) -> Rendered:
+        workload = pending or await self._find(project, name)
+        # What is still on its way has no uid.
+        return Rendered(Place.of(workload), Remove(uid or ("" if pending else workload.metadata.uid)))
+
+    @_or_away
+    async def deliver(self, submission: str, place: Place, order: Order) -> Delivered:
+        match order:
+            case Write(said):
+                workload = msgspec.convert(said, WORKLOADS[place.kind])
+                return _written(await self._workloads.put(_noted(workload, submission), manager=DESK))
+            case Edit():
+                return await self._edit(submission, place, order)
+            case Remove(uid):
+                return await self._delete(place, uid)
+
+    async def run(self) -> None:
+        """For as long as the desk does."""
+        await self._census.run()
+
+    async def observe(self) -> AsyncGenerator[Sight]:
+        while not self._taken.is_set():
+            try:
+                await self._census.taken()
+                self._taken.set()
+            except ApiError:
+                await self._client.clock.sleep(1.0)
+        self._census.take()
+        yield Sight(tuple(map(self.look, self._census.everybody())), whole=True)
+        while True:
+            await self._census.news.wait()
+            yield Sight(tuple(map(self.look, sorted(self._census.take()))))
+
+    def look(self, place: Place) -> Seen:
+        workload = self._census.find(place)
+        found = held(self._census.snapshot(workload)) if workload else None
+        return Seen(place, found, self._census.revision(place.kind))
+
+    def _wants(self, whole: Workload) -> Footprint:
+        return footprint(settled(self._census.snapshot(first(whole))), max(1, nodes(whole)))
+
+    async def _known(self, project: str) -> None:
+        """Nothing is promised of a project that nobody has seen."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._taken.wait()
+        except TimeoutError:
+            what = f"the cluster {self.name} has not been seen since the desk began"
+            raise Refused(Problem(CLUSTER_UNREACHABLE, what, next="pin status")) from None
+        if self._census.project(project) is None:
+            await self._workloads.must_exist(project)
+
+    async def _find(self, project: str, name: str) -> Workload:
+        """As it is; as it was last seen, where the cluster does not answer."""
+        kind = self._census.kind_of(project, name)
+        try:
+            found = await self._workloads.named(kind, project, name) if kind else None
+        except ApiError as error:
+            if _says_no(error):
+                raise
+            found = self._census.find(Place(project, kind, name))
+        return found or await self._workloads.find(project, name)
+
+    async def _edit(self, submission: str, place: Place, order: Edit) -> Delivered:
+        workload = await self._workloads.named(place.kind, place.project, place.name)
+        if workload is None:
+            workload = await self._workloads.find(place.project, place.name)
+        if workload.metadata.annotations.get(SUBMISSION) == submission:
+            told = Changed(summary=summarized(workload), said=list(order.said))
+            return Delivered(told, int(workload.metadata.resource_version))
+        done = await amended(self._client, workload, order.change, manager=DESK, submission=submission)
+        return Delivered(done.told, int(done.workload.metadata.resource_version) if done.told.written else 0)
+
+    async def _delete(self, place: Place, uid: str) -> Delivered:
+        try:
+            await self._client.delete(NOUNS[place.kind], place.name, place.project, uid=uid)
+        except NotFound:
+            # It was there when this was accepted.
+            return Delivered(None)
+        except Conflict as error:
+            raise Refused(made_anew(place.project, place.name)) from error
+        return Delivered(None)
+
+
+def _says_no(error: ApiError) -> bool:
+    """It is about what was asked, and not about who asks or how the server is."""
+    elsewhere = isinstance(error, Unreachable | Unreadable | Unproven)
+    return not elsewhere and 400 <= error.status < 500 and error.status not in (401, 408, 429)
+
+
+def _said(workload: Workload) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(workload)
+    return found
+
+
+def _noted(workload: Workload, submission: str) -> Workload:
+    metadata = workload.metadata
+    annotated = {**metadata.annotations, SUBMISSION: submission}
+    return msgspec.structs.replace(workload, metadata=msgspec.structs.replace(metadata, annotations=annotated))
+
+
+def _written(workload: Workload) -> Delivered:
+    return Delivered(summarize(workload), int(workload.metadata.resource_version))

@@ -1,0 +1,96 @@
+"""The ledger: what each workload holds of its project's quota.
+
+A workload has one row for what it is by now, as the platform shows it, and one for each submission that was accepted
+and has not been seen there. Any of these may come true, so the most of them counts: what is on its way down holds what
+it had until it is down, and nobody takes that meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import sqlalchemy as sql
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pincompute.planning.footprint import COUNTED, Footprint, Place
+from pincompute.submission.database import Connection
+from pincompute.submission.platform import Seen
+from pincompute.submission.tables import ledger, projects
+
+STANDS = ""
+"""In place of a submission: what the platform shows."""
+
+Holder = tuple[str, str]
+"""Kind and name."""
+
+
+def lock(connection: Connection, cluster: str, project: str) -> None:
+    """Who takes from a project's quota is alone with it until the end of the transaction."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = {"cluster": cluster, "name": project}
+    connection.execute(insert(projects).values(row).on_conflict_do_nothing())
+    # SQLite, which has one writer at a time, says nothing of this.
+    connection.execute(projects.select().filter_by(**row).with_for_update())
+
+
+def held(connection: Connection, cluster: str, project: str, tier: str) -> dict[Holder, Footprint]:
+    """By every workload of a tier."""
+    most = [sql.func.max(ledger.c[each]).label(each) for each in COUNTED]
+    asked = (
+        sql.select(ledger.c.kind, ledger.c.name, *most)
+        .where(ledger.c.cluster == cluster, ledger.c.project == project, ledger.c.tier == tier)
+        .group_by(ledger.c.kind, ledger.c.name)
+    )
+    return {(row.kind, row.name): Footprint(tier, *row[2:]) for row in connection.execute(asked)}
+
+
+def take(connection: Connection, cluster: str, place: Place, submission: str, footprint: Footprint) -> None:
+    connection.execute(ledger.insert().values(_row(cluster, place, submission, footprint)))
+
+
+def written(connection: Connection, submission: str, revision: int) -> None:
+    """The platform has it, and will show it from this revision on."""
+    connection.execute(ledger.update().where(ledger.c.submission == submission).values(written=revision))
+
+
+def release(connection: Connection, submission: str) -> None:
+    """Nothing comes of it."""
+    connection.execute(ledger.delete().where(ledger.c.submission == submission))
+
+
+def settle(connection: Connection, cluster: str, seen: Iterable[Seen]) -> None:
+    """What a workload is by now takes the place of what was written before that."""
+    for each in seen:
+        here = (ledger.c.cluster == cluster, *(ledger.c[name] == value for name, value in each.place._asdict().items()))
+        shown = sql.or_(ledger.c.submission == STANDS, ledger.c.written <= each.revision)
+        connection.execute(ledger.delete().where(*here, shown))
+        if each.footprint is not None:
+            connection.execute(ledger.insert().values(_row(cluster, each.place, STANDS, each.footprint)))
+
+
+def restore(connection: Connection, cluster: str, seen: Sequence[Seen]) -> None:
+    """All that is there was seen, later than anything was written: only what is on its way is left beside it."""
+    over = sql.or_(ledger.c.submission == STANDS, ledger.c.written.is_not(None))
+    connection.execute(ledger.delete().where(ledger.c.cluster == cluster, over))
+    rows = [_row(cluster, each.place, STANDS, each.footprint) for each in seen if each.footprint is not None]
+    if rows:
+        connection.execute(ledger.insert(), rows)
+
+
+def unsettled(connection: Connection, cluster: str) -> list[Place]:
+    """Whose writing has not been seen yet."""
+    asked = (
+        sql.select(ledger.c.project, ledger.c.kind, ledger.c.name)
+        .where(ledger.c.cluster == cluster, ledger.c.written.is_not(None))
+        .distinct()
+    )
+    return [Place(*row) for row in connection.execute(asked)]
+
+
+def total(footprints: Iterable[Footprint]) -> Footprint:
+    all_ = tuple(footprints)
+    return Footprint("", *(sum(getattr(each, name) for each in all_) for name in COUNTED))
+
+
+def _row(cluster: str, place: Place, submission: str, footprint: Footprint) -> dict[str, object]:
+    return {"cluster": cluster, **place._asdict(), "submission": submission, **footprint._asdict()}

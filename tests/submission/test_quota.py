@@ -1,0 +1,163 @@
+"""The quota under everything at once: never over, nearly used up when more is asked for, and nothing leaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sql
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from books import CLUSTER, NOW, cores, memory, place, project, rendered, submission, tried
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import CLUSTER_REFUSED
+from pincompute.submission import ledger, outbox
+from pincompute.submission.accept import accept
+from pincompute.submission.database import Database, open_database
+from pincompute.submission.platform import Delivered, Seen
+from pincompute.submission.record import State
+
+LIMIT = 20
+NAMES = ("ant", "bee", "cat", "dog")
+names = st.sampled_from(NAMES)
+
+
+class Machine(RuleBasedStateMachine):
+    """A cluster that takes what it is told in order for each workload, and a view of it that lags behind."""
+
+    engine: sql.Engine
+    by_hand = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        self.connection = self.stack.enter_context(tried(self.engine))
+        self.number = 0
+        self.queues: dict[str, list[tuple[int, int | None]]] = {name: [] for name in NAMES}
+        self.history: list[tuple[str, int | None]] = []
+        """What was written, one after the other: the revision is how much of it there is."""
+        self.seen = 0
+        self.owner = project(pods=LIMIT)
+
+    def cluster(self, revision: int | None = None) -> dict[str, int]:
+        there: dict[str, int] = {}
+        for name, size in self.history[:revision]:
+            there.pop(name, None)
+            if size is not None:
+                there[name] = size
+        return there
+
+    @rule(name=names, size=st.integers(0, 12))
+    def submits(self, name: str, size: int) -> None:
+        self.number += 1
+        kept = accept(self.connection, submission(self.number, name), rendered(self.owner, cores(size), name))
+        if kept.state is State.ACCEPTED:
+            self.queues[name].append((self.number, size))
+
+    @rule(name=names)
+    def deletes(self, name: str) -> None:
+        self.number += 1
+        accept(self.connection, submission(self.number, name), rendered(self.owner, None, name))
+        self.queues[name].append((self.number, None))
+
+    @rule(name=names)
+    def arrives(self, name: str) -> None:
+        if self.queues[name]:
+            number, size = self.queues[name].pop(0)
+            self.history.append((name, size))
+            written = len(self.history) if size is not None else 0
+            outbox.delivered(self.connection, submission(number, name), NOW, Delivered(None, written))
+
+    @rule(name=names)
+    def is_refused_by_the_cluster(self, name: str) -> None:
+        if self.queues[name]:
+            number, _ = self.queues[name].pop(0)
+            refused = Refused(Problem(CLUSTER_REFUSED, "no"))
+            outbox.returned(self.connection, submission(number, name), NOW, refused)
+
+    @rule(steps=st.integers(1, 4))
+    def something_is_seen(self, steps: int) -> None:
+        before, self.seen = self.seen, min(len(self.history), self.seen + steps)
+        self.look({name for name, _ in self.history[before : self.seen]})
+
+    @rule()
+    def the_bookkeeper_looks_again(self) -> None:
+        self.look({each.name for each in ledger.unsettled(self.connection, CLUSTER)})
+
+    @rule()
+    def the_desk_begins_anew(self) -> None:
+        self.seen = len(self.history)
+        there = self.cluster()
+        ledger.restore(self.connection, CLUSTER, [Seen(place(each), cores(size), 0) for each, size in there.items()])
+
+    @precondition(lambda self: self.by_hand)
+    @rule(name=names, size=st.one_of(st.none(), st.integers(0, 40)))
+    def somebody_goes_past_the_desk(self, name: str, size: int | None) -> None:
+        self.history.append((name, size))
+
+    def look(self, names: set[str]) -> None:
+        view = self.cluster(self.seen)
+        sizes = {name: view.get(name) for name in sorted(names)}
+        seen = [Seen(place(each), None if size is None else cores(size), self.seen) for each, size in sizes.items()]
+        ledger.settle(self.connection, CLUSTER, seen)
+
+    @invariant()
+    def never_over(self) -> None:
+        """Neither now, nor by anything that is on its way, in whichever order it arrives."""
+        there = self.cluster()
+        may = {name: max([there.get(name, 0), *(size or 0 for _, size in self.queues[name])]) for name in NAMES}
+        if not self.by_hand:
+            assert sum(may.values()) <= LIMIT
+        held = ledger.held(self.connection, CLUSTER, "ads", "on-demand")
+        if self.seen == len(self.history):
+            assert sum(each.pods for each in held.values()) >= sum(may.values())
+
+    def teardown(self) -> None:
+        for name in NAMES:
+            while self.queues[name]:
+                self.arrives(name)
+        self.something_is_seen(len(self.history))
+        self.the_bookkeeper_looks_again()
+        held = ledger.held(self.connection, CLUSTER, "ads", "on-demand")
+        assert {name: each.pods for (_, name), each in held.items()} == self.cluster()
+        self.stack.close()
+
+
+class ByHand(Machine):
+    by_hand = True
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine() -> Iterator[None]:
+    with memory() as made:
+        Machine.engine = made
+        yield
+
+
+@pytest.mark.parametrize("machine", [Machine, ByHand])
+def test_whatever_happens_in_whichever_order(machine: type[Machine]) -> None:
+    run_state_machine_as_test(machine, settings=settings(deadline=None, stateful_step_count=25))
+
+
+async def test_of_many_at_once_as_many_as_fit(tmp_path: Path) -> None:
+    """Four desks before one database."""
+    desks = [await open_database(str(tmp_path / "desk.db")) for _ in range(4)]
+    owner = project(pods=1000)
+    sizes = [1 + number * 7 % 13 for number in range(400)]
+
+    async def ask(desk: Database, number: int, size: int) -> int:
+        name = f"w{number}"
+        work = partial(accept, submission=submission(number, name), rendered=rendered(owner, cores(size), name))
+        return size if (await desk.do(work)).state is State.ACCEPTED else 0
+
+    taken = await asyncio.gather(*(ask(desks[each % 4], each, size) for each, size in enumerate(sizes)))
+    for desk in desks:
+        await desk.close()
+    assert sum(sizes) > 2000
+    assert 990 <= sum(taken) <= 1000
