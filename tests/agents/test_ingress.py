@@ -8,7 +8,8 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import pytest
 
 from backends import backend, expose, free_port, lead, project, serve
 from control_plane import ControlPlane
+from pincompute.base.successor import VARIABLE, Successor
 from pincompute.kube.client import Client
 from pincompute.kube.resource import INGRESSES, SERVICES
 
@@ -142,10 +144,7 @@ async def test_nginx_is_started_again(agent: Agent) -> None:
     first = agent.nginx()
     os.kill(first, signal.SIGKILL)
 
-    async def another() -> bool:
-        return agent.nginx() not in (0, first)
-
-    await until(another)
+    await until(lambda: differs(agent, first))
     await until(agent.healthy)
 
 
@@ -153,6 +152,28 @@ async def test_nginx_ends_even_when_the_agent_is_killed(agent: Agent) -> None:
     agent.process.kill()
     await agent.process.wait()
     await until(lambda: answers(agent.healthy(), False))
+
+
+async def test_its_next_version_takes_over_and_no_request_is_refused(agent: Agent, client: Client) -> None:
+    first = agent.nginx()
+    async with project(client, "next") as me, backend("127.10.0.30", "front") as front:
+        await serve(client, me, "hello", *front)
+        host = await expose(client, me, "hello", lead("/", "hello"))
+        await until(lambda: agent.name(host))
+        async with asking(agent, host) as answers_:
+            wanted = Successor(told_of(agent.process.pid, "cmdline"), {**os.environ, "NEXT": "1"})
+            (agent.folder / "successor").write_bytes(msgspec.json.encode(wanted))
+            agent.process.send_signal(signal.SIGHUP)
+            another = await expose(client, me, "another", lead("/", "hello"))
+            await until(lambda: agent.name(another), within=20)
+        assert "NEXT=1" in told_of(agent.process.pid, "environ")
+    assert agent.nginx() == first
+    assert len(answers_) > 20
+    assert set(answers_) == {"front"}
+    # It is its own from then on: it ends with it, and is started again by it.
+    os.kill(first, signal.SIGKILL)
+    await until(lambda: differs(agent, first))
+    await until(agent.healthy)
 
 
 async def test_a_port_in_use_is_told(plane: ControlPlane, nginx: Path, tmp_path: Path) -> None:
@@ -169,10 +190,43 @@ async def test_a_port_in_use_is_told(plane: ControlPlane, nginx: Path, tmp_path:
         await process.communicate()
 
 
+async def differs(agent: Agent, first: int) -> bool:
+    return agent.nginx() not in (0, first)
+
+
+@asynccontextmanager
+async def asking(agent: Agent, host: str) -> AsyncGenerator[list[str]]:
+    """One request after the other, each by a connection of its own; who answered, or what went wrong."""
+    answers_: list[str] = []
+
+    async def ask() -> None:
+        url, headers = f"http://127.0.0.1:{agent.port}/", {"Host": host, "Connection": "close"}
+        while True:
+            try:
+                async with agent.browser.get(url, headers=headers) as answer:
+                    said = await answer.text()
+                    answers_.append(msgspec.json.decode(said)["name"] if answer.status == 200 else said)
+            except aiohttp.ClientError as error:
+                answers_.append(repr(error))
+
+    tasks = [asyncio.create_task(ask()) for _ in range(2)]
+    try:
+        yield answers_
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.wait(tasks)
+
+
+def told_of(pid: int, what: str) -> list[str]:
+    return Path(f"/proc/{pid}/{what}").read_text().split("\0")[:-1]
+
+
 async def start(plane: ControlPlane, nginx: Path, folder: Path, port: int, **more: Any) -> Process:
     words = ("--kubeconfig", kubeconfig(plane, folder), "--folder", folder, "--nginx", nginx)
     command = (sys.executable, "-m", "pincompute", "agent", "ingress", "--listen", f"127.0.0.1:{port}", *words)
-    return await asyncio.create_subprocess_exec(*map(str, command), **more)
+    variables = {**os.environ, VARIABLE: str(folder / "successor")}
+    return await asyncio.create_subprocess_exec(*map(str, command), env=variables, **more)
 
 
 def kubeconfig(plane: ControlPlane, folder: Path) -> Path:

@@ -14,16 +14,25 @@ from msgspec import structs
 
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import FOREIGN_PROCESS, PORT_IN_USE
-from pincompute.engine import processes
+from pincompute.engine import proc, processes, renew
 from pincompute.engine.down import foreigners, take_down
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Alive, Part, Socket
 from pincompute.engine.processes import heirs, marked
 from pincompute.engine.record import Record, read
 from pincompute.engine.tend import Tender
+from real_platform import free_port
 
 SLEEP = "import time; time.sleep(600)"
 SERVE = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(600)"
+
+BECOME = """
+import os, pathlib, signal, socket, sys, time
+from pincompute.base.successor import VARIABLE, become
+signal.signal(signal.SIGHUP, lambda *_: become(pathlib.Path(os.environ[VARIABLE])))
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+time.sleep(600)
+"""
 
 MUTE_AT_FIRST = """
 import pathlib, socket, sys, time
@@ -103,6 +112,39 @@ def test_what_is_wanted_otherwise_starts_anew_and_what_is_not_wanted_ends(home: 
     assert second["b"] != first["b"]
 
 
+def renewing(port: int, program: str, *more: str, renews: bool = True) -> Part:
+    words = (sys.executable, "-c", program, str(port), *more)
+    return Part("a", words, Socket(address="127.0.0.1", port=port), {"MORE": " ".join(more)}, renews=renews)
+
+
+def test_one_that_must_not_be_interrupted_becomes_what_is_wanted(home: Home, said: list[str]):
+    port = free_port()
+    first = bring(home, said, renewing(port, BECOME))
+    for _ in range(2):
+        assert bring(home, said, renewing(port, BECOME, "next")) == first
+        assert proc.words(first["a"])[-1] == "next"
+        assert proc.variables(first["a"])["MORE"] == "next"
+    assert said == []
+
+
+def test_one_that_does_not_become_it_is_started_anew(home: Home, said: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(renew, "PATIENCE", 0.2)
+    port = free_port()
+    deaf = BECOME.replace("become(", "str(")
+    first = bring(home, said, renewing(port, deaf))
+    second = bring(home, said, renewing(port, deaf, "next"))
+    assert second != first
+    assert "a (pid " in said[0]
+    assert "is started anew" in said[0]
+
+
+def test_one_of_a_version_that_cannot_is_started_anew(home: Home, said: list[str]):
+    port = free_port()
+    first = bring(home, said, renewing(port, BECOME, renews=False))
+    assert bring(home, said, renewing(port, BECOME, "next")) != first
+    assert said == []
+
+
 def test_when_the_ground_changes_all_start_anew(home: Home, said: list[str]):
     first = bring(home, said, part("etcd"), part("kube-apiserver"), part("desk"))
     second = bring(home, said, part("etcd", "newer"), part("kube-apiserver"), part("desk"))
@@ -172,8 +214,10 @@ def test_taking_down_ends_what_a_part_left_behind_without_its_name(home: Home, s
     leader = bring(home, said, parent)["ingress"]
     record = read(home)
     assert record is not None
-    while not (children := [each for each in heirs(home, record.processes.values()) if each.pid != leader]):
-        assert pids(home) == {"ingress": leader}
+    children: list[processes.Process] = []
+    # Before it has become its own program it has its parent's variables.
+    while not children or pids(home) != {"ingress": leader}:
+        children = [each for each in heirs(home, record.processes.values()) if each.pid != leader]
     kill(home, "ingress")
     assert take_down(home, record) == 0
     assert not processes.running(children[0])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
 from pincompute.agents.process import until_told
 from pincompute.agents.routes import EndpointSlice, Ingress, Lost, Service, copies, table
+from pincompute.base.successor import VARIABLE, become
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
@@ -32,7 +35,9 @@ async def run(kubeconfig: Path, listen: str, folder: Path, program: Path, *, by_
     """Until told to end."""
     with until_told():
         async with Client(load(kubeconfig), agent="ingress") as client:
-            await Agent(client, listen, folder, program, by_copies=by_copies).run()
+            agent = Agent(client, listen, folder, program, by_copies=by_copies)
+            agent.heed()
+            await agent.run()
 
 
 class Agent:
@@ -49,6 +54,7 @@ class Agent:
         self._lost: tuple[Lost, ...] = ()
         self._failures = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._successor: Path | None = None
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -56,6 +62,7 @@ class Agent:
             group.create_task(self._services.run())
             if self._by_copies:
                 group.create_task(self._slices.run())
+            self._config = await self._nginx.adopt()
             # Half a picture would take away what was served before.
             await self._ingresses.synced.wait()
             await self._services.synced.wait()
@@ -66,6 +73,10 @@ class Agent:
         try:
             while True:
                 self._changed.clear()
+                if self._successor:
+                    # Here nginx is neither being started nor ended, and goes on as our child.
+                    log.info("becoming the next version")
+                    become(self._successor)
                 await self._tell()
                 await self._keep_running()
                 await asyncio.sleep(max(PAUSE, backoff(self._failures, 1) if self._failures else 0))
@@ -74,6 +85,15 @@ class Agent:
                         await self._changed.wait()
         finally:
             await self._nginx.stop()
+
+    def heed(self) -> None:
+        """Who started us may tell us to become the next version."""
+        if file := os.environ.get(VARIABLE):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._succeed, Path(file))
+
+    def _succeed(self, file: Path) -> None:
+        self._successor = file
+        self._changed.set()
 
     def _later(self) -> None:
         if self._timer is None:

@@ -19,6 +19,34 @@ GRACE = 5.0
 """Seconds between asking it to end and ending it."""
 
 
+class Heir:
+    """A child that this process started before it became what it is; as asyncio knows its own, as far as it is used."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._handle = os.pidfd_open(pid)
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(self._handle, self._reap)
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        return self.returncode or 0
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _reap(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._handle)
+        os.close(self._handle)
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._ended.set()
+
+
 class Nginx:
     """All that it reads and writes lies in one folder. One task calls the methods, one at a time."""
 
@@ -26,7 +54,7 @@ class Nginx:
         self._program = program
         self._folder = folder
         self._on_end = on_end
-        self._process: Process | None = None
+        self._process: Process | Heir | None = None
         for each in (folder, folder / "temporary"):
             each.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -65,6 +93,18 @@ class Nginx:
         ended.add_done_callback(lambda _: self._on_end())
         return ""
 
+    async def adopt(self) -> str:
+        """Go on with the one that was started by what this process was before, and with what it serves from."""
+        pid = self._inherited()
+        if not pid:
+            return ""
+        self._process = Heir(pid)
+        if not _runs(pid, self._program):
+            await self.stop()
+            return ""
+        asyncio.create_task(self._process.wait()).add_done_callback(lambda _: self._on_end())
+        return self._config.read_text()
+
     async def stop(self) -> None:
         if self._process is None or not self.running:
             return
@@ -85,6 +125,14 @@ class Nginx:
         if long and self.running:
             # Opened by a reload: the workers themselves may not look into the folder.
             self._signal(signal.SIGHUP)
+
+    def _inherited(self) -> int:
+        try:
+            pid = int(self._pid_file.read_text())
+            return pid if os.waitpid(pid, os.WNOHANG) == (0, 0) else 0
+        except (OSError, ValueError):
+            # There is none, or it is no child of ours.
+            return 0
 
     @property
     def _config(self) -> Path:
@@ -113,6 +161,11 @@ class Nginx:
         lines = (self._folder / "error.log").read_text(errors="replace").splitlines()
         failed = [line.partition(": ")[2] for line in lines if " failed " in line]
         return failed[-1] if failed else "it did not say why"
+
+
+def _runs(pid: int, program: Path) -> bool:
+    """Another one, where the program was replaced since."""
+    return Path(f"/proc/{pid}/exe").resolve() == program.resolve()
 
 
 def worker_user() -> str:

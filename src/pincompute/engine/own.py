@@ -92,7 +92,7 @@ def _operator(platform: Platform) -> Part:
 def _ingress(platform: Platform, nginx: Path) -> Part:
     folder = platform.home.data / "ingress"
     words = ("--folder", folder, "--nginx", nginx, *(() if platform.real else ("--simulated",)))
-    return _server("agent ingress", platform, INGRESS, platform.ports["http"], *words)
+    return _server("agent ingress", platform, INGRESS, platform.ports["http"], *words)._replace(renews=True)
 
 
 def _storage(platform: Platform) -> Part:

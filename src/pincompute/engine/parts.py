@@ -43,3 +43,5 @@ class Part(NamedTuple):
     """Seconds between SIGTERM and SIGKILL."""
     version: str = ""
     """What `pin status` says it is."""
+    renews: bool = False
+    """Whether it becomes its next version where it is, as what it serves must not be interrupted."""

@@ -43,6 +43,13 @@ def variables(pid: int) -> dict[str, str]:
     return {}
 
 
+def words(pid: int) -> list[str]:
+    """Those it was started with."""
+    with suppress(OSError):
+        return os.fsdecode((PROC / str(pid) / "cmdline").read_bytes()).split("\0")[:-1]
+    return []
+
+
 def folder(pid: int) -> Path | None:
     """The one it works in."""
     with suppress(OSError):

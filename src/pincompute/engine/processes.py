@@ -17,6 +17,7 @@ import msgspec
 
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DISK_FULL, PART_FAILED
+from pincompute.base.successor import VARIABLE
 from pincompute.engine import proc
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Part
@@ -64,14 +65,13 @@ class Standing(Enum):
 def start(part: Part, home: Home) -> Process:
     """Start a part, detached from this terminal and this command."""
     inside = ("nsenter", f"--net=/run/netns/{part.namespace}") if part.namespace else ()
-    variables = {**os.environ, **part.environment, MARKER: str(home.root), PART: part.name}
     try:
         log = _open_log(log_file(part.name, home))
         try:
             logged = os.fstat(log).st_size
             child = subprocess.Popen(
                 [*inside, *part.command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, cwd=home.root, env=variables,
+                start_new_session=True, cwd=home.root, env=variables(part, home),
             )  # fmt: skip
         finally:
             os.close(log)
@@ -84,6 +84,12 @@ def start(part: Part, home: Home) -> Process:
         part=part.name, pid=child.pid, started=seen.started, boot=proc.boot(),
         command=fingerprint(part), logged=logged, ending=part.ending,
     )  # fmt: skip
+
+
+def variables(part: Part, home: Home) -> dict[str, str]:
+    """The environment of its process."""
+    renewed = {VARIABLE: str(home.configs / f"{part.name}.successor")} if part.renews else {}
+    return {**os.environ, **part.environment, **renewed, MARKER: str(home.root), PART: part.name}
 
 
 def fingerprint(part: Part) -> str:
@@ -132,11 +138,11 @@ def stop(processes: Iterable[Process]) -> None:
     """End them all at once: SIGTERM, and SIGKILL for each that is still there after its grace."""
     deadlines = {process: time.monotonic() + process.ending for process in processes}
     for process in deadlines:
-        _send(process, signal.SIGTERM)
+        send(process, signal.SIGTERM)
     while deadlines := {process: end for process, end in deadlines.items() if running(process)}:
         for process, end in deadlines.items():
             if time.monotonic() > end:
-                _send(process, signal.SIGKILL)
+                send(process, signal.SIGKILL)
         time.sleep(POLL)
 
 
@@ -186,7 +192,7 @@ def last_lines(process: Process, home: Home, count: int) -> list[str]:
         return []
 
 
-def _send(process: Process, number: signal.Signals) -> None:
+def send(process: Process, number: signal.Signals) -> None:
     """Signal this process and no other: the handle is taken first, so that its pid cannot change hands after."""
     try:
         handle = os.pidfd_open(process.pid)

@@ -8,7 +8,7 @@ from itertools import chain
 import msgspec
 
 from pincompute.base.problem import Refused
-from pincompute.engine import processes
+from pincompute.engine import processes, renew
 from pincompute.engine.down import GROUND, end
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Part
@@ -43,9 +43,9 @@ class Tender:
         """Strays of a start that was killed, parts that are no longer wanted, and parts that are wanted otherwise."""
         known = {process.pid for process in self._record.processes.values()}
         end(each for each in processes.marked(self._home) if each.leader and each.pid not in known)
-        wanted = {part.name: processes.fingerprint(part) for part in chain(*stages)}
+        wanted = {part.name: part for part in chain(*stages)}
         running = [each for each in self._record.processes.values() if processes.running(each)]
-        leaving = [each for each in running if each.command != wanted.get(each.part)]
+        leaving = [each for each in running if not _stays(each, wanted.get(each.part))]
         if everything or any(each.part in GROUND for each in leaving):
             # With the ground under them gone, the others would only stand in the way of its end.
             leaving = running
@@ -65,6 +65,14 @@ class Tender:
         process = self.process(part.name)
         if process is None or not processes.running(process):
             return None
+        if process.command != processes.fingerprint(part):
+            renewed = renew.renew(part, process, self._home)
+            if renewed is None:
+                self._say(f"{part.name} (pid {process.pid}) does not become what it is to be; it is started anew")
+                processes.stop([process])
+                return None
+            self._remember(renewed)
+            process = renewed
         try:
             processes.await_ready({part.name: (part, process)}, self._home, PATIENCE_WITH_RUNNING)
         except Refused:
@@ -75,9 +83,17 @@ class Tender:
 
     def _start(self, part: Part) -> Process:
         process = processes.start(part, self._home)
-        self._keep(msgspec.structs.replace(self._record, processes={**self._record.processes, part.name: process}))
+        self._remember(process)
         return process
+
+    def _remember(self, process: Process) -> None:
+        self._keep(msgspec.structs.replace(self._record, processes={**self._record.processes, process.part: process}))
 
     def _keep(self, record: Record) -> None:
         self._record = record
         write(self._home, record)
+
+
+def _stays(process: Process, wanted: Part | None) -> bool:
+    """As it is, or to become in its turn what is wanted."""
+    return wanted is not None and (process.command == processes.fingerprint(wanted) or renew.can(wanted, process))
