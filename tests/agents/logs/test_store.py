@@ -213,6 +213,12 @@ def test_what_others_need_of_the_disk_is_given_back_the_oldest_first(tmp_path: P
     assert [each.uid for each in store.lives("me", "hello")] == ["u2", "u3"]
 
 
+def test_the_first_day_of_a_store(tmp_path: Path) -> None:
+    store = Store(tmp_path / "data" / "logs")
+    store.keep_house(NOW)
+    assert not store.crowded
+
+
 def test_a_full_disk_is_the_end_of_nothing(store: Store, tmp_path: Path) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

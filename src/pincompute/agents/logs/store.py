@@ -39,6 +39,7 @@ class Store:
         free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     ) -> None:
         self.pods = Pods()
+        folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._limits = limits
         self._free = free
