@@ -56,6 +56,28 @@ def test_a_batch_counts_what_is_done_and_groups_what_failed_by_its_cause() -> No
     )
 
 
+def test_a_batch_that_goes_on_tells_what_is_tried_again_and_what_else_keeps_it() -> None:
+    told = drawn(
+        "PinterestJobSet",
+        {"tasks": 9},
+        {
+            "revision": 1,
+            "tasks": 9,
+            "done": 3,
+            "failed": 1,
+            "running": 4,
+            "retrying": 2,
+            "failures": [{"reason": "TaskFailed", "exitCode": 3, "tasks": "7", "count": 1}],
+            "attempts": [{"number": 1, "began": CREATED}],
+            "conditions": [condition("Succeeded", "Unknown", "Unschedulable", "no node can take a task")],
+        },
+    )
+    first, failure, *others = told.splitlines()
+    assert first == "resize@1  3 done  1 failed  4 running  2 tried again  of 9   3m12s"
+    assert failure.startswith("  1  exit 3  tasks 7")
+    assert others[0] == "  no node can take a task  [Unschedulable]"
+
+
 def test_a_service_that_is_not_well_says_why_and_what_to_type() -> None:
     told = drawn(
         "PinterestService",

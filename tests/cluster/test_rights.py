@@ -106,6 +106,7 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         await person.pin("get", "--project", PROJECT_NAME)
         await person.pin("show", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)
+        await _ask_why(person, client)
         await _claim(client)
         await _disturb(client)
         await asyncio.gather(*(person.pin("delete", each, "--project", PROJECT_NAME) for each in NAMES.values()))
@@ -157,6 +158,16 @@ async def _live(person: Person, which: str) -> None:
         await person.pin("deploy", file, "--project", PROJECT_NAME)
 
 
+async def _ask_why(person: Person, client: Client) -> None:
+    """Of what no node takes: only then are the nodes looked at."""
+    file = person.folder / "huge.yaml"
+    file.write_text(DOCUMENT.format(kind="PinterestService", name="huge", spec="port: 8080, cpu: 4000"))
+    await person.pin("deploy", str(file), "--project", PROJECT_NAME, "--no-wait")
+    await until(client, NOUNS["PinterestService"], PROJECT_NAME, _has_no_room, "huge")
+    assert "a copy needs 4000 cpu, and " in await person.pin("why", "huge", "--project", PROJECT_NAME, code=1)
+    await person.pin("delete", "huge", "--project", PROJECT_NAME)
+
+
 async def _plan_by(client: Client) -> None:
     """What workloads are planned by, each with all that it becomes."""
     members: Object = {"owner": {"people": ["ann"]}}
@@ -177,6 +188,10 @@ async def _let_go_of_claims(client: Client) -> None:
         await client.delete(CLAIMS, each["metadata"]["name"], PROJECT_NAME)
     async with asyncio.timeout(60):
         await all_gone(client, VOLUMES, "")
+
+
+def _has_no_room(seen: Object) -> bool:
+    return any(each["reason"] == "Unschedulable" for each in seen.get("status", {}).get("conditions", ()))
 
 
 def _said(seen: Object) -> bool:

@@ -20,6 +20,7 @@ from pincompute.planning.snapshot import Pod, Snapshot
 from pincompute.planning.why.evidence import sharpened
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+AN_HOUR = timedelta(hours=1)
 
 
 def owner(generation: int = 1, **status: Any) -> PinterestService:
@@ -83,6 +84,18 @@ def test_what_is_kept_still_on_purpose_is_not_wrong() -> None:
     paused = msgspec.convert({"port": 8080, "image": "a", "rollout": {"paused": "ann"}}, type(owner().spec))
     kept = answer(snapshot(msgspec.structs.replace(owner(), spec=paused)), [], None)
     assert (kept.wrong, kept.reason, kept.next) == (False, "Paused", "pin resume hello")
+
+
+def test_an_edit_that_was_put_back_is_told_for_a_while() -> None:
+    note = "Deployment/hello was edited by hand and is as before: spec.replicas was set to 5 instead of 1 by ann"
+    for at, words in (("2026-01-31T11:55:00Z", note), ("2026-01-31T11:45:00Z", "")):
+        edit = event("PutBack", note, "hello", at=at, uid="owner-1")
+        well = answer(snapshot(owner(1, observedGeneration=1)), [edit], None)
+        assert (well.wrong, well.note) == (False, words)
+    wrong = answer(
+        snapshot(owner(2, observedGeneration=1)), [edit, event("PutBack", note, uid="owner-1")], NOW - AN_HOUR
+    )
+    assert (wrong.reason, wrong.note) == ("OperatorSilent", note)
 
 
 def test_what_only_acting_brings_to_light_is_told_from_the_status() -> None:

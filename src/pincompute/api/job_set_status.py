@@ -41,6 +41,7 @@ class JobSetStatus(Status, frozen=True):
     done: Annotated[int, Meta(description="Tasks that are done, such as 493.")] = 0
     failed: Annotated[int, Meta(description="Tasks that failed and are not done again, such as 7.")] = 0
     running: Annotated[int, Meta(description="Tasks that run just now, such as 20.")] = 0
+    retrying: Annotated[int, Meta(description="Tasks that failed and are tried again just now, such as 2.")] = 0
     completed: Annotated[str, Meta(description="The tasks that are done, such as 0-16,18-499.", max_length=65_536)] = ""
     failures: Annotated[list[Failure], Meta(description="The tasks that failed, by reason.", max_length=32)] = []
     attempts: Annotated[list[AttemptStatus], Meta(description="Every attempt of this revision.", max_length=32)] = []

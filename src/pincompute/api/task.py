@@ -11,7 +11,9 @@ from pincompute.api.wire import Strict, amount
 from pincompute.objects.numbers import NUMBERS_PATTERN
 
 FAILED = "failed"
-Cause = Literal["Any", "TaskFailed", "OutOfMemory", "DeadlineExceeded", "TooManyFailed"]
+Cause = Literal[
+    "Any", "TaskFailed", "OutOfMemory", "DeadlineExceeded", "TooManyFailed", "CommandNotFound", "StartFailed"
+]
 
 
 class TaskClaim(Strict, frozen=True):

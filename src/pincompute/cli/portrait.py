@@ -50,6 +50,7 @@ def _counts(workload: PinterestJobSet) -> str:
     status = workload.status
     told = ((status.done, "done"), (status.failed, "failed"), (status.running, "running"))
     words = [f"{count} {word}" for count, word in told if count or word == "done"]
+    words += [f"{status.retrying} tried again"] if status.retrying else []
     return f"{'  '.join(words)}  of {status.tasks or workload.spec.count}"
 
 
@@ -115,7 +116,8 @@ def _next(workload: PinterestJobSet, failure: Failure) -> str:
 def _trouble(workload: Workload) -> list[str]:
     """What is not told by the rest."""
     goal = condition(workload.status.conditions, workload.GOAL)
-    told_above = isinstance(workload, PinterestJobSet) and workload.status.failures
+    failures = workload.status.failures if isinstance(workload, PinterestJobSet) else []
+    told_above = any(each.reason == goal.reason for each in failures) if goal else False
     if goal is None or goal.status == "True" or goal.reason == PROGRESSING.code or told_above:
         return []
     return [f"  {goal.message}  [{goal.reason}]", *_mend(workload, goal)]

@@ -41,7 +41,8 @@ async def _why(target: Target, said: str) -> Answer:
 def told(answer: Answer) -> str:
     if not answer.wrong:
         first = f"{answer.label}: nothing is wrong: {answer.what}  [{answer.reason}]"
-        return "".join(f"{each}\n" for each in (first, *_next(answer)))
+        notes = [f"  {each}" for each in answer.note.splitlines()]
+        return "".join(f"{each}\n" for each in (first, *notes, *_next(answer)))
     lines = [f"{answer.label}: {answer.what}  [{answer.reason}]"]
     lines += [f"  seen in {answer.where}"] if answer.where else []
     lines += [f"  {each}" for each in answer.note.splitlines()]

@@ -15,6 +15,7 @@ from pincompute.planning import cure
 from pincompute.planning.account import family
 from pincompute.planning.events import Event
 from pincompute.planning.history import Past
+from pincompute.planning.news import PUT_BACK
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
@@ -23,6 +24,8 @@ from pincompute.planning.why.words import lasting
 
 PATIENCE = 10.0
 """Seconds in which the operator should have looked at what was submitted."""
+LATELY = 600.0
+"""Seconds for which an edit by hand that was put back is told."""
 _FINE = 200
 """What no reason of something wrong is answered with."""
 
@@ -37,11 +40,13 @@ def answer(
     """Thought anew from what is there now, so that it is true while the operator is away."""
     plan = PLANNERS[snapshot.owner.kind](snapshot)
     problem = _unseen(snapshot, edited) or plan.why or _told(snapshot.owner, plan)
-    if problem is None or problem.reason.http == _FINE:
-        return _well(snapshot.owner, plan, problem)
     kin = family(snapshot)
-    found = counted(snapshot, sharpened(snapshot, problem, (each for each in events if kin.has(each))), numbers)
-    return _wrong(snapshot.owner, cure.found(snapshot.owner, found, edited, past))
+    theirs = [each for each in events if kin.has(each)]
+    lately = _put_back(snapshot, theirs)
+    if problem is None or problem.reason.http == _FINE:
+        return _well(snapshot.owner, plan, problem, lately)
+    found = cure.found(snapshot.owner, counted(snapshot, sharpened(snapshot, problem, theirs), numbers), edited, past)
+    return _wrong(snapshot.owner, found._replace(note="\n".join(each for each in (found.note, lately) if each)))
 
 
 def told(owner: Workload) -> Answer:
@@ -76,7 +81,18 @@ def _said(owner: Workload, goal: Condition | None) -> Problem | None:
     return Problem(reason, goal.message, Where(object=owner.metadata.place), next=owner.status.next)
 
 
-def _well(owner: Workload, plan: Plan | None, problem: Problem | None) -> Answer:
+def _put_back(snapshot: Snapshot, events: Sequence[Event]) -> str:
+    """What was edited by hand is as before, and whoever did it wonders."""
+    told = [each for each in events if each.reason == PUT_BACK and each.last and _lately(snapshot, each.last)]
+    newest = max(told, key=lambda each: (each.last, each.metadata.name), default=None)
+    return newest.note if newest else ""
+
+
+def _lately(snapshot: Snapshot, moment: str) -> bool:
+    return (snapshot.now - datetime.fromisoformat(moment)).total_seconds() < LATELY
+
+
+def _well(owner: Workload, plan: Plan | None, problem: Problem | None, note: str = "") -> Answer:
     """Kept still on purpose, on its way, or done."""
     goal = _goal(owner, plan.status if plan else owner.status)
     on_purpose = problem is not None and problem.reason is not PROGRESSING
@@ -85,6 +101,7 @@ def _well(owner: Workload, plan: Plan | None, problem: Problem | None) -> Answer
         wrong=False,
         reason=problem.reason.code if problem else goal.reason if goal else PROGRESSING.code,
         what=problem.what if problem and on_purpose else goal.message if goal else "the operator looks at it now",
+        note=note,
         next=f"pin resume {owner.metadata.name}" if _kept_still(problem, goal) else "",
     )
 

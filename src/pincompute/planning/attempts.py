@@ -96,6 +96,18 @@ def living(snapshot: Snapshot, names_of_jobs: list[str]) -> tuple[Pod, ...]:
     return tuple(sorted(found, key=lambda pod: pod.metadata.name))
 
 
+def retried(snapshot: Snapshot, names_of_jobs: list[str]) -> int:
+    """Places in which something has failed, and something lives."""
+    seen = [pod for name in names_of_jobs for pod in pods(snapshot, name)]
+    failed = {_place(pod) for pod in seen if pod.status.phase == "Failed"}
+    return len(failed & {_place(pod) for pod in seen if pod.lives})
+
+
+def _place(pod: Pod) -> tuple[str, str]:
+    labels = pod.metadata.labels
+    return labels.get(_JOB_NAME, ""), labels.get(_JOB_INDEX, "")
+
+
 def begun(snapshot: Snapshot, found: Course, record: AttemptStatus) -> bool:
     """Remembered, or seen: it goes on with the runtime that it has."""
     status: JobSetStatus = snapshot.owner.status

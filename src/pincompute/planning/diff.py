@@ -66,10 +66,11 @@ def _change(native: Object, found: Native) -> Apply | Delete | Problem:
 
 
 def not_ours(native: Object) -> Problem:
-    name = native["metadata"]["name"]
+    name, project = native["metadata"]["name"], native["metadata"].get("namespace", "")
+    remove = f": kubectl delete {native['kind'].lower()} {name} -n {project}" if project else ""
     return Problem(
         NOT_OURS,
         f"{identity(native)} exists already and belongs to someone else",
-        Where(object=f"{native['metadata'].get('namespace', '')}/{name}".strip("/")),
-        next=f"rename the workload, or remove that {native['kind']}",
+        Where(object=f"{project}/{name}".strip("/")),
+        next=f"rename the workload, or remove that {native['kind']}{remove}",
     )

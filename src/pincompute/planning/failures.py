@@ -9,6 +9,7 @@ from pincompute.api.job_set_status import Failure
 from pincompute.base.reasons import DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.numbers import parse, spell
 from pincompute.planning.snapshot import Container, Pod
+from pincompute.planning.why.starts import NEVER_STARTED, not_begun
 from pincompute.planning.why.words import last_line
 
 MOST_WAYS = 32
@@ -32,7 +33,11 @@ def cause(pods: Iterable[Pod]) -> Cause:
         return Cause()
     if last.status.reason == "DeadlineExceeded":
         return Cause(DEADLINE_EXCEEDED.code, message="the task took longer than taskDeadlineSeconds")
-    for ended in (each.state.terminated for each in _containers(last)):
+    for each in _containers(last):
+        ended = each.state.terminated
+        if ended and ended.reason in NEVER_STARTED:
+            told = not_begun(each, ended.message)
+            return Cause(told.reason.code, message=told.what[:_LONGEST])
         if ended and ended.exit_code:
             reason = OUT_OF_MEMORY if ended.reason == "OOMKilled" else TASK_FAILED
             return Cause(reason.code, ended.exit_code, last_line(ended.message)[:_LONGEST])

@@ -35,6 +35,7 @@ class Running(NamedTuple):
     kept: tuple[str, ...] = ()
     """Jobs that end as they began."""
     pods: tuple[Pod, ...] = ()
+    retried: int = 0
     problems: tuple[Problem, ...] = ()
     stuck: Problem | None = None
     """What was asked of a Job that can no longer be changed."""
@@ -89,6 +90,7 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
         wanted=(*told, *wanted.values()),
         kept=tuple(name for name in sorted(seen) if name not in wanted),
         pods=attempts.living(snapshot, sorted(seen)),
+        retried=attempts.retried(snapshot, sorted(seen)),
         stuck=stuck,
     )
 
@@ -165,6 +167,7 @@ def _status(snapshot: Snapshot, found: Course, running: Running, why: Problem | 
         done=len(found.done),
         failed=len(found.failures),
         running=started,
+        retrying=running.retried,
         completed=spell(found.done),
         failures=grouped(found.failures),
         attempts=found.attempts,

@@ -91,8 +91,10 @@ def memory_of(spec: JobSetSpec) -> str:
 
 
 def rerun_of(owner: PinterestJobSet, reason: str) -> str:
-    """What to type to run again what failed so."""
+    """What to type to run again what failed so; what never began would not begin another time."""
     name = owner.metadata.name
+    if reason == reasons.COMMAND_NOT_FOUND.code:
+        return "correct command in the file, and: pin deploy FILE"
     if reason == reasons.OUT_OF_MEMORY.code:
         return f"pin rerun {name} --reason {reason} --memory {binary(amount(memory_of(owner.spec)) * 2)}"
     return f"pin rerun {name}"

@@ -10,8 +10,11 @@ from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import REASONS
+from pincompute.objects.quantity import amount, binary
 from pincompute.planning.gang import INDEX, ROLE, Gang, awaited, called
+from pincompute.planning.pod import LEAST_MEMORY
 from pincompute.planning.snapshot import Container, Native, Pod, Snapshot, Terminated
+from pincompute.planning.why.starts import NEVER_STARTED, not_begun
 from pincompute.planning.why.words import last_line, some
 
 
@@ -127,8 +130,11 @@ def _blamed(snapshot: Snapshot, job: Native) -> Problem | None:
     where = "" if container.name == owner.main else f" in its container {container.name}"
     if end.reason == "OOMKilled":
         what = f"{who} was ended{where} for want of memory"
-        next_ = f"raise memory in the file, and {_anew(owner)}"
-        return Problem(reasons.OUT_OF_MEMORY, what, Where(object=owner.metadata.place), next=next_)
+        return Problem(reasons.OUT_OF_MEMORY, what, Where(object=owner.metadata.place), next=_with_more(owner))
+    if end.reason in NEVER_STARTED:
+        told = not_begun(container, end.message)
+        what, next_ = f"{who} cannot begin: {told.what}", "correct command in the file, and: pin deploy FILE"
+        return Problem(told.reason, what, Where(object=owner.metadata.place), told.note, next_)
     line = last_line(end.message)
     note = f"its last line: {line}" if line else ""
     return Problem(
@@ -168,9 +174,18 @@ def _too_long(owner: PinterestTrainingJob) -> Problem:
         reasons.DEADLINE_EXCEEDED,
         what,
         Where(object=owner.metadata.place),
-        next=f"raise deadlineSeconds in the file, and {_anew(owner)}",
+        next=f"raise deadlineSeconds in the file, and: {_anew(owner)}",
     )
 
 
 def _anew(owner: PinterestTrainingJob) -> str:
-    return f"write attempt: {owner.spec.attempt + 1}"
+    return f"pin rerun {owner.metadata.name}"
+
+
+def _with_more(owner: PinterestTrainingJob) -> str:
+    """Twice what it had, where all of its copies have the same."""
+    spec = owner.spec
+    memory = spec.memory or ("" if spec.template else LEAST_MEMORY)
+    if not memory or any(role.memory for role in spec.members.values()):
+        return f"raise memory in the file, and: {_anew(owner)}"
+    return f"{_anew(owner)} --memory {binary(amount(memory) * 2)}"

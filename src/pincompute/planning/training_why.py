@@ -146,5 +146,5 @@ def _suspended(owner: PinterestTrainingJob) -> Problem:
 def _cannot_change(owner: PinterestTrainingJob) -> Problem:
     what = "it was made by another version of PinCompute, and goes on as it began"
     note = "it cannot be suspended before it has ended"
-    next_ = f"wait, or begin anew: write attempt: {owner.spec.attempt + 1}"
+    next_ = f"wait, or begin anew: pin rerun {owner.metadata.name}"
     return Problem(reasons.CANNOT_CHANGE, what, Where(object=owner.metadata.place), note, next_)

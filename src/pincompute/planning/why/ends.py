@@ -11,12 +11,11 @@ from pincompute.objects.quantity import amount, binary
 from pincompute.planning.pod import LEAST_MEMORY
 from pincompute.planning.snapshot import Container, Terminated
 from pincompute.planning.why.cause import Cause, Copy, Seen, given, is_main
-from pincompute.planning.why.starts import refused
+from pincompute.planning.why.starts import NEVER_STARTED, refused
 from pincompute.planning.why.words import last_line
 
 _UNKNOWN = ("ContainerStatusUnknown", "Unknown")
 """The node was away: nobody knows how it ended."""
-_NEVER_STARTED = ("StartError", "ContainerCannotRun")
 _MEANINGS = {
     126: "126 says that a command cannot be executed",
     127: "127 says that a command was not found",
@@ -62,7 +61,7 @@ def _backs_off(container: Container) -> bool:
 
 
 def _told(copy: Copy, container: Container, ended: Terminated) -> Cause:
-    if ended.reason in _NEVER_STARTED:
+    if ended.reason in NEVER_STARTED:
         return refused(copy, container, ended.message)
     tell: Callable[[Copy, Container, Terminated], Problem] = _by_itself
     if ended.reason == "OOMKilled":

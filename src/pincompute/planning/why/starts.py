@@ -25,6 +25,10 @@ _WRAPPING = re.compile(r".*(?:error during container init|unable to start contai
 """Words about who called whom."""
 
 
+NEVER_STARTED = ("StartError", "ContainerCannotRun")
+"""How a container has ended that never began."""
+
+
 def look(copy: Copy) -> Seen:
     for each in copy.containers:
         waiting = each.state.waiting
@@ -74,6 +78,12 @@ def missing(owner: Workload, words: str) -> Problem | None:
             next=f"correct the name in the file, or: kubectl create {word} {name} -n {project}",
         )
     return None
+
+
+def not_begun(container: Container, words: str) -> Problem:
+    """Of a program whose end is all that is left: `refused` knows more where its pod is there."""
+    words = _WRAPPING.sub("", words)
+    return _command(container, words) or Problem(START_FAILED, "the container cannot be started", note=ending(words))
 
 
 def _command(container: Container, words: str) -> Problem | None:
