@@ -28,10 +28,34 @@ async def test_a_sidecar_is_started_again_and_nothing_else(real_platform: Platfo
 async def test_a_runtime_that_fails_stands_still_and_goes_back_and_the_next_one_comes(platform: SharedPlatform) -> None:
     async with Client(load(platform.kubeconfig), agent="test") as client:
         figures = await measure(client, 8)
-        await _forget(client)
+        try:
+            await asyncio.to_thread(_by_desk_and_by_kubeconfig, platform)
+        finally:
+            await _forget(client)
     assert "fail since it reached them" in figures.message
     assert figures.in_place == 1
     assert figures.broken == []
+
+
+def _by_desk_and_by_kubeconfig(platform: SharedPlatform) -> None:
+    """Whoever has only a kubeconfig is told the same, and can do the same."""
+    ways = ((), ("--kubeconfig", str(platform.kubeconfig)))
+    for words, code in ((("status",), 0), (("who", "logs-3"), 0), (("plan", "1"), 0), (("stop",), 1)):
+        by_desk, direct = (platform.pin("runtime", *words, *way, code=code) for way in ways)
+        assert by_desk == direct
+    desk, direct = ways
+    assert "runtime 3 is taken back" in platform.pin("runtime", "roll", "1", *direct)
+    assert "runtime 1 is current already" in platform.pin("runtime", "roll", "1", *desk)
+    assert "8 in place" in _rolled(platform, *direct)
+    assert "runtime 3 is current already" in platform.pin("runtime", "roll", "3", *desk)
+
+
+def _rolled(platform: SharedPlatform, *way: str) -> str:
+    process = platform.start("runtime", "roll", "3", "--waves", "100", "--watch", "0", "--yes", *way)
+    out, told = process.communicate()
+    assert process.returncode == 0, told
+    assert out == "runtime 3 is current\n"
+    return told
 
 
 async def _forget(client: Client) -> None:

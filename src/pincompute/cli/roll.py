@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from pincompute.api.fleet import Fleet, Rolling
+from pincompute.api.noun import Fault
 from pincompute.api.runtime import Roll, RollProgress
 from pincompute.api.status import OUTDATED, READY, condition
 from pincompute.base import reasons
@@ -24,7 +25,7 @@ from pincompute.cli.roll_words import head, lasting
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.planning.age import OLD
-from pincompute.planning.roll import Fate, RollPlan
+from pincompute.planning.roll import Fate, RollPlan, over
 
 _BAR = 8
 """Characters of the bar that shows how far a wave is."""
@@ -32,6 +33,12 @@ _NAMED = 5
 """Workloads that a line names."""
 _STANDS = {reasons.ROLL_UNHEALTHY.code, reasons.STOPPED.code, reasons.PART_GONE.code, reasons.PAUSED.code}
 """It does not go on by itself."""
+_ON = "        on: pin runtime roll {}    back: pin runtime stop --back"
+_MENDED = {
+    "waves": "--waves 5,25,100",
+    "unavailable": "--unavailable 10%",
+    "breakHolds": "say which hole it closes: --security CVE-…",
+}
 
 
 def _percents(context: click.Context, option: click.Parameter, said: str | None) -> list[int] | None:
@@ -91,6 +98,9 @@ async def _roll(target: Target, number: int, change: dict[str, Any], *, yes: boo
         fleet = live(await platform.fleet())
         before = fleet.known(number).spec.roll or Roll()
         later = _after(fleet, number)
+        if number == fleet.runtimes.current and not later:
+            click.echo(f"runtime {number} is current already: everybody has it")
+            return
         if later:
             await _back(platform, number, later)
             return
@@ -107,8 +117,14 @@ def _rolled(before: Roll, change: dict[str, Any]) -> Roll:
     """As the cluster will have it; what is wrong with it is told before anything is written."""
     said = {**msgspec.to_builtins(before), **change}
     rolled = msgspec.convert({name: value for name, value in said.items() if value is not None}, Roll)
-    refuse_all(Problem(reasons.DOCUMENT_INVALID, each.what, note=each.note, next=each.next) for each in rolled.faults())
+    refuse_all(_typed(each) for each in rolled.faults())
     return rolled
+
+
+def _typed(fault: Fault) -> Problem:
+    """As a person who typed it would mend it, and not in a file."""
+    next_ = _MENDED.get(str(fault.path[0]), fault.next)
+    return Problem(reasons.DOCUMENT_INVALID, fault.what, note=fault.note, next=next_)
 
 
 def _after(fleet: Live, number: int) -> list[int]:
@@ -130,14 +146,17 @@ async def _stop(target: Target, why: str, *, back: bool) -> None:
         if not number:
             what = "no runtime is being rolled out"
             raise Refused(Problem(reasons.ROLL_UNKNOWN, what, next="pin runtime status"))
+        roll = fleet.known(number).spec.roll
+        paused = roll.paused if roll and not back else ""
+        if paused:
+            click.echo(f"runtime {number} stays where it is already, by {paused}{_ON.format(number)}")
+            return
         await platform.change_roll(number, {"stopped": why} if back else {"paused": why})
     if back:
         before = fleet.runtimes.current
         click.echo(f"runtime {number} is taken back: everybody gets {f'runtime {before}' if before else 'none'} again")
     else:
-        click.echo(
-            f"runtime {number} stays where it is        on: pin runtime roll {number}    back: pin runtime stop --back"
-        )
+        click.echo(f"runtime {number} stays where it is{_ON.format(number)}")
 
 
 async def _follow(platform: Port, number: int) -> None:
@@ -187,7 +206,7 @@ def _head(planned: RollPlan) -> str:
 
 
 def _table(fleet: Live) -> str:
-    have = Counter(each.status.runtime for each in fleet.workloads)
+    have = Counter(each.status.runtime for each in fleet.workloads if not over(each))
     rows = [_row(fleet, number, have[number]) for number in fleet.runtimes.known]
     left = f"\n{have[0]} workloads have none" if have[0] else ""
     return table([["RUNTIME", "PARTS", "IS", "WAVE", "WORKLOADS", "SAYS"], *rows], left=6) + left + _old(fleet)
@@ -208,7 +227,10 @@ def _old(fleet: Live) -> str:
 
 def _row(fleet: Live, number: int, workloads: int) -> list[str]:
     this, runtimes = fleet.runtimes.known[number], fleet.runtimes
-    is_ = {runtimes.current: "current", runtimes.next: "next"}.get(number, "held" if workloads else "-")
+    held = any(each.spec.hold and each.spec.hold.runtime == number for each in fleet.workloads)
+    # Work that ends by itself ends with what it began with.
+    left = ("held" if held else "left") if workloads else "-"
+    is_ = {runtimes.current: "current", runtimes.next: "next"}.get(number, left)
     said = condition(this.status.conditions, READY)
     message = said.message if said else "the operator has not looked at it yet"
     return [str(number), " ".join(this.spec.parts), is_, this.status.wave or "-", str(workloads), message]

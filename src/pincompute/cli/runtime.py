@@ -137,6 +137,8 @@ def _held(planned: RollPlan) -> str:
 
 
 def _waves(planned: RollPlan) -> str:
+    if planned.back:
+        return ""
     rows = [
         [
             str(place),
@@ -152,9 +154,13 @@ def _waves(planned: RollPlan) -> str:
 
 def _words(planned: RollPlan) -> str:
     roll = planned.roll
+    whole = (
+        "everybody gets it at once, as what was rolled out since is taken back"
+        if planned.back
+        else f"a wave takes as long as its longest workload, and is then watched for {lasting(roll.pause_seconds)}"
+    )
     return (
-        f"about {lasting(planned.seconds)}: a wave takes as long as its longest workload, and is then watched for"
-        f" {lasting(roll.pause_seconds)};\n"
+        f"about {lasting(planned.seconds)}: {whole};\n"
         f"a workload gets it {roll.unavailable} of its pods at a time, {REPLACING} s each time where pods are replaced,"
         f" {IN_PLACE} s where a container is"
     )

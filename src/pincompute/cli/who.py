@@ -34,7 +34,7 @@ def who(target: Target, what: str, output: str | None) -> None:
     elif found:
         click.echo(_rendered(seen, found, wide=output == "wide"))
     else:
-        click.echo(f"nobody runs {what}", err=True)
+        click.echo(f"nobody runs {what}        see: pin runtime status", err=True)
 
 
 async def _asked(target: Target) -> tuple[Fleet, list[Copy]]:

@@ -80,7 +80,14 @@ class RollPlan(NamedTuple):
     """Its own order, or what is usual where it has none yet."""
 
     @property
+    def back(self) -> bool:
+        """It takes back what was rolled out since: everybody gets it at once, and there are no waves."""
+        return self.number < self.before
+
+    @property
     def seconds(self) -> int:
+        if self.back:
+            return max((each.seconds for each in self.lines), default=0)
         return sum(each.seconds for each in self.waves)
 
     def of(self, fate: Fate) -> tuple[Line, ...]:
@@ -97,7 +104,7 @@ def plan_roll(number: int, runtimes: Runtimes, snapshots: Iterable[Snapshot]) ->
         before=runtimes.current,
         parts=_difference(runtimes, number),
         lines=tuple(sorted(lines, key=lambda each: (each.owner, each.tier, each.project, each.name, each.kind))),
-        waves=_waves(roll, lines),
+        waves=_waves(roll, lines) if number >= runtimes.current else (),
         problems=part_problems(runtimes.known[number], runtimes),
         roll=roll,
     )
@@ -121,7 +128,7 @@ def _line(snapshot: Snapshot, before: Runtimes, after: Runtimes, roll: Roll) -> 
         return line._replace(fate=Fate.REFUSED, problems=gets.problems)
     if gets.held:
         return line._replace(fate=Fate.HELD, until=gets.held)
-    if _alike(has, gets) or _over(owner):
+    if _alike(has, gets) or over(owner):
         return line
     return _rendered(line, snapshot, before, after, roll)
 
@@ -181,7 +188,7 @@ def _anew(owner: Workload) -> Workload:
     return type(owner)(metadata=owner.metadata, spec=owner.spec, kind=owner.kind)
 
 
-def _over(owner: Workload) -> bool:
+def over(owner: Workload) -> bool:
     """It has ended; nothing of it runs."""
     goal = condition(owner.status.conditions, owner.GOAL)
     return owner.GOAL == SUCCEEDED and goal is not None and goal.status == "True"
