@@ -10,6 +10,7 @@ from typing import NamedTuple
 import click
 import yaml
 
+from pincompute.api.documents import scalar
 from pincompute.base.context import read_context
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
@@ -19,7 +20,7 @@ from pincompute.controller.importing import hand_over, look, settled, taken_over
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load, usual
-from pincompute.objects.content import identity
+from pincompute.objects.content import Object, identity
 from pincompute.planning.importing import Imported, imported
 from pincompute.planning.importing.whose import holders
 
@@ -46,10 +47,17 @@ class _Written(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    # Quoted, where whoever reads a file of ours would take it for something else.
+    style = "|" if "\n" in text else None if scalar(text) == text else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Written.add_representer(str, _text)
+
+
+def written(document: Object) -> str:
+    """As a person would have written it."""
+    return str(yaml.dump(document, Dumper=_Written, sort_keys=False, width=110, allow_unicode=True))
 
 
 @click.command("import")
@@ -89,8 +97,7 @@ async def _import(access: Access, namespace: str, wish: Wish) -> None:
         found = await look(client, namespace, wish.name)
         done = imported(found, wish.called, wish.port)
         held = tuple(holders(done.taken))
-        text = yaml.dump(done.document, Dumper=_Written, sort_keys=False, width=110)
-        _give(text, wish)
+        _give(written(done.document), wish)
         for line in _told(done):
             click.echo(line, err=True)
         if not wish.adopt:

@@ -224,5 +224,6 @@ def _end(rest: Object, main: Object, spec: Object) -> None:
 def _open(pod: Object) -> Object:
     """Where nobody says a word, Kubernetes gives more than we do."""
     said = {**OPEN, **pod.get("securityContext", {})}
-    rights = {field: each for field, each in said.items() if each != SAFE.get(field)}
+    usual = SAFE | ({"runAsNonRoot": False} if said.get("runAsUser") == 0 else {})
+    rights = {field: each for field, each in said.items() if each != usual.get(field)}
     return {**{field: True for field in _GIVEN_TO_ALL if pod.get(field, True)}, "securityContext": rights}
