@@ -65,5 +65,7 @@ async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
             at_work(database, client, ids=NextId()) as desk,
             TestClient(TestServer(application(desk, Fleets(client), TOKEN))) as http,
         ):
+            # Whoever hangs up while they are being connected leaves a socket behind.
+            await desk.ready()
             yield World(http, database, client, await new_project(client))
         await database.close()

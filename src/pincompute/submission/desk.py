@@ -64,6 +64,10 @@ class Desk:
         self._ids = ids
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
+    async def ready(self) -> None:
+        """Return once it knows what it decides by."""
+        await self._platform.seen()
+
     async def submit(self, text: str, project: str, sender: Sender = ANYBODY) -> Kept:
         """A document: what became of it."""
         workload = admit_workload(read_one(text), project)

@@ -105,6 +105,9 @@ class Kubernetes:
         """For as long as the desk does."""
         await self._census.run()
 
+    async def seen(self) -> None:
+        await self._taken.wait()
+
     async def observe(self) -> AsyncGenerator[Sight]:
         while not self._taken.is_set():
             try:
@@ -130,7 +133,7 @@ class Kubernetes:
         """Nothing is promised of a project that nobody has seen."""
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._taken.wait()
+                await self.seen()
         except TimeoutError:
             what = f"the cluster {self.name} has not been seen since the desk began"
             raise Refused(Problem(CLUSTER_UNREACHABLE, what, next="pin status")) from None

@@ -105,6 +105,10 @@ class Platform(Protocol):
         """As often as it takes: what was taken already is left alone."""
         ...
 
+    async def seen(self) -> None:
+        """Return once all there is was seen."""
+        ...
+
     def observe(self) -> AsyncGenerator[Sight]:
         """All there is, and then what changes."""
         ...
