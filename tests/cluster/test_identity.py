@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from authorities import key_request
 from busybox import IMAGE
-from person import all_gone
+from person import Person, all_gone
 from pincompute.agents.identity.bundle import peer_id
 from pincompute.api.names import API_VERSION, ENGINE, IDENTITY, PRIORITY, RUN_NOW, SIGNER, WORKLOAD
 from pincompute.controller.resources import NOUNS
@@ -50,7 +50,12 @@ pytestmark = pytest.mark.cluster
 
 PROJECT = "who"
 NUMBER = "900"
-SHOW = "cat /run/identity/identity.pem /run/identity/trust.pem; trap exit TERM; sleep $SECONDS_TO_LIVE & wait"
+SHOW = """\
+cat /run/identity/identity.pem /run/identity/trust.pem
+[ -z "$LOG_FOLDER" ] || echo written > $LOG_FOLDER/train.log
+trap exit TERM
+sleep $SECONDS_TO_LIVE & wait
+"""
 SECURITY = {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 SAFE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 KINDS: dict[str, Object] = {
@@ -72,8 +77,12 @@ TRAINING = NAMES["PinterestTrainingJob"]
 async def runtime(real_platform: Platform, client: Client) -> AsyncIterator[None]:
     """The parts that come with the platform, for the workloads of this project only."""
     async with Registry(registry.address(real_platform), real_platform.home.certificates) as images:
-        await own_image.bring(images, Progress(), ["pincompute-identity:1"])
-    parts = [yaml.safe_load((PARTS / f"{each}-1.yaml").read_text()) for each in ("identity", "identity-request")]
+        await own_image.bring_parts(images, Progress(), ["pincompute-identity:1", "pincompute-logs:1"])
+    parts = [
+        yaml.safe_load((PARTS / f"{each}-1.yaml").read_text()) for each in ("identity", "identity-request", "logs")
+    ]
+    # What it is to others is shown elsewhere.
+    parts[-1]["spec"]["serves"]["kinds"] = ["PinterestTrainingJob"]
     for part in parts:
         part["metadata"]["name"] = part["metadata"]["name"].replace("-1", f"-{NUMBER}")
         part["spec"]["serves"]["selector"] = {PROJECT: "tested"}
@@ -105,6 +114,7 @@ async def test_who_a_pod_is_follows_from_who_made_it(client: Client, real_platfo
     for name, pod in zip(NAMES.values(), pods, strict=True):
         await _has_its_own_certificate(client, real_platform, name, pod, tmp_path)
 
+    await _what_a_copy_wrote_outlives_it(client, Person(real_platform, tmp_path))
     await _the_clock_makes_one_that_has_its_own(client, real_platform, tmp_path)
 
     await _nobody_makes_a_pod_that_says_it_is(client)
@@ -328,6 +338,15 @@ async def _is_denied(client: Client, pod: str, why: str) -> None:
     assert condition["reason"] == "IdentityDenied"
     assert why in condition["message"]
     assert "certificateChain" not in request["status"]
+
+
+async def _what_a_copy_wrote_outlives_it(client: Client, person: Person) -> None:
+    """Its sidecar ships by the certificate that the other one got."""
+    await person.pin("delete", TRAINING, "--project", PROJECT)
+    async with asyncio.timeout(60):
+        await all_gone(client, PODS, PROJECT, labels=f"{WORKLOAD}={TRAINING}")
+    said = (await person.pin("logs", TRAINING, "--project", PROJECT)).splitlines()
+    assert "train.log | written" in said
 
 
 def _person(platform: Platform, user: str) -> Client:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from image_files import laid_out, layer, saved, sha256, tar, write
 from pincompute.base.context import Context
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import IMAGE_INVALID, IMAGE_NAME_INVALID, REGISTRY_FAILED, Reason
-from pincompute.engine.images.loading import Loaded, load
+from pincompute.engine.images.archive import opened
+from pincompute.engine.images.loading import Loaded, load, send
+from pincompute.engine.images.named import Named
 from pincompute.kube.registry import Registry, exists, known, registry_of
 from pincompute.objects.image import parse
 
@@ -164,3 +167,21 @@ async def test_a_registry_that_is_down_or_not_ours_is_told_in_words(images: Cont
     with pytest.raises(Refused, match="cannot be read"):
         async with Registry(images.images, tmp_path):
             pass
+
+
+async def test_of_one_archive_each_image_says_which_it_is(images: Context, tmp_path: Path):
+    source = file(tmp_path, tar(laid_out("a", "b")))
+    found = {}
+    async with registry_of(images) as registry:
+        for name in ("part:1", "part:2"):
+            with opened(source) as archive:
+                await send(registry, Named(archive, name), [name])
+            manifest = await registry.manifest(parse(name))
+            found[name] = manifest["config"]["digest"]
+            with opened(source) as archive, Named(archive, name).open(_blob(found[name])) as config:
+                assert msgspec.json.decode(config.read())["config"]["Env"][-1] == f"PINCOMPUTE_IMAGE={name}"
+    assert len(set(found.values())) == 2
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"

@@ -26,7 +26,7 @@ async def bring_images(platform: Platform, progress: Progress) -> None:
     sidecars = [each["spec"].get("sidecars", ()) for each in given(platform)]
     names = sorted({container["image"] for each in sidecars for container in each})
     async with Registry(registry.address(platform), platform.home.certificates) as images:
-        await own_image.bring(images, progress, names)
+        await own_image.bring_parts(images, progress, names)
 
 
 async def furnish(client: Client, platform: Platform) -> None:

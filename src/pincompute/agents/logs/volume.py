@@ -23,6 +23,8 @@ from pincompute.agents.logs.ship import Shipper, say
 PAUSE = 1.0
 MOST = 50
 """Files of one pod: whatever a program writes, the store and this one stay small."""
+FIRST = "pincompute-logs:1"
+"""The image of logs-1, which stays as it was: it ships the first files by name. What came after is mended."""
 _STORE = "/pincompute-system/log-store"
 
 
@@ -50,13 +52,32 @@ class Identity:
             raise Away(f"it is not the store that answers, but {', '.join(names) or 'nobody with a name'}")
 
 
-def find(folder: Path, project: str, pod: str, uid: str) -> dict[Stream, Callable[[], Follower]]:
+class Files:
     """Every `*.log` is a stream of its own, which is called as the file."""
-    found: dict[Stream, Callable[[], Follower]] = {}
-    for name in sorted(each for each in names(folder) if each.endswith(".log"))[:MOST]:
-        stream = Stream(project, pod, uid, name)
-        found[stream] = partial(Follower, stream, partial(files, folder / name), shaped, inodes=True)
-    return found
+
+    def __init__(self, folder: Path, project: str, pod: str, uid: str, image: str = "") -> None:
+        self._folder = folder
+        self._whose = (project, pod, uid)
+        self._by_name = image == FIRST
+        self._left = 0
+
+    def __call__(self) -> dict[Stream, Callable[[], Follower]]:
+        found: dict[Stream, Callable[[], Follower]] = {}
+        for name in sorted(self._chosen([each for each in names(self._folder) if each.endswith(".log")])):
+            stream = Stream(*self._whose, name)
+            found[stream] = partial(Follower, stream, partial(files, self._folder / name), shaped, inodes=True)
+        return found
+
+    def _chosen(self, there: list[str]) -> list[str]:
+        if self._by_name:
+            return sorted(there)[:MOST]
+        if len(there) > MOST:
+            there = sorted(there, key=lambda each: (_modified(self._folder / each), each), reverse=True)
+        left = max(0, len(there) - MOST)
+        if left > self._left:
+            say(f"{left} files are not shipped: of {len(there)} those {MOST} are that were written last")
+        self._left = left
+        return there[:MOST]
 
 
 def files(newest: Path) -> list[Path]:
@@ -82,7 +103,7 @@ def main() -> None:
     project, pod, uid = whose
     courier = Courier(store, Identity(Path(os.environ.get("IDENTITY_FOLDER", "/run/identity"))))
     say(f"shipping {folder}/*.log")
-    Shipper(courier, partial(find, Path(folder), project, pod, uid), PAUSE).run()
+    Shipper(courier, Files(Path(folder), project, pod, uid, os.environ.get("PINCOMPUTE_IMAGE", "")), PAUSE).run()
 
 
 if __name__ == "__main__":

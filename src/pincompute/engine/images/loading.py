@@ -30,11 +30,15 @@ class Loaded(NamedTuple):
 async def load(registry: Registry, source: Path, names: Sequence[str] = ()) -> list[Loaded]:
     """Send every image of an archive or layout to the registry; names given beat those it brings."""
     with opened(source) as archive:
-        images = list(contents(archive))
-        if names and len(images) > 1:
-            raise invalid(source, f"{len(images)} images are in it, and a name is given")
-        wanted = [(image, target) for image in images for target in _targets(archive, image, names)]
-        return [await _send(registry, archive, image, target) for image, target in wanted]
+        return await send(registry, archive, names)
+
+
+async def send(registry: Registry, archive: Archive, names: Sequence[str]) -> list[Loaded]:
+    images = list(contents(archive))
+    if names and len(images) > 1:
+        raise invalid(archive.source, f"{len(images)} images are in it, and a name is given")
+    wanted = [(image, target) for image in images for target in _targets(archive, image, names)]
+    return [await _send(registry, archive, image, target) for image, target in wanted]
 
 
 def _targets(archive: Archive, image: Contents, names: Sequence[str]) -> list[ImageName]:

@@ -14,7 +14,9 @@ import pincompute
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import IMAGE_BUILD_FAILED
 from pincompute.engine.images import building
-from pincompute.engine.images.loading import Loaded, load
+from pincompute.engine.images.archive import opened
+from pincompute.engine.images.loading import Loaded, load, send
+from pincompute.engine.images.named import Named
 from pincompute.engine.progress import Progress
 from pincompute.kube.registry import Registry
 
@@ -33,6 +35,12 @@ PYTHON = "3.11"
 async def bring(registry: Registry, progress: Progress, names: Sequence[str] = (NAME,)) -> list[Loaded]:
     """Have the image in the registry; where both are as they were, nothing is built or sent."""
     return await load(registry, archive(progress), names)
+
+
+async def bring_parts(registry: Registry, progress: Progress, names: Sequence[str]) -> list[Loaded]:
+    """The same programs under the name of each part's image, which says in it which part and version it is."""
+    with opened(archive(progress)) as made:
+        return [loaded for each in names for loaded in await send(registry, Named(made, each), [each])]
 
 
 def archive(progress: Progress) -> Path:
