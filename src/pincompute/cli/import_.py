@@ -158,13 +158,13 @@ def _steps(done: Imported) -> Iterator[str]:
     metadata = done.workload.metadata
     stays = [identity(each) for each in others if each["metadata"]["name"] == metadata.name]
     goes = [identity(each) for each in others if each["metadata"]["name"] != metadata.name]
-    yield f"{', '.join(map(identity, done.taken))} and its ReplicaSets are labelled with the workload's name"
-    yield f"PinterestService/{metadata.name} is written; its rollout is held"
-    yield f"{identity(deployment)} is removed without its copies, and made again by the operator, held"
-    yield "its ReplicaSets become the new one's, and their copies are labelled"
+    yield f"labelled with the workload's name: {', '.join(map(identity, done.taken))}, its ReplicaSets"
+    yield f"written: PinterestService/{metadata.name}, its rollout held; the operator does the rest"
+    yield f"removed without its copies, and made again, held: {identity(deployment)}"
+    yield "found by the new one: its ReplicaSets; and then labelled, with their copies"
     if done.new:
-        yield f"{', '.join(each for each in done.new)} made"
+        yield f"made: {', '.join(done.new)}"
     if stays:
-        yield f"{', '.join(stays)} become the workload's"
+        yield f"taken over as they serve: {', '.join(stays)}"
     if goes:
-        yield f"{', '.join(goes)} removed: the workload has its own"
+        yield f"removed, as the workload has its own: {', '.join(goes)}"
