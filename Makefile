@@ -19,6 +19,9 @@ fast: .venv/.ready  ## the part of the gate that needs no cluster
 bench: .venv/.ready  ## the figures, into build/bench.json (SUITE=hand, engine or scale)
 	@.venv/bin/python -m bench $(SUITE)
 
+break: .venv/.ready  ## ten faults put on what runs, one by one, each told by `pin why` and cured by what it says
+	@.venv/bin/python scripts/breaking.py
+
 sim: .venv/.ready  ## the operator killed at each of its writes, on a simulated cluster, into build/sim.json
 	@.venv/bin/python -m simulation
 
@@ -42,4 +45,4 @@ hooks: .venv/.ready  ## run the fast part of the gate before each commit
 .venv/.ready: scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 	@scripts/setup
 
-.PHONY: help demo down test fast bench sim prove docs format lock hooks
+.PHONY: help demo down test fast bench break sim prove docs format lock hooks

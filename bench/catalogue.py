@@ -44,6 +44,13 @@ ALSO = (
     ("too-much-memory", "PinterestJobSet"),
 )
 """Faults of kinds whose copies are replaced, or run again, in another way."""
+FURTHER = frozenset(
+    {
+        "hook-fails", "task-too-short", "run-fails", "run-cannot-begin", "run-has-no-image", "run-too-long",
+        "copy-fails", "copy-cannot-begin", "copies-hungry", "never-together",
+    }
+)  # fmt: skip
+"""Faults that only the figures are made of: a gate has its time."""
 _KEPT_STILL = (PAUSED.code, SUSPENDED.code)
 
 _SERVE = "trap exit TERM; httpd -f -p $PORT -h /etc/configuration & wait"
@@ -56,7 +63,8 @@ _SERVICE: dict[str, Any] = {
 _STATEFUL_SET = {**_SERVICE, "kind": "PinterestStatefulSet"}
 _JOB_SET: dict[str, Any] = {"kind": "PinterestJobSet", "tasks": 2, "retries": 0, "command": ["true"]}
 _CRON_JOB: dict[str, Any] = {"kind": "PinterestCronJob", "schedule": "30 3 1 1 *", "command": ["true"]}
-_KINDS = {each["kind"]: each for each in (_SERVICE, _STATEFUL_SET, _JOB_SET, _CRON_JOB)}
+_TRAINING_JOB: dict[str, Any] = {"kind": "PinterestTrainingJob", "workers": 1, "command": ["true"]}
+_KINDS = {each["kind"]: each for each in (_SERVICE, _STATEFUL_SET, _JOB_SET, _CRON_JOB, _TRAINING_JOB)}
 
 
 class Place(NamedTuple):
@@ -133,10 +141,10 @@ async def place(state: Path, name: str, *, real: bool) -> AsyncIterator[Place]:
         yield Place(state, name, client, real, asyncio.Semaphore(AT_ONCE))
 
 
-def faults(*, real: bool) -> tuple[tuple[Fault, str], ...]:
+def faults(*, real: bool, all_: bool = False) -> tuple[tuple[Fault, str], ...]:
     """Those that need a node which runs programs, or the others, each on a kind of its own, and some on another too;
     what takes longest to be seen comes first."""
-    each_once = [(each, each.kinds[0]) for each in FAULTS]
+    each_once = [(each, each.kinds[0]) for each in FAULTS if all_ or each.name not in FURTHER]
     further = [(BY_NAME[fault], kind) for fault, kind in ALSO]
     return tuple(sorted(((fault, kind) for fault, kind in (*each_once, *further) if fault.runs is real), key=_soon))
 
@@ -188,10 +196,12 @@ class State(NamedTuple):
     at_once: bool = False
     """The steps do not wait until it was well."""
     runs: bool = False
+    further: bool = False
+    """Only the figures are made of it, too."""
 
 
-def states(*, real: bool) -> tuple[State, ...]:
-    return tuple(each for each in STATES if each.runs is real)
+def states(*, real: bool, all_: bool = False) -> tuple[State, ...]:
+    return tuple(each for each in STATES if each.runs is real and (all_ or not each.further))
 
 
 async def _live(place: Place, state: State) -> Told:
@@ -231,6 +241,7 @@ _SLOW = {"command": ["sh", "-c", f"sleep 6; {_SERVE}"]}
 _FIRST = {
     "template": {"initContainers": [{"name": "migrate", "image": IMAGE, "command": ["sleep", "5"]}]},
 }
+_WARMS_UP = {"command": ["sh", "-c", f"sleep 2; touch /tmp/warm; {_SERVE}"]}
 _GUARDED = {"rollout": {"minReadySeconds": 4}}
 
 STATES: tuple[State, ...] = (
@@ -255,6 +266,16 @@ STATES: tuple[State, ...] = (
     State("batch-suspended", _JOB_SET, [Pause(by="ann", because="later")], at_once=True),
     State("batch-goes-on", _JOB_SET, [Pause(by="ann"), Resume(by="ann")], at_once=True),
     State("batch-again", _JOB_SET, [Rerun(tasks="1")]),
+    State("service-there-and-back", _SERVICE, [_AFTER, {}], at_once=True),
+    State("service-configured", _SERVICE, [{"configuration": {"index.html": "good bye"}}]),
+    State("service-moves", _SERVICE, [{"port": 8081}]),
+    State("service-surges", {**_SERVICE, "replicas": 3, "rollout": {"maxSurge": 3}}, [_AFTER]),
+    State("set-in-steps", {**_STATEFUL_SET, "replicas": 3, "rollout": {"partition": 2}}, [_AFTER]),
+    State("batch-of-items", {"kind": "PinterestJobSet", "items": ["a", "b"], "command": ["true"]}),
+    State("batch-of-which-half-is-enough", {**_JOB_SET, "tasks": 4, "enough": "50%"}),
+    State("nightly-at-another-time", _CRON_JOB, [{"schedule": "30 4 1 1 *"}]),
+    State("nightly-twice", _CRON_JOB, [Rerun(), Rerun()], at_once=True),
+    State("nightly-goes-on", _CRON_JOB, [Pause(by="ann"), Resume(by="ann")]),
     State("nightly-waits", _CRON_JOB),
     State("nightly-runs", _CRON_JOB, [Rerun()]),
     State("nightly-suspended", _CRON_JOB, [Pause(by="ann")]),
@@ -274,4 +295,8 @@ STATES: tuple[State, ...] = (
     State("works-twice", _JOB_SET, [Rerun(tasks="0")], runs=True),
     State("retries", {**_JOB_SET, "retries": 3, "command": ["sh", "-c", "sleep 1"]}, runs=True),
     State("sweeps", _CRON_JOB, [Rerun()], runs=True),
+    State("warms-up", {**_SERVICE, **_WARMS_UP}, runs=True, further=True),
+    State("is-read-anew", _SERVICE, [{"configuration": {"index.html": "good bye"}}], runs=True, further=True),
+    State("trains", {**_TRAINING_JOB, "command": ["sleep", "3"]}, runs=True, further=True),
+    State("trains-again", _TRAINING_JOB, [Rerun()], runs=True, further=True),
 )

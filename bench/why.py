@@ -20,7 +20,7 @@ _NODES = "20"
 
 def figures() -> Iterator[Figure]:
     """Shares of one: named first, of those cured by what is to be typed, and false alarms."""
-    run(PIN, "up", "--name", NAME, "--nodes", _NODES)
+    run(PIN, "up", "--name", NAME, "--nodes", _NODES, "--with", "kubeflow")
     try:
         real = bool(json.loads(run(PIN, "status", "--name", NAME, "-o", "json"))["nodes"]["real"])
         if real:
@@ -49,8 +49,8 @@ async def _told(*, real: bool) -> tuple[list[Told], list[Told]]:
     lived_: list[Told] = []
     for runs in (False, True) if real else (False,):
         async with place(Path(setting("state")), NAME, real=runs) as here:
-            suffered_ += await suffered(here, faults(real=runs))
-            lived_ += await lived(here, states(real=runs))
+            suffered_ += await suffered(here, faults(real=runs, all_=True))
+            lived_ += await lived(here, states(real=runs, all_=True))
     return suffered_, lived_
 
 

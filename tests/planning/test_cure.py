@@ -87,5 +87,7 @@ def test_what_mends_more_finely_stays() -> None:
 
 def test_a_workload_that_is_well_or_whose_work_cannot_be_undone_stays() -> None:
     assert told(*lives("a:1", "b:1", ceased=60, well=True)) is CRASHES
-    owner, past = lives("a:1", "b:1", ceased=60, kind="PinterestTrainingJob")
-    assert told(owner, past) is CRASHES
+    for kind in ("PinterestJobSet", "PinterestTrainingJob"):
+        owner, past = lives("a:1", "b:1", ceased=60, kind=kind)
+        done = msgspec.structs.replace(owner, status=msgspec.structs.replace(owner.status, done=1))
+        assert told(done, past) is CRASHES

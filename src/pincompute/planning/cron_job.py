@@ -62,7 +62,7 @@ def plan(snapshot: Snapshot) -> Plan:
         next=finding.problem.next if finding.problem else "",
         conditions=[_ready(snapshot, said, found, finding.problem)],
     )
-    kept = (*revision.kept(snapshot), *runs.kept(owner, found))
+    kept = (*revision.kept(snapshot), *runs.kept(snapshot, found))
     return Plan(wanted, said, _wake(snapshot, said, finding), finding.problem, kept)
 
 

@@ -73,10 +73,9 @@ def summarized(workload: Workload) -> Summary:
 
 
 def goes_back(workload: Workload) -> bool:
-    """What a batch has done cannot be undone; one that has done nothing yet may be another."""
-    if isinstance(workload, PinterestJobSet):
-        return workload.status.done == 0
-    return not isinstance(workload, PinterestTrainingJob)
+    """What a batch or a training has done cannot be undone; one that has done nothing yet may be another."""
+    ends = isinstance(workload, PinterestJobSet | PinterestTrainingJob)
+    return not ends or workload.status.done == 0
 
 
 def carried(before: Workload | None, after: W) -> W:

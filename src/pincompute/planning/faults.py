@@ -14,6 +14,8 @@ _SERVES = ("PinterestService", "PinterestStatefulSet")
 _RUNS_ON = (*_SERVES, "PinterestDaemon")
 _ONE_PROGRAM = (*_RUNS_ON, "PinterestJobSet")
 """Kinds whose pods are made at once, and all of one template."""
+_AT_TIMES = ("PinterestCronJob",)
+_TRAINS = ("PinterestTrainingJob",)
 _ENDED = (reasons.PROGRAM_FAILED, reasons.CRASH_LOOP)
 """How it is told depends on how often it has ended by then."""
 _NO_ROOM = (reasons.UNSCHEDULABLE, reasons.QUOTA_USED_UP)
@@ -44,6 +46,12 @@ def _pretended(workload: Workload) -> bool:
 
 _FALSE = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
 _CLAIM = {"claimName": NOWHERE}
+_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": NOWHERE,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": NOWHERE}},
+}
 _SELECTOR = {"name": NOWHERE, "key": "password"}
 
 FAULTS: tuple[Fault, ...] = (
@@ -232,6 +240,34 @@ FAULTS: tuple[Fault, ...] = (
         harm.stores,
         ("PinterestStatefulSet",),
     ),
+    Fault(
+        "on-the-node",
+        "it mounts a folder of the node",
+        (reasons.POD_SECURITY,),
+        harm.volume(hostPath={"path": "/etc"}),
+        _SERVES,
+    ),
+    Fault(
+        "no-friend",
+        "it wants to be near something that is nowhere",
+        (reasons.NO_NODE_MATCHES,),
+        harm.pod(affinity=harm.near(NOWHERE)),
+        _SERVES,
+    ),
+    Fault(
+        "uneven",
+        "it wants to be spread over something that no node is part of",
+        (reasons.NO_NODE_MATCHES,),
+        harm.pod(topologySpreadConstraints=[_SPREAD]),
+        _SERVES,
+    ),
+    Fault(
+        "hook-fails",
+        "what is to be done when it starts cannot be done",
+        (reasons.START_FAILED, *_ENDED, reasons.KILLED),
+        harm.container(lifecycle={"postStart": {"exec": {"command": ["false"]}}}),
+        runs=True,
+    ),
     Fault("forgotten", "somebody paused it, and left", (reasons.PAUSED,), harm.paused),
     Fault(
         "too-short",
@@ -239,6 +275,85 @@ FAULTS: tuple[Fault, ...] = (
         (reasons.DEADLINE_EXCEEDED,),
         harm.both(harm.runs("sleep", "600"), harm.fields(deadline_seconds=1)),
         ("PinterestJobSet",),
+        runs=True,
+    ),
+    Fault(
+        "task-too-short",
+        "the deadline of a task is shorter than its work",
+        (reasons.DEADLINE_EXCEEDED,),
+        harm.both(harm.runs("sleep", "600"), harm.fields(task_deadline_seconds=1)),
+        ("PinterestJobSet",),
+        runs=True,
+    ),
+    Fault(
+        "run-fails",
+        "its next run, which is now, fails",
+        _ENDED,
+        harm.now(harm.runs("sh", "-c", "echo the ledger is locked; exit 5")),
+        _AT_TIMES,
+        runs=True,
+    ),
+    Fault(
+        "run-cannot-begin",
+        "its next run, which is now, has a command that is not in the image",
+        (reasons.COMMAND_NOT_FOUND,),
+        harm.now(harm.runs("/no/such/program")),
+        _AT_TIMES,
+        runs=True,
+    ),
+    Fault(
+        "run-has-no-image",
+        "its next run, which is now, has an image that is nowhere",
+        (reasons.IMAGE_PULL_FAILED,),
+        harm.now(harm.image(harm.tagged)),
+        _AT_TIMES,
+        runs=True,
+    ),
+    Fault(
+        "run-too-long",
+        "its next run, which is now, takes longer than it may",
+        (reasons.DEADLINE_EXCEEDED,),
+        harm.now(harm.both(harm.runs("sleep", "600"), harm.fields(deadline_seconds=1))),
+        _AT_TIMES,
+        runs=True,
+    ),
+    Fault(
+        "run-has-no-room",
+        "its next run, which is now, needs more than any node has",
+        _NO_ROOM,
+        harm.now(harm.asks(cpu="4000")),
+        _AT_TIMES,
+    ),
+    Fault(
+        "copy-fails",
+        "a copy that trains fails",
+        (reasons.COPY_FAILED, *_ENDED),
+        harm.runs("sh", "-c", "echo the loss is not a number; exit 6"),
+        _TRAINS,
+        runs=True,
+    ),
+    Fault(
+        "copy-cannot-begin",
+        "the command of those that train is not in the image",
+        (reasons.COMMAND_NOT_FOUND,),
+        harm.runs("/no/such/program"),
+        _TRAINS,
+        runs=True,
+    ),
+    Fault(
+        "copies-hungry",
+        "those that train need more memory than they have",
+        (reasons.OUT_OF_MEMORY,),
+        harm.both(harm.runs("dd", "if=/dev/zero", "of=/dev/null", "bs=50000000", "count=1"), harm.asks(memory="32Mi")),
+        _TRAINS,
+        runs=True,
+    ),
+    Fault(
+        "never-together",
+        "only some of those that train find room",
+        (reasons.GANG_SPLIT, *_NO_ROOM),
+        harm.crowded,
+        _TRAINS,
         runs=True,
     ),
 )

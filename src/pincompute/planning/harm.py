@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
+from pincompute.api.cron_job import CronJobStatus
+from pincompute.api.names import RUN_NOW
 from pincompute.api.pod import main_container
 from pincompute.api.stateful_set import Claim
+from pincompute.api.training_job import Role
 from pincompute.api.workload import Workload
 from pincompute.objects.content import Object
 
@@ -171,6 +174,38 @@ def checked(workload: Workload) -> Workload:
         check = msgspec.structs.replace(spec.load_balancer.health_check, path=path)
         return _with(workload, load_balancer=msgspec.structs.replace(spec.load_balancer, health_check=check))
     return _with(workload, health_check=msgspec.structs.replace(spec.health_check, path=path))
+
+
+def now(put: Put) -> Put:
+    """Of what runs at certain times: once more at this moment."""
+
+    def put_now(workload: Workload) -> Workload:
+        made = put(workload)
+        metadata, status = made.metadata, cast("CronJobStatus", made.status)
+        before = metadata.annotations.get(RUN_NOW, "")
+        number = 1 + max(status.ran_now, int(before) if before.isdigit() else 0)
+        annotations = {**metadata.annotations, RUN_NOW: str(number)}
+        return msgspec.structs.replace(made, metadata=msgspec.structs.replace(metadata, annotations=annotations))
+
+    return put_now
+
+
+def crowded(workload: Workload) -> Workload:
+    """Those beside the one that leads ask for more than any node has."""
+    spec: Any = workload.spec
+    roles = msgspec.structs.replace(spec.roles, worker=Role(replicas=max(1, spec.workers), gpus=64))
+    return _with(workload, workers=0, roles=roles)
+
+
+def near(*labels: str) -> Object:
+    """Where others are that have them."""
+    terms = [
+        {
+            "labelSelector": {"matchExpressions": [{"key": each, "operator": "Exists"} for each in labels]},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+    ]
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def labelled(*labels: str) -> Object:

@@ -72,10 +72,11 @@ def failure(snapshot: Snapshot, run: Run | None) -> Problem | None:
 
 def stuck(snapshot: Snapshot, runs: Runs) -> Finding:
     """What keeps a run that goes from getting on; judged by what goes now, whatever was before."""
-    if not runs.going:
+    going = tuple(each for each in runs.going if not _given_up(snapshot, each))
+    if not going:
         return Finding()
-    pods = tuple(pod for each in runs.going for pod in _pods(snapshot, each))
-    alone = snapshot._replace(owner=_unjudged(snapshot.owner), natives=runs.going, pods=pods)
+    pods = tuple(pod for each in going for pod in _pods(snapshot, each))
+    alone = snapshot._replace(owner=_unjudged(snapshot.owner), natives=going, pods=pods)
     return first_cause(alone, tuple(pod for pod in pods if pod.lives and not _ends(pod)))
 
 
@@ -99,17 +100,34 @@ def made(owner: PinterestCronJob, runs: Runs) -> int:
     return max([owner.status.ran_now, *(_number(owner, each) for each in (*runs.going, *runs.ended))])
 
 
-def kept(owner: PinterestCronJob, runs: Runs) -> tuple[tuple[str, str], ...]:
+def kept(snapshot: Snapshot, runs: Runs) -> tuple[tuple[str, str], ...]:
     """Kubernetes keeps its own as it was told to; of those by hand as many stay as should.
 
-    Nothing else removes them, and the highest number is never among those that go: what was made is always seen.
+    Nothing else removes them, and the highest number is never among those that ended and go: what was made is always
+    seen, there or in the status.
     """
-    over: list[str] = []
+    owner: PinterestCronJob = snapshot.owner
+    over = [each.metadata.name for each in runs.going if _given_up(snapshot, each)]
     for outcome, most in ((SUCCEEDED, owner.spec.keep.succeeded), (FAILED, owner.spec.keep.failed)):
         by_hand = [each for each in runs.ended if _number(owner, each) and _outcome(each) == outcome]
         numbered = sorted(by_hand, key=lambda each: _number(owner, each))
         over += [each.metadata.name for each in numbered[:-most]]
     return tuple(("Job", each.metadata.name) for each in (*runs.going, *runs.ended) if each.metadata.name not in over)
+
+
+def _given_up(snapshot: Snapshot, job: Native) -> bool:
+    """Asked for by hand, of a former revision, and nothing of it has ever run: what kept it is mended by now."""
+    owner: PinterestCronJob = snapshot.owner
+    number, revision = _number(owner, job), job.metadata.annotations.get(REVISION, "")
+    former = revision.isdigit() and int(revision) < owner.metadata.generation
+    remembered = number <= owner.status.ran_now
+    pods = _pods(snapshot, job)
+    waits = pods and all(each.status.phase == "Pending" and not _runs(each) for each in pods)
+    return bool(number and former and remembered and waits)
+
+
+def _runs(pod: Pod) -> bool:
+    return any(each.state.running or each.state.terminated for each in pod.status.init_container_statuses)
 
 
 def _number(owner: PinterestCronJob, job: Native) -> int:

@@ -88,7 +88,7 @@ def _split(owner: PinterestTrainingJob, found: Gang, problem: Problem) -> Proble
         return problem
     without = [called(each.seat) for each in found.members if each not in placed]
     what = f"{len(placed)} of {len(found.seats)} copies have a node, and none has room for {some(without)}"
-    next_ = f"{problem.next}; to give back what it holds: suspended: NAME: no room"
+    next_ = f"{problem.next}; to give back what it holds: pin pause {owner.metadata.name}"
     return Problem(reasons.GANG_SPLIT, what, Where(object=owner.metadata.place), problem.note, next_)
 
 
