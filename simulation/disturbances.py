@@ -9,9 +9,9 @@ from pincompute.kube.errors import ApiError, error_of
 from pincompute.kube.request import Request
 from pincompute.kube.resource import EVENTS, LEASES
 from simulation import ways
-from simulation.line import NEWS, Faults, lost
+from simulation.line import NEWS, TRIP, Faults, lost
 from simulation.refusals import Refusal
-from simulation.strangers import Stranger
+from simulation.strangers import Stranger, meddle
 from simulation.ways import Mark, Point
 from simulation.world import TERMS, World
 
@@ -48,6 +48,9 @@ class Disturbance(Faults):
         """What people do after this."""
         self.hurried: asyncio.Task[None] | None = None
         """That, where they did not wait."""
+        self.wrong: list[str] = []
+        """What must never be sent."""
+        self._stood_at = 0.0
         self._struck: Request | None = None
         """That it went wrong at, once it is under way: others may be beside it."""
         self._silent = 0.0
@@ -70,6 +73,8 @@ class Disturbance(Faults):
         if not counts(request):
             return
         number = len(self.sent)
+        if not self._world.leads and _now() > self._stood_at + 2 * TRIP:
+            self.wrong.append(f"written by who does not lead: {request.method} {request.path}")
         self.meet(number, request)
         self.sent.append(f"{request.method} {request.path}")
         self.at.append(_now())
@@ -90,6 +95,8 @@ class Disturbance(Faults):
         if self._is(request, ways.LOST):
             await self._kill()
         if self._is(request, ways.UNANSWERED):
+            # Nor does it see for a while what came of it.
+            self._silent = _now() + SILENCE
             raise lost(request)
 
     def answered(self, request: Request) -> None:
@@ -105,7 +112,7 @@ class Disturbance(Faults):
         if left <= 0 or self._struck is None:
             return NEWS
         of_it = _kind(request) == _kind(self._struck)
-        return left if of_it == (self.way == ways.LATE) else NEWS
+        return NEWS if of_it == (self.way == ways.ASIDE) else left
 
     async def _strike(self, request: Request) -> None:
         match self.way:
@@ -116,13 +123,17 @@ class Disturbance(Faults):
             case ways.LATE | ways.ASIDE:
                 self._silent = _now() + SILENCE
             case ways.STOOD:
+                self._stood_at = _now()
                 self._world.clock.stood += TERMS.lasts
-                # It finds that out when it next wants to renew it.
+                # It finds that out when it next wants to renew it, and all that is under way then is cut off.
                 self._world.moved = _now() + TERMS.renewed
                 asyncio.get_running_loop().call_later(TERMS.renewed, self._world.story.begin)
+                await asyncio.sleep(2 * TERMS.renewed)
             case ways.ROBBED:
                 self.stranger = Stranger(self._world.store)
                 self.stranger.take(request)
+            case ways.MEDDLED:
+                meddle(self._world.store, request)
             case ways.HURRIED if self.next:
                 self.hurried = self._world.meanwhile(_done(self.next()))
             case way if way in REFUSALS:

@@ -1,4 +1,4 @@
-"""Somebody else's object in the place of one of ours: it must be left as it is, whatever it is called."""
+"""Other hands: somebody else's object in the place of one of ours, and an edit in one that is ours."""
 
 from __future__ import annotations
 
@@ -6,13 +6,31 @@ from typing import Any
 
 import msgspec
 
+from pincompute.api.names import OWNER
 from pincompute.kube.request import Request
 from pincompute.kube.resource import Object, Resource
+from pincompute.objects.times import stamp
+from simulation.managers import Writer, updated
 from simulation.server import target
 from simulation.store import Store, copied
 
 WHO = "stranger:1"
 """The image that theirs run, where they run any."""
+
+
+def meddle(store: Store, request: Request) -> None:
+    """Somebody edits what is about to be written: it must become what we say all the same."""
+    at = target(request.path)
+    before = store.get(at.resource, at.name, at.namespace)
+    if before is None:
+        return
+    after: Any = copied(before)
+    after["metadata"].setdefault("labels", {})[OWNER] = "meddler"
+    if "replicas" in after.get("spec", {}):
+        after["spec"]["replicas"] += 1
+    store.replace(
+        at.resource, before, updated(at.shape, before, after, Writer("kubectl", "Update"), stamp(store.now()))
+    )
 
 
 class Stranger:

@@ -126,6 +126,7 @@ async def _course(scenario: Scenario, disturbance: Disturbance) -> Course:
                 wrong += [
                     f"{step.does}: written although nothing changed any more: {each}" for each in disturbance.late
                 ]
+            wrong += [f"{step.does}: {each}" for each in world.ailing()]
             early = disturbance.hurried is not None and index == struck
             records.append(None if early else recorder.end(hasty=step.hasty))
         count = len(disturbance.sent)
@@ -135,6 +136,7 @@ async def _course(scenario: Scenario, disturbance: Disturbance) -> Course:
         wrong.append(str(error))
     finally:
         await world.end()
+    wrong += disturbance.wrong
     marks = tuple(tuple(each) for each in disturbance.marks)
     return Course(
         tuple(records),

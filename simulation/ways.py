@@ -17,16 +17,17 @@ OVERTAKEN, BROKEN, BUSY, FULL, STOOD = "overtaken", "broken", "busy", "full", "s
 FAULTS = (UNANSWERED, UNHEARD, OVERTAKEN, BROKEN, BUSY, FULL, STOOD)
 """The same without a death; refused, as somebody wrote in between, by a fault of the server, for a while, or for want
 of room; or this machine stood still for so long that its lease has run out."""
-TURNS = (UNHEARD, OVERTAKEN, BROKEN, BUSY, FULL, STOOD)
-"""Of these each write has one: what is done about them does not depend on what was written."""
+TURNS = ((UNHEARD, BROKEN, FULL), (OVERTAKEN, STOOD, BUSY, OVERTAKEN))
+"""Of each of these a write has one: they are much the same to whoever wrote it."""
 
 LATE, ASIDE = "late", "aside"
 VIEWS = (LATE, ASIDE)
 """For a while nothing is heard of that kind, or of all the others."""
 
-ROBBED, HURRIED = "robbed", "hurried"
-OTHERS = (ROBBED, HURRIED)
-"""Just before, somebody else's object takes the place of the one that is meant; or people want the next thing."""
+ROBBED, MEDDLED, HURRIED = "robbed", "meddled", "hurried"
+OTHERS = (ROBBED, MEDDLED, HURRIED)
+"""Just before, somebody else's object takes the place of the one that is meant, or somebody edits that; or people want
+the next thing."""
 
 WAYS = (*CRASHES, *FAULTS, *VIEWS, *OTHERS)
 
@@ -74,16 +75,18 @@ def same(marks: Iterable[tuple[Mark, ...]]) -> dict[Point, Point]:
 def others(write: int, sent: str, *, hurried: bool) -> Iterator[Point]:
     """What else is tried at a write, as it was sent."""
     yield Point(write, UNANSWERED)
-    yield Point(write, TURNS[write % len(TURNS)])
+    for each in TURNS:
+        yield Point(write, each[write % len(each)])
     yield Point(write, VIEWS[write % len(VIEWS)])
     if hurried:
         yield Point(write, HURRIED)
-    if can_be_robbed(sent.split()[1]):
-        yield Point(write, ROBBED)
+    method, path = sent.split()
+    if is_native(path):
+        yield Point(write, MEDDLED if method == "PATCH" and write % 2 else ROBBED)
 
 
-def can_be_robbed(path: str) -> bool:
-    """It names a native, whole, that others could have made as well."""
+def is_native(path: str) -> bool:
+    """One that others could have made, or edited, as well."""
     parts = path.strip("/").split("/")
     names = {each.plural for each in (CLAIMS, NAMESPACES, PODS, REPLICA_SETS)}
     place = 3 if parts[0] == "apis" else 2

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
+from pincompute.api.status import READY
 from pincompute.controller.passes import Key, Outcome
 from pincompute.controller.story import Passed, Story
 from pincompute.kube.access import Access
@@ -34,6 +35,7 @@ RESTART = 1.0
 QUIET = 90.0
 """Seconds without a change after which nothing more will come: longer than any pause between two tries."""
 PATIENCE = 3600.0
+LASTING = ("PinterestService", "PinterestStatefulSet", "PinterestDaemon", "Project")
 
 FACTS = {"name": "simulated", "domain": "localhost", "port": "8080", "nodes": "real", "serves": "PyTorchJob TFJob"}
 
@@ -88,6 +90,8 @@ class World:
         self.changes = 0
         """How often that was."""
         self.lives = 0
+        self.lease: Lease | None = None
+        """Of the operator that lives."""
         self.story = Counting()
         self._life = Life()
         self._running: asyncio.Task[None] | None = None
@@ -115,6 +119,21 @@ class World:
                 await asyncio.wait({task})
                 if not task.cancelled() and (error := task.exception()):
                     raise error
+
+    @property
+    def leads(self) -> bool:
+        return self.lease is not None and self.lease.held
+
+    def ailing(self) -> list[str]:
+        """Workloads that always run, and are not as they are wanted although nothing keeps them from it."""
+        return [
+            f"{each['kind']} {each['metadata']['name']} is not ready: {said.get('reason')}: {said.get('message')}"
+            for kind, each in self.store.everything()
+            if kind.kind in LASTING
+            for said in [_goal(each)]
+            if said.get("status") != "True"
+            or each["status"].get("observedGeneration") != each["metadata"]["generation"]
+        ]
 
     def start(self) -> None:
         """A new operator, that remembers nothing."""
@@ -152,7 +171,7 @@ class World:
         return Client(access, agent, transport=line, clock=self.clock, chance=self.chance.random)
 
     async def _operate(self, life: Life) -> None:
-        lease = Lease(self._client("lease", Line(self.server, life)), SYSTEM, OPERATOR, "operator", TERMS)
+        lease = self.lease = Lease(self._client("lease", Line(self.server, life)), SYSTEM, OPERATOR, "operator", TERMS)
         fenced = Fenced(Line(self.server, life, self.faults), lambda: lease.held)
         loops = Loops(self._client("operator", fenced), Cluster.of(FACTS), lease)
         loops.planned.story = self.story
@@ -191,6 +210,11 @@ async def world(faults: Callable[[], Faults] = Faults, seed: int = 0) -> AsyncGe
         yield here
     finally:
         await here.end()
+
+
+def _goal(workload: Object) -> Object:
+    conditions = workload.get("status", {}).get("conditions", ())
+    return next((each for each in conditions if each["type"] == READY), {})
 
 
 def _namespace(name: str) -> Object:

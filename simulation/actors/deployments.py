@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from math import ceil, floor
 from typing import Any
 
@@ -22,16 +23,17 @@ def keep(store: Store) -> None:
 def _keep(store: Store, deployment: Object) -> None:
     spec = deployment["spec"]
     sets = [each for each in store.all(REPLICA_SETS) if controller_uid(each) == deployment["metadata"]["uid"]]
-    digest = pods.template_digest(spec["template"])
-    newest = next((each for each in sets if each["metadata"]["labels"][_HASH] == digest), None)
+    newest = next((each for each in sets if _plain(each["spec"]["template"]) == _plain(spec["template"])), None)
     if newest is None and not (spec.get("paused") and sets):
-        newest = _made(store, deployment, digest)
+        newest = _made(store, deployment)
         sets.append(newest)
     current = newest or max(sets, key=lambda each: (each["spec"]["replicas"], each["metadata"]["name"]))
     if spec.get("paused"):
         _scale(store, current, current["spec"]["replicas"] + spec["replicas"] - _copies(sets))
     else:
-        _roll(store, spec, current, [each for each in sets if each is not current])
+        others = [each for each in sets if each is not current]
+        _roll(store, spec, current, others)
+        _forget(store, deployment, others)
     _tell(store, deployment, sets, newest)
 
 
@@ -55,8 +57,32 @@ def _roll(store: Store, spec: Object, newest: Object, others: list[Object]) -> N
         _scale(store, each, here - goes)
 
 
-def _made(store: Store, deployment: Object, digest: str) -> Object:
-    template = deployment["spec"]["template"]
+def _plain(template: Object) -> Object:
+    """By this, and by no name or label, it knows which of them is its newest."""
+    metadata = template.get("metadata", {})
+    labels = {name: value for name, value in metadata.get("labels", {}).items() if name != _HASH}
+    return {**template, "metadata": {"labels": labels, "annotations": metadata.get("annotations") or {}}}
+
+
+def _free(store: Store, deployment: Object) -> str:
+    """Another one may have been made of such a template, and changed since."""
+    metadata, template = deployment["metadata"], deployment["spec"]["template"]
+    tries = (pods.template_digest({**template, "tries": each} if each else template) for each in count())
+    return next(
+        each for each in tries if store.get(REPLICA_SETS, f"{metadata['name']}-{each}", metadata["namespace"]) is None
+    )
+
+
+def _forget(store: Store, deployment: Object, others: list[Object]) -> None:
+    """Those that have nothing left, once all is done, beyond as many as are kept."""
+    empty = [each for each in others if not each["spec"]["replicas"] and not pods.of(store, each)]
+    if len(empty) == len(others):
+        for each in empty[: max(0, len(empty) - deployment["spec"].get("revisionHistoryLimit", 10))]:
+            store.delete(REPLICA_SETS, each)
+
+
+def _made(store: Store, deployment: Object) -> Object:
+    template, digest = deployment["spec"]["template"], _free(store, deployment)
     labels = {**template.get("metadata", {}).get("labels", {}), _HASH: digest}
     metadata = {
         "name": f"{deployment['metadata']['name']}-{digest}",

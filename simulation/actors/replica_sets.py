@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pincompute.kube.resource import PODS, REPLICA_SETS
+from typing import Any
+
+from pincompute.kube.resource import PODS, REPLICA_SETS, Object
 from simulation.actors import pods
 from simulation.store import Store
 
@@ -17,3 +19,17 @@ def keep(store: Store) -> None:
             store.delete(PODS, pod)
         for _ in range(-over):
             pods.make(store, each, each["spec"]["template"], pods.numbered(store, each["metadata"]["name"]))
+        _tell(store, each)
+
+
+def _tell(store: Store, replica_set: Object) -> None:
+    alive = pods.living(store, replica_set)
+
+    def change(each: Any) -> None:
+        each["status"] = {
+            "observedGeneration": each["metadata"]["generation"],
+            "replicas": len(alive),
+            "readyReplicas": pods.ready(alive),
+        }
+
+    store.change(REPLICA_SETS, replica_set, change)

@@ -58,7 +58,7 @@ def plan(snapshot: Snapshot) -> Plan:
         *natives.configuration(snapshot),
         *_claims(snapshot),
         *running.wanted,
-        revision.record(snapshot, running.made, running.pods),
+        revision.record(snapshot, running.made, _ran(snapshot, found)),
     )
     kept = [*revision.kept(snapshot), *(("Job", name) for name in running.kept), *_ended(snapshot, found)]
     wake = _wake(snapshot, found, finding.look_again)
@@ -103,6 +103,11 @@ def _alike(before: Native, fixed: str) -> bool:
 def _rests(snapshot: Snapshot, found: Course) -> Running:
     """All attempts have ended."""
     return Running(Made({}, found.attempts[-1].runtime, tuple(snapshot.owner.status.parts)))
+
+
+def _ran(snapshot: Snapshot, found: Course) -> tuple[Pod, ...]:
+    """Also those that have ended: a quick one may never be seen to run."""
+    return tuple(pod for name in sorted(attempts.jobs(snapshot, found)) for pod in attempts.pods(snapshot, name))
 
 
 def _finding(snapshot: Snapshot, found: Course, running: Running) -> Finding:
