@@ -88,6 +88,12 @@ MUTANTS = (
         "return None",
         "tests/simulation/test_chances.py",
     ),
+    Mutant(
+        "controller/reconcile.py",
+        "return known and any(isinstance(each, Create) for each in difference.steps)",
+        "return False",
+        "tests/simulation/test_outages.py",
+    ),
     Mutant("submission/server.py", "not hmac.compare_digest(given, expected)", "False", "tests/submission"),
     Mutant("submission/desk.py", "self._record.receive(submission)", "pass", "tests/submission"),
     Mutant("base/context.py", "0o600)", "0o644)", "tests/base"),
@@ -103,41 +109,80 @@ SERVICE, STATEFUL, JOB_SET, CRON_JOB, RUNTIME = (
 )
 RACES = (
     Mutant("controller/reconcile.py", "if not self._sees_own_writes(key):", "if False:", SERVICE),
-    Mutant("controller/reconcile.py", "done.append(words(step))\n            self._wrote(key, after)",
-           "done.append(words(step))", SERVICE),
-    Mutant("controller/reconcile.py", "self._wrote(key, await report.report(self._client, owner, status))",
-           "await report.report(self._client, owner, status)", JOB_SET),
+    Mutant(
+        "controller/reconcile.py",
+        "done.append(words(step))\n            self._wrote(key, after)",
+        "done.append(words(step))",
+        SERVICE,
+    ),
+    Mutant(
+        "controller/reconcile.py",
+        "self._wrote(key, await report.report(self._client, owner, status))",
+        "await report.report(self._client, owner, status)",
+        JOB_SET,
+    ),
     Mutant("controller/reconcile.py", "return _Done(tuple(done), overtaken=error.message)", "continue", SERVICE),
-    Mutant("controller/reconcile.py", "return Made(Outcome.REFUSED, plan.wake_after, steps, Refused(*problems).text())",
-           "return Made(Outcome.WROTE, plan.wake_after, steps)", SERVICE),
-    Mutant("controller/reconcile.py", "done = await self._act(key, difference)\n",
-           "await self._report(key, snapshot.owner, plan.status)\n        done = await self._act(key, difference)\n",
-           CRON_JOB),
-    Mutant("controller/act.py", "namespace, uid=step.uid, propagation=propagation", "namespace, propagation=propagation",
-           SERVICE),
-    Mutant("controller/act.py", "fenced = {**native, \"metadata\": {**metadata, \"uid\": uid}}", "fenced = native", SERVICE),
+    Mutant(
+        "controller/reconcile.py",
+        "return Made(Outcome.REFUSED, plan.wake_after, steps, Refused(*problems).text())",
+        "return Made(Outcome.WROTE, plan.wake_after, steps)",
+        SERVICE,
+    ),
+    Mutant(
+        "controller/reconcile.py",
+        "done = await self._act(key, difference)\n",
+        "await self._report(key, snapshot.owner, plan.status)\n        done = await self._act(key, difference)\n",
+        CRON_JOB,
+    ),
+    Mutant(
+        "controller/act.py",
+        "namespace, uid=step.uid, propagation=propagation",
+        "namespace, propagation=propagation",
+        SERVICE,
+    ),
+    Mutant(
+        "controller/act.py", 'fenced = {**native, "metadata": {**metadata, "uid": uid}}', "fenced = native", SERVICE
+    ),
     Mutant("controller/act.py", "if controller_uid(found) != controller_uid(native):", "if False:", SERVICE),
     Mutant("controller/act.py", "if controller_uid(found) != controller_uid(native):", "if True:", SERVICE),
-    Mutant("controller/act.py", "\"deleteOptions\": {\"preconditions\": {\"uid\": uid}},", "", STATEFUL),
+    Mutant("controller/act.py", '"deleteOptions": {"preconditions": {"uid": uid}},', "", STATEFUL),
     Mutant("controller/hands.py", "before._replace(ours=_record(native).ours)", "_record(native)", SERVICE),
-    Mutant("controller/loop.py", "if key in self._causes:\n            self._put(key)\n        elif again", "if again", SERVICE),
+    Mutant(
+        "controller/loop.py",
+        "if key in self._causes:\n            self._put(key)\n        elif again",
+        "if again",
+        SERVICE,
+    ),
     Mutant("controller/loop.py", "                self.touch(key, Cause.AGAIN)\n", "", SERVICE),
-    Mutant("controller/report.py", "            \"resourceVersion\": seen.resource_version,\n", "", SERVICE),
+    Mutant("controller/report.py", '            "resourceVersion": seen.resource_version,\n', "", SERVICE),
     Mutant("operator/fence.py", "if not request.safe and not self._leads():", "if False:", SERVICE),
     Mutant("operator/loops.py", "        await self.view.synced()\n", "", SERVICE),
     Mutant("planning/diff.py", " if native.metadata.controller == owner_uid]", "]", SERVICE),
     Mutant("planning/diff.py", "elif found.metadata.controller != owner_uid:", "elif False:", SERVICE),
-    Mutant("planning/attempts.py", "seen = next(iter(jobs(snapshot, found, number).values()), None)", "seen = None", JOB_SET),
+    Mutant(
+        "planning/attempts.py",
+        "seen = next(iter(jobs(snapshot, found, number).values()), None)",
+        "seen = None",
+        JOB_SET,
+    ),
     Mutant("planning/attempts.py", "[each for each in begun if each > snapshot.owner.status.revision]", "[]", JOB_SET),
     Mutant("planning/job_set.py", "if record.ended and _keeping(snapshot, record) > 0:", "if False:", JOB_SET),
-    Mutant("planning/cron_job.py", "ran_now=runs.made(owner, found),",
-           "ran_now=max(runs.made(owner, found), runs.asked(owner)),", CRON_JOB),
+    Mutant(
+        "planning/cron_job.py",
+        "ran_now=runs.made(owner, found),",
+        "ran_now=max(runs.made(owner, found), runs.asked(owner)),",
+        CRON_JOB,
+    ),
     Mutant("planning/in_place.py", "if held and seen.taken_up else ()", "if held else ()", RUNTIME),
     Mutant("planning/in_place.py", "if held and not there.taken_up:", "if False:", RUNTIME),
     Mutant("planning/in_place.py", "waits = held and not (", "waits = False and not (", RUNTIME),
-    Mutant("planning/runtime_roll.py", "if health.cursor != cursor:\n        return Step", "if False:\n        return Step",
-           RUNTIME),
-)  # fmt: skip
+    Mutant(
+        "planning/runtime_roll.py",
+        "if health.cursor != cursor:\n        return Step",
+        "if False:\n        return Step",
+        RUNTIME,
+    ),
+)
 """Wrong only where something goes wrong at a write, or somebody else is quicker: the simulator must see them."""
 
 
@@ -157,8 +202,8 @@ def survives(mutant: Mutant) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """All of them, or those that the words name."""
-    chosen = [each for each in (*MUTANTS, *RACES) if not words or any(word in (*each, *_list(each)) for word in words)]
+    """All of them, or those of the files and finders that the words name."""
+    chosen = [each for each in (*MUTANTS, *RACES) if not words or any(word in each for word in words)]
     missed = 0
     for mutant in chosen:
         lives = survives(mutant)

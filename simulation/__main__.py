@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from simulation.chances import Lot, draw
+from simulation.outages import KINDS, Lasted, lasted
 from simulation.scenarios import SCENARIOS
 from simulation.trials import Verdict, every_crash, everything_else, learn, one_point, tried
 from simulation.ways import SUITES, Point, suite_of
@@ -116,9 +117,32 @@ def figure(suite: str, tallies: list[Tally]) -> dict[str, object]:
     return {"value": (tried - wrong) / tried, "points": tried, "violations": wrong, "kinds": kinds}
 
 
-def leave(tallies: list[Tally], drawn: Sequence[Lot], others: int) -> None:
+def through() -> dict[str, Lasted]:
+    """Every outage, of ten minutes and of an hour."""
+    found = {}
+    for kind, words in KINDS.items():
+        for minutes in (10, 60):
+            said = found[f"{kind} {minutes}"] = lasted(kind, minutes * 60.0)
+            told = f"all is well {said.seconds:.0f} s later" if not said.wrong else "NOT AS IT SHOULD BE"
+            asked = f"{said.busiest} requests a minute, {said.first} in the first one after"
+            print(f"{minutes} minutes, {words}: {asked}; {told}", flush=True)
+            for each in said.wrong[:SHOWN]:
+                print(f"    {each}"[:2000], flush=True)
+    return found
+
+
+def leave(tallies: list[Tally], drawn: Sequence[Lot], others: int, outages: dict[str, Lasted]) -> None:
     figures: dict[str, object] = {suite: figure(suite, tallies) for suite in SUITES}
     figures |= {
+        "outages": {
+            name: {
+                "perMinute": each.busiest,
+                "after": each.first,
+                "healed": each.seconds,
+                "violations": len(each.wrong),
+            }
+            for name, each in outages.items()
+        },
         "R6": {"value": (len(drawn) - others) / len(drawn) if drawn else 0.0, "seeds": len(drawn), "others": others},
         "R7": {"value": max(each.passes for each in tallies), "unit": "passes"},
     }
@@ -155,7 +179,9 @@ def main(words: list[str]) -> int:
     drawn, bad = lots(range(asked.seeds), asked.kinds)
     if not asked.kinds:
         bad += (others := twice(drawn))
-        leave(tallies, drawn, others)
+        outages = through()
+        bad += sum(bool(each.wrong) for each in outages.values())
+        leave(tallies, drawn, others, outages)
     return 1 if bad or any(each.wrong.total() for each in tallies) else 0
 
 

@@ -96,7 +96,7 @@ class Disturbance(Faults):
             await self._kill()
         if self._is(request, ways.UNANSWERED):
             # Nor does it see for a while what came of it.
-            self._silent = _now() + SILENCE
+            self._fall_silent()
             raise lost(request)
 
     def answered(self, request: Request) -> None:
@@ -121,7 +121,7 @@ class Disturbance(Faults):
             case ways.UNHEARD:
                 raise lost(request)
             case ways.LATE | ways.ASIDE:
-                self._silent = _now() + SILENCE
+                self._fall_silent()
             case ways.STOOD:
                 self._stood_at = _now()
                 self._world.clock.stood += TERMS.lasts
@@ -138,6 +138,11 @@ class Disturbance(Faults):
                 self.hurried = self._world.meanwhile(_done(self.next()))
             case way if way in REFUSALS:
                 raise error_of(REFUSALS[way].body, about=request.about)
+
+    def _fall_silent(self) -> None:
+        self._silent = _now() + SILENCE
+        self._world.moved = self._silent
+        asyncio.get_running_loop().call_later(SILENCE, self._world.story.begin)
 
     def _is(self, request: Request, way: str) -> bool:
         return request is self._struck and self.way == way

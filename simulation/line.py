@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from pincompute.kube.errors import ApiError, Unreachable, error_of
 from pincompute.kube.request import Request
 from simulation.refusals import Refusal
-from simulation.server import Server
+from simulation.server import Cut, Server
 
 TRIP = 0.002
 """Seconds each way."""
@@ -46,7 +46,7 @@ class Line:
         await self._faults.before(request)
         self._must_live()
         try:
-            body = self._server.answer(request)
+            body = self._faults.instead(request) or self._server.answer(request)
             refused: ApiError | None = None
         except Refusal as refusal:
             body, refused = b"", error_of(refusal.body, status=refusal.code, about=request.about)
@@ -60,6 +60,9 @@ class Line:
     async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
         await self._pass(TRIP, request)
         await self._faults.before(request)
+        if other := self._faults.instead(request):
+            yield other
+            return
         try:
             async with aclosing(self._server.follow(request)) as told:
                 async for at, line in told:
@@ -68,6 +71,8 @@ class Line:
                     yield line
         except Refusal as refusal:
             raise error_of(refusal.body, status=refusal.code, about=request.about) from refusal
+        except Cut as cut:
+            raise lost(request) from cut
 
     async def _pass(self, seconds: float, request: Request) -> None:
         del request
@@ -81,19 +86,17 @@ class Line:
             raise asyncio.CancelledError
 
 
-class Sent(NamedTuple):
-    """A write, as the operator asked for it."""
-
-    number: int
-    method: str
-    path: str
-
-
 class Faults:
     """None at all: what goes wrong is said by those who inherit from it."""
 
+    whole = False
+    """Whether the operator's lease is concerned as well."""
+
     async def before(self, request: Request) -> None:
         """It has left, and was not heard yet."""
+
+    def instead(self, request: Request) -> bytes | None:
+        """What somebody else answers in the server's place."""
 
     async def after(self, request: Request, refused: ApiError | None) -> None:
         """It was heard and is done, or was refused; the answer has not left."""

@@ -66,6 +66,10 @@ def target(path: str) -> Target:
     return Target(resource, namespace, *rest[1:3])
 
 
+class Cut(Exception):  # noqa: N818
+    """A watch that breaks off."""
+
+
 class Server:
     """Answers at once; whoever carries the request takes its time."""
 
@@ -73,7 +77,15 @@ class Server:
         self.store = store
         self.missing: set[Resource] = set()
         """Kinds whose definition is not installed."""
+        self._watches: dict[asyncio.Event, bool] = {}
+        """What each waits for, and whether it was cut."""
         self._pages: dict[str, list[bytes]] = {}
+
+    def cut(self) -> None:
+        """All watches."""
+        for each in self._watches:
+            self._watches[each] = True
+            each.set()
 
     def answer(self, request: Request) -> bytes:
         """The body of a good answer; anything else is a Refusal."""
@@ -115,6 +127,7 @@ class Server:
     async def _events(self, resource: Resource, since: int, end: float) -> AsyncGenerator[Happened | None]:
         """All that happens to a kind until the end; nothing where it is time for a bookmark."""
         news = asyncio.Event()
+        self._watches[news] = False
 
         def heard(of: Resource, _: Happened) -> None:
             if of == resource:
@@ -126,6 +139,8 @@ class Server:
         try:
             while self._time() < end:
                 news.clear()
+                if self._watches[news]:
+                    raise Cut
                 while place < len(told):
                     place += 1
                     yield told[place - 1]
@@ -136,6 +151,7 @@ class Server:
                     yield None
         finally:
             silence()
+            del self._watches[news]
 
     def _first(self, at: Target, selection: Selection, query: Any) -> list[bytes]:
         """What is there already, where it is asked for by a watch."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from pincompute.api.names import OWNER
+from pincompute.api.names import REVISION, RUNTIME, WANTED
 from pincompute.kube.request import Request
-from pincompute.kube.resource import Object, Resource
+from pincompute.kube.resource import NAMESPACES, Object, Resource
 from pincompute.objects.times import stamp
 from simulation.managers import Writer, updated
 from simulation.server import target
@@ -25,9 +25,12 @@ def meddle(store: Store, request: Request) -> None:
     if before is None:
         return
     after: Any = copied(before)
-    after["metadata"].setdefault("labels", {})[OWNER] = "meddler"
-    if "replicas" in after.get("spec", {}):
-        after["spec"]["replicas"] += 1
+    annotations, spec = after["metadata"].setdefault("annotations", {}), after.get("spec", {})
+    if "replicas" in spec:
+        spec["replicas"] += 1
+    for name in (WANTED, REVISION, RUNTIME):
+        if name in annotations:
+            annotations[name] += "0"
     store.replace(
         at.resource, before, updated(at.shape, before, after, Writer("kubectl", "Update"), stamp(store.now()))
     )
@@ -59,11 +62,18 @@ class Stranger:
             return []
         resource, made = self._theirs
         name = f"{resource.kind} {made['metadata']['name']}"
+        if self._ending(made["metadata"]["namespace"]):
+            return []
         there = self._store.get(resource, made["metadata"]["name"], made["metadata"]["namespace"])
         if there is None or there["metadata"]["uid"] != made["metadata"]["uid"]:
             return [f"somebody else's {name} was removed"]
         self._store.remove(resource, there)
         return [] if _essence(there) == _essence(made) else [f"somebody else's {name} was changed"]
+
+    def _ending(self, namespace: str) -> bool:
+        """All that lies in it goes, whoever it belongs to."""
+        there = self._store.get(NAMESPACES, namespace)
+        return there is None or "deletionTimestamp" in there["metadata"]
 
 
 def _theirs(like: Object, name: str, namespace: str, *, labelled: bool) -> Object:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from typing import Any
 
 from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
@@ -78,7 +77,7 @@ class Unsettled(AssertionError):  # noqa: N818
 class World:
     """Made inside of a running loop; `here` in scenarios."""
 
-    def __init__(self, faults: Faults | None = None, seed: int = 0) -> None:
+    def __init__(self, faults: Faults | None = None, seed: int = 0, terms: Terms = TERMS) -> None:
         self.store = Store()
         self.server = Server(self.store)
         self.faults = faults or Faults()
@@ -90,6 +89,8 @@ class World:
         self.changes = 0
         """How often that was."""
         self.lives = 0
+        self.terms = terms
+        self.loops: Loops | None = None
         self.lease: Lease | None = None
         """Of the operator that lives."""
         self.story = Counting()
@@ -170,10 +171,14 @@ class World:
         access = Access(server="https://simulated")
         return Client(access, agent, transport=line, clock=self.clock, chance=self.chance.random)
 
+    def _line(self, life: Life) -> Line:
+        """Of the lease."""
+        return Line(self.server, life, self.faults if self.faults.whole else None)
+
     async def _operate(self, life: Life) -> None:
-        lease = self.lease = Lease(self._client("lease", Line(self.server, life)), SYSTEM, OPERATOR, "operator", TERMS)
+        lease = self.lease = Lease(self._client("lease", self._line(life)), SYSTEM, OPERATOR, "operator", self.terms)
         fenced = Fenced(Line(self.server, life, self.faults), lambda: lease.held)
-        loops = Loops(self._client("operator", fenced), Cluster.of(FACTS), lease)
+        loops = self.loops = Loops(self._client("operator", fenced), Cluster.of(FACTS), lease)
         loops.planned.story = self.story
         await loops.run()
 
@@ -200,16 +205,6 @@ class World:
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-@asynccontextmanager
-async def world(faults: Callable[[], Faults] = Faults, seed: int = 0) -> AsyncGenerator[World]:
-    here = World(faults(), seed)
-    await here.begin()
-    try:
-        yield here
-    finally:
-        await here.end()
 
 
 def _goal(workload: Object) -> Object:

@@ -13,6 +13,7 @@ from pincompute.controller import report
 from pincompute.controller.act import act
 from pincompute.controller.hands import Hands
 from pincompute.controller.passes import Key, Made, Outcome
+from pincompute.controller.resources import NOUNS
 from pincompute.controller.tell import tell
 from pincompute.controller.view import Spoiled, View
 from pincompute.kube.client import Client
@@ -55,17 +56,29 @@ class Reconciler:
         self._hands = Hands(client)
         self._written: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """The revision of our last write of each kind: no pass is made on an older view."""
+<<<<<<< HEAD
         self._told: dict[Key, float] = {}
         """When its status was last written."""
+=======
+        self._gone: defaultdict[Key, set[str]] = defaultdict(set)
+        """Owners, by uid, that the view still shows although they are not there any more."""
+>>>>>>> 07bdb41 (Outages of the API server in the simulator; what went with its owner is not made again while the view lags, and who is refused was heard)
 
     async def __call__(self, key: Key) -> Made:
         spoiled = self._view.spoiled(key)
-        living = [each for each in self._view.owners(key) if not each.metadata.deletion_timestamp]
+        owners = self._view.owners(key)
+        living = [
+            each
+            for each in owners
+            if not each.metadata.deletion_timestamp and each.metadata.uid not in self._gone.get(key, ())
+        ]
         if not living and not spoiled:
             # Kubernetes removes what it owned.
             self._written.pop(key, None)
             self._told.pop(key, None)
             self._hands.forget(key)
+            if not owners:
+                self._gone.pop(key, None)
             return Made(Outcome.GONE)
         if not self._sees_own_writes(key):
             return Made(Outcome.BEHIND, LOOK_AGAIN)
@@ -81,6 +94,9 @@ class Reconciler:
             await self._turn_away(key, snapshot._replace(owner=each), snapshot.owner)
         plan = PLANNERS[snapshot.owner.kind](snapshot)
         difference = self._as_far_as_seen(snapshot, plan, diff(snapshot.owner.metadata.uid, snapshot.natives, plan))
+        if _makes_again(snapshot.owner, difference) and not await self._is_there(snapshot.owner):
+            self._gone[key].add(snapshot.owner.metadata.uid)
+            return Made(Outcome.GONE)
         done = await self._act(key, difference)
         if not done.overtaken and not done.problems:
             done = await self._put_back(key, snapshot, plan, difference, done)
@@ -109,6 +125,12 @@ class Reconciler:
             return Difference((), (*difference.problems, *problems))
         steps = tuple(each for each in difference.steps if _kind(each) not in unseen)
         return Difference(steps, (*difference.problems, *problems))
+
+    async def _is_there(self, owner: Any) -> bool:
+        """Asked of the cluster: what it became may have been seen to go before it was seen to go itself."""
+        metadata = owner.metadata
+        found = await self._client.list(NOUNS[owner.kind], metadata.namespace, fields=f"metadata.name={metadata.name}")
+        return any(each["metadata"]["uid"] == metadata.uid for each in found.items)
 
     async def _turn_away(self, key: Key, snapshot: Snapshot, first: Workload) -> None:
         """A name is one workload's, over all kinds: who came later is told, and nothing is done for it."""
@@ -197,8 +219,15 @@ class Reconciler:
         # Before it is written: it is told once, however often the status could not be.
         for each in news(owner, status):
             await tell(self._client, owner, each)
+<<<<<<< HEAD
         self._wrote(key, await report.report(self._client, owner, status))
         self._told[key] = self._client.clock.monotonic()
+=======
+        after = await report.report(self._client, owner, status)
+        self._wrote(key, after)
+        if after is None:
+            self._gone[key].add(owner.metadata.uid)
+>>>>>>> 07bdb41 (Outages of the API server in the simulator; what went with its owner is not made again while the view lags, and who is refused was heard)
         return (f"Report {owner.kind}/{owner.metadata.name}",)
 
     def _wrote(self, key: Key, after: Object | None) -> None:
@@ -210,6 +239,12 @@ class Reconciler:
         for kind in [kind for kind, revision in written.items() if self._view.includes(kind, revision)]:
             del written[kind]
         return not written
+
+
+def _makes_again(owner: Any, difference: Difference) -> bool:
+    """Something is missing although nothing else is wanted than when it was last looked at."""
+    known = owner.status.observed_generation == owner.metadata.generation
+    return known and any(isinstance(each, Create) for each in difference.steps)
 
 
 def _kind(step: Step) -> str:

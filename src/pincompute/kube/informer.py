@@ -148,8 +148,8 @@ class Informer(Generic[T]):
             self._stands_since = self._clock.monotonic()
         async with aclosing(lines):
             async for line in lines:
-                self._heard = self._clock.monotonic()
                 event = told(line, self._selection.about)
+                self._heard = self._clock.monotonic()
                 who = identity(event.object)
                 if event.type != BOOKMARK:
                     self._take(event, who.key)
@@ -203,6 +203,7 @@ class Informer(Generic[T]):
             return LONGEST
         # The server does not accept the revision, the kind or us: from a new list on all is known again.
         self._revision = ""
+        self._heard = self._clock.monotonic()
         if isinstance(error, Gone):
             return LONGEST
         self._tell_problem(self._problem_of(error))
