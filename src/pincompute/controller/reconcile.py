@@ -56,13 +56,10 @@ class Reconciler:
         self._hands = Hands(client)
         self._written: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """The revision of our last write of each kind: no pass is made on an older view."""
-<<<<<<< HEAD
         self._told: dict[Key, float] = {}
         """When its status was last written."""
-=======
         self._gone: defaultdict[Key, set[str]] = defaultdict(set)
         """Owners, by uid, that the view still shows although they are not there any more."""
->>>>>>> 07bdb41 (Outages of the API server in the simulator; what went with its owner is not made again while the view lags, and who is refused was heard)
 
     async def __call__(self, key: Key) -> Made:
         spoiled = self._view.spoiled(key)
@@ -219,15 +216,11 @@ class Reconciler:
         # Before it is written: it is told once, however often the status could not be.
         for each in news(owner, status):
             await tell(self._client, owner, each)
-<<<<<<< HEAD
-        self._wrote(key, await report.report(self._client, owner, status))
-        self._told[key] = self._client.clock.monotonic()
-=======
         after = await report.report(self._client, owner, status)
         self._wrote(key, after)
+        self._told[key] = self._client.clock.monotonic()
         if after is None:
             self._gone[key].add(owner.metadata.uid)
->>>>>>> 07bdb41 (Outages of the API server in the simulator; what went with its owner is not made again while the view lags, and who is refused was heard)
         return (f"Report {owner.kind}/{owner.metadata.name}",)
 
     def _wrote(self, key: Key, after: Object | None) -> None:
