@@ -154,6 +154,17 @@ def test_names_that_cannot_be(kind: str, name: str) -> None:
         ("PinterestService", "replicas: '3'", "replicas is '3': expected a number, got a text"),
         ("PinterestService", "ports: [{name: a, port: 80}]", "port 80 is that of 'http' already"),
         ("PinterestService", 'ports: [{name: "a\\n", port: 81}]', "there is a line break at its end"),
+        ("PinterestService", "ports: [{name: b, port: 80}]", "port 80 is what clients ask of 'http' already"),
+        (
+            "PinterestService",
+            "ports: [{name: b, port: 81}], loadBalancer: {portName: b}",
+            "spec.ports.0.name: two ports are called 'b'",
+        ),
+        (
+            "PinterestService",
+            "ports: [{name: b, port: 81}], loadBalancer: {portName: ''}",
+            "spec.loadBalancer.portName: one of several ports has no name",
+        ),
         ("PinterestService", "loadBalancer: {hots: a.b}", "spec.loadBalancer.hots: there is no field 'hots'"),
         ("PinterestCronJob", "timeZone: Europe/Berlinn", "did you mean Europe/Berlin?"),
         ("PinterestJobSet", "items: [a]", "tasks and items both say how many there are"),

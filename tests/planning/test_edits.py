@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pincompute.api.change import Change, Pause, Rerun, Restart, Resume, Rollback, Scale
+from pincompute.api.change import AS_FOUND, Change, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import API_VERSION, IMAGES, RUN_NOW
 from pincompute.api.wire import Metadata, spoken
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
-from pincompute.planning.edits import carried, edit
+from pincompute.planning.edits import as_found, carried, edit
 from pincompute.planning.history import Past, history
 from pincompute.planning.natives import configuration
 from pincompute.planning.pod import Made
@@ -227,6 +227,17 @@ def test_a_new_file_leaves_alone_what_was_edited_and_it_does_not_speak_of(kind: 
     said: Any = workload(kind, rollout={"paused": "bob", "restarts": 7})
     assert carried(edited, said) == said
     assert carried(None, new) is new
+
+
+@pytest.mark.parametrize("kind", RUNS_ON)
+def test_a_new_file_lets_go_of_what_was_only_held_as_it_was_found(kind: str) -> None:
+    found: Any = workload(kind, rollout={"paused": AS_FOUND, "restarts": 2})
+    assert as_found(found)
+    kept: Any = carried(found, workload(kind, image="hello:2"))
+    assert (kept.spec.rollout.paused, kept.spec.rollout.restarts) == ("", 2)
+    said: Any = workload(kind, rollout={"paused": AS_FOUND})
+    kept = carried(found, said)
+    assert kept.spec.rollout.paused == AS_FOUND
 
 
 def test_a_new_file_is_the_copies_that_it_says() -> None:

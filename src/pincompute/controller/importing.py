@@ -11,7 +11,7 @@ from pincompute.api.change import AS_FOUND
 from pincompute.api.names import ADOPTS, HAND, WORKLOAD
 from pincompute.api.service import PinterestService
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import CANNOT_IMPORT, CHANGED_MEANWHILE, TAKING_OVER
+from pincompute.base.reasons import CANNOT_IMPORT, CHANGED_MEANWHILE, DOCUMENT_INVALID, NOT_OURS, TAKING_OVER
 from pincompute.controller.amend import resource_of
 from pincompute.controller.resources import NATIVES, NOUNS
 from pincompute.kube.client import Client
@@ -38,6 +38,9 @@ _BESIDE = (SERVICES, INGRESSES, DISRUPTION_BUDGETS, SCALERS, SERVICE_ACCOUNTS)
 _PATIENCE = 120.0
 """Seconds in which an operator that runs has taken over what there is."""
 _LOOK = 0.5
+_SETTLING = 15.0
+"""Seconds in which what stands in the way may have been a view that lagged behind."""
+_IN_THE_WAY = {each.code for each in (NOT_OURS, CHANGED_MEANWHILE, DOCUMENT_INVALID)}
 
 
 async def look(client: Client, namespace: str, name: str) -> Found:
@@ -83,12 +86,13 @@ async def hand_over(client: Client, done: Imported) -> None:
         for each in (await client.list(REPLICA_SETS, metadata.namespace)).items
         if controller_uid(each) == deployment["metadata"]["uid"]
     ]
+    making = [each for each in sets if each["spec"].get("replicas", 1)]
     for each in (*sets, *done.taken):
         resource = REPLICA_SETS if each["kind"] == REPLICA_SETS.kind else NATIVES[each["kind"]]
         named = each["metadata"]
         body = {"metadata": {"uid": named["uid"], "labels": {WORKLOAD: metadata.name}}}
         await client.patch(resource, named["name"], named["namespace"], body, style="merge", manager=HAND)
-    workload = _held(done)
+    workload = _held(done, making)
     await client.create(NOUNS[workload.kind], resource_of(workload), manager=HAND)
 
 
@@ -97,20 +101,22 @@ async def taken_over(client: Client, done: Imported) -> None:
     metadata = done.workload.metadata
     begun = client.clock.monotonic()
     while left := [each async for each in _left(client, done)]:
-        if client.clock.monotonic() - begun > _PATIENCE:
+        waited = client.clock.monotonic() - begun
+        told = await _told(client, done) if waited > _SETTLING else ""
+        if told or waited > _PATIENCE:
             what = f"{metadata.place} has not taken over {', '.join(left)}"
-            note = "what runs goes on as it is, and the operator goes on with it"
+            note = told or "what runs goes on as it is, and the operator goes on with it"
             raise Refused(Problem(TAKING_OVER, what, note=note, next=f"pin show {metadata.name}"))
         await asyncio.sleep(_LOOK)
 
 
-def _held(done: Imported) -> PinterestService:
+def _held(done: Imported, making: list[Object]) -> PinterestService:
     """As its file says, but for its copies, which stay as they were found until somebody asks for others."""
     workload = done.workload
     rollout = msgspec.structs.replace(workload.spec.rollout, paused=AS_FOUND)
     return msgspec.structs.replace(
         workload,
-        metadata=msgspec.structs.replace(workload.metadata, annotations={ADOPTS: asking(done.taken)}),
+        metadata=msgspec.structs.replace(workload.metadata, annotations={ADOPTS: asking((*done.taken, *making))}),
         spec=msgspec.structs.replace(workload.spec, rollout=rollout),
     )
 
@@ -120,6 +126,14 @@ async def _must_be_free(client: Client, namespace: str, name: str) -> None:
     if found is not None:
         what = f"{namespace} has a workload '{name}' already"
         raise Refused(Problem(CHANGED_MEANWHILE, what, next=f"pin show {name} --project {namespace}, or --as OTHER"))
+
+
+async def _told(client: Client, done: Imported) -> str:
+    """What stands in the way, as the workload's own status tells it."""
+    metadata = done.workload.metadata
+    found = await client.get(NOUNS[done.workload.kind], metadata.name, metadata.namespace)
+    conditions = found.get("status", {}).get("conditions", ())
+    return next((each["message"] for each in conditions if each["reason"] in _IN_THE_WAY), "")
 
 
 async def _left(client: Client, done: Imported) -> AsyncIterator[str]:

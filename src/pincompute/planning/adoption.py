@@ -19,7 +19,7 @@ from pincompute.planning.plan import Taking
 from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.steps import Delete, Mark, Renew, Step
 
-MAKER = "Deployment"
+MAKER, SET = "Deployment", "ReplicaSet"
 
 
 class Asked(NamedTuple):
@@ -50,18 +50,17 @@ def asking(natives: Iterable[Object]) -> str:
 def of(snapshot: Snapshot, wanted: Sequence[Object]) -> Taking:
     """First what makes copies lets go of them, then they are marked as ours, and then who leads to them follows."""
     asked = {each.uid: each for each in Asked.all(snapshot.owner.metadata.annotations.get(ADOPTS, ""))}
-    owner = snapshot.owner.metadata.uid
-    foreign = [each for each in snapshot.natives if each.metadata.uid in asked and each.metadata.controller != owner]
     if not any(each.native.startswith(f"{MAKER}/") for each in asked.values()):
         return Taking()
+    foreign = [each for each in snapshot.natives if each.metadata.uid in asked and _is_foreign(snapshot.owner, each)]
     later = tuple(each.metadata.uid for each in foreign)
     makers = [each for each in foreign if each.kind == MAKER]
     if makers:
         problems = tuple(_changed(snapshot.owner, each, asked) for each in makers if _is_changed(each, asked))
         return Taking(later=later, steps=tuple(_gone(each) for each in makers), problems=problems)
-    sets = [each for each in snapshot.natives if each.kind == "ReplicaSet" and _is_adopted(snapshot, each)]
+    sets = [each for each in snapshot.natives if each.kind == SET and _is_left(snapshot, each)]
     steps = tuple(step for each in sets for step in _marked(snapshot.owner, each))
-    if steps or not all(_is_ready(each) for each in sets):
+    if steps or not _are_ready(snapshot, sets, asked):
         return Taking(later=later, steps=steps)
     there = {identity(each) for each in wanted}
     kept = [each for each in foreign if _called(each) in there]
@@ -75,11 +74,19 @@ def _gone(native: Native) -> Delete:
     return Delete(native.kind, native.metadata.name, native.metadata.uid, pods_stay=native.kind == MAKER)
 
 
-def _is_adopted(snapshot: Snapshot, native: Native) -> bool:
-    """Left alone by who made it, or ours again already; it bears our label, or it would not be seen."""
+def _is_foreign(owner: Workload, native: Native) -> bool:
+    """What makes copies becomes that of our own native, and not ours."""
+    return native.kind != SET and native.metadata.controller != owner.metadata.uid
+
+
+def _ours(snapshot: Snapshot) -> list[Native]:
     owner = snapshot.owner.metadata.uid
-    ours = {each.metadata.uid for each in snapshot.natives if each.kind == MAKER and each.metadata.controller == owner}
-    return native.metadata.controller in {"", *ours}
+    return [each for each in snapshot.natives if each.kind == MAKER and each.metadata.controller == owner]
+
+
+def _is_left(snapshot: Snapshot, native: Native) -> bool:
+    """Left alone by who made it, or ours again already; it bears our label, or it would not be seen."""
+    return native.metadata.controller in {"", *(each.metadata.uid for each in _ours(snapshot))}
 
 
 def _marked(owner: Workload, native: Native) -> Iterator[Step]:
@@ -91,8 +98,12 @@ def _marked(owner: Workload, native: Native) -> Iterator[Step]:
         yield Mark(metadata.name, metadata.uid, said)
 
 
-def _is_ready(native: Native) -> bool:
-    return bool(native.metadata.controller) and native.taken_up
+def _are_ready(snapshot: Snapshot, sets: Sequence[Native], asked: dict[str, Asked]) -> bool:
+    """Of each kind another moment may be seen: that something is not there proves nothing."""
+    ready = {each.metadata.uid for each in sets if each.metadata.controller and each.taken_up}
+    making = {uid for uid, each in asked.items() if each.native.startswith(f"{SET}/")}
+    copies = getattr(snapshot.owner.spec, "replicas", 0)
+    return bool(_ours(snapshot)) and (making <= ready or copies == 0)
 
 
 def _is_changed(native: Native, asked: dict[str, Asked]) -> bool:
