@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pincompute.api.change import AS_FOUND, Change, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import API_VERSION, IMAGES, RUN_NOW
+from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.wire import Metadata, spoken
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
@@ -252,3 +253,19 @@ def test_what_ran_again_stays_with_the_work_and_goes_with_another() -> None:
     other: Any = carried(rerun, workload("PinterestJobSet", image="hello:2"))
     assert same.spec.attempts == rerun.spec.attempts
     assert other.spec.attempts == []
+
+
+@pytest.mark.parametrize("worker", [None, {"memory": "1Gi", "replicas": 2}])
+def test_what_is_elastic_is_scaled_within_its_bounds(worker: dict[str, Any] | None) -> None:
+    said: Object = {"workers": 0, "roles": {"worker": worker}} if worker else {}
+    owner = workload("PinterestTrainingJob", elastic={"minimum": 2, "maximum": 4}, **said)
+    assert isinstance(owner, PinterestTrainingJob)
+    done = edit(owner, Scale(copies=4))
+    assert isinstance(done.workload, PinterestTrainingJob)
+    assert done.workload.spec.members["worker"].replicas == 4
+    assert done.workload.spec.elastic == owner.spec.elastic
+    with pytest.raises(Refused) as refused:
+        edit(owner, Scale(copies=5))
+    (problem,) = refused.value.problems
+    assert problem.what == "it is elastic from 2 to 4 workers, and 5 are asked for"
+    assert problem.next == "pin scale hello 4"

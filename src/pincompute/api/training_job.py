@@ -69,6 +69,18 @@ class Roles(Strict, frozen=True):
     evaluator: Annotated[Role | None, Meta(description="Those that judge the model while it is trained.")] = None
 
 
+class Elastic(Strict, frozen=True):
+    """With PyTorch: it trains with fewer copies than are wanted, and their number changes while it trains."""
+
+    minimum: Annotated[
+        int,
+        Meta(description="With how many workers it can train, such as 2; it begins with so many.", ge=1, le=MAX_COPIES),
+    ]
+    maximum: Annotated[
+        int, Meta(description="How many workers it can use, such as 8; so far can it be scaled.", ge=1, le=MAX_COPIES)
+    ]
+
+
 class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
     """What trains, in which roles, and when it is done."""
 
@@ -86,6 +98,13 @@ class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
         ),
     ] = 0
     roles: Annotated[Roles, Meta(description="What each role has of its own, such as ps: {replicas: 2}.")] = Roles()
+    elastic: Annotated[
+        Elastic | None,
+        Meta(
+            description="Within which bounds the number of workers may change while they train, such as {minimum: 2, "
+            "maximum: 8}. None leads then: torchrun has them find each other, and again whenever one comes or goes."
+        ),
+    ] = None
     script: Annotated[
         str,
         Meta(
@@ -165,10 +184,19 @@ class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
     @property
     def members(self) -> dict[str, Role]:
         """The roles that somebody has, the one that leads first."""
+        if self.elastic:
+            return {"worker": self.roles.worker or Role(replicas=self.workers)}
         found = {name: getattr(self.roles, name) for name in ROLES[self.framework]}
         found[LEADERS[self.framework]] = found[LEADERS[self.framework]] or Role()
         found["worker"] = found["worker"] or Role(replicas=self.workers)
         return {name: role for name, role in found.items() if role and role.replicas}
+
+    def scaled(self, workers: int) -> TrainingJobSpec:
+        """With another number of workers, wherever it is said."""
+        if self.roles.worker is None:
+            return msgspec.structs.replace(self, workers=workers)
+        worker = msgspec.structs.replace(self.roles.worker, replicas=workers)
+        return msgspec.structs.replace(self, roles=msgspec.structs.replace(self.roles, worker=worker))
 
     def of(self, role: Role) -> TrainingJobSpec:
         """As it is for one role."""
@@ -183,6 +211,7 @@ class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
     def faults(self, name: str) -> Iterator[Fault]:
         del name
         yield from _role_faults(self)
+        yield from _elastic_faults(self)
         if self.script:
             yield from _script_faults(self)
         found = [fault for role, said in self.members.items() for fault in _faults_of(self, role, said)]
@@ -204,6 +233,23 @@ def _role_faults(spec: TrainingJobSpec) -> Iterator[Fault]:
     if spec.workers and spec.roles.worker:
         what = "workers and roles.worker both say how many there are"
         yield Fault(("workers",), what, next="write roles: {worker: {replicas: NUMBER}} only")
+
+
+def _elastic_faults(spec: TrainingJobSpec) -> Iterator[Fault]:
+    bounds = spec.elastic
+    if bounds is None:
+        return
+    if spec.framework != "pytorch":
+        yield Fault(("elastic",), f"{spec.framework} cannot be elastic", next="leave elastic out")
+    if bounds.minimum > bounds.maximum:
+        yield Fault(("elastic", "minimum"), f"minimum is {bounds.minimum}, and maximum is {bounds.maximum}")
+        return
+    if spec.roles.master:
+        yield Fault(("roles", "master"), "nobody leads where elastic is said", next="leave master out")
+    wanted = spec.members["worker"].replicas
+    if not bounds.minimum <= wanted <= bounds.maximum:
+        path: Path = ("roles", "worker", "replicas") if spec.roles.worker else ("workers",)
+        yield Fault(path, f"there are {wanted} workers, and elastic says {bounds.minimum} to {bounds.maximum}")
 
 
 def _script_faults(spec: TrainingJobSpec) -> Iterator[Fault]:
@@ -269,6 +315,12 @@ class PinterestTrainingJob(Workload, frozen=True, kw_only=True, rename=None):
             "!has(self.spec.workers) || self.spec.workers == 0 || !has(self.spec.roles) || "
             "!has(self.spec.roles.worker)",
             "spec.workers and spec.roles.worker both say how many there are: leave one out",
+        ),
+        Rule(
+            "!has(self.spec.elastic) || (!has(self.spec.framework) || self.spec.framework == 'pytorch') && "
+            "self.spec.elastic.minimum <= self.spec.elastic.maximum && "
+            "(!has(self.spec.roles) || !has(self.spec.roles.master))",
+            "spec.elastic is for pytorch and without a master; its minimum is not more than its maximum",
         ),
         Rule(
             "!has(self.spec.script) || self.spec.script == '' || !has(self.spec.command) || "

@@ -18,7 +18,7 @@ from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.names import BROKEN, RUN_NOW
 from pincompute.api.summary import Summary, summarize
 from pincompute.api.task import FAILED, Attempt
-from pincompute.api.training_job import PinterestTrainingJob
+from pincompute.api.training_job import Elastic, PinterestTrainingJob
 from pincompute.api.wire import spoken
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
@@ -117,12 +117,25 @@ def _scale(workload: Workload, change: Scale) -> Edit:
         now = workload.spec.parallelism or workload.spec.count
         said = f"{now} tasks side by side -> {change.copies}" if change.copies != now else f"{now} tasks already"
         return Edit(workload if change.copies == now else _with(workload, parallelism=change.copies), (said,))
+    if isinstance(workload, PinterestTrainingJob) and workload.spec.elastic:
+        return _scale_training(workload, workload.spec.elastic, change.copies)
     if not workload.SCALES:
         raise _refused(workload, *_UNSCALED[workload.kind])
     now = _spec(workload).replicas
     if now == change.copies:
         return Edit(workload, (f"has {_copies(now)} already",))
     return Edit(_with(workload, replicas=change.copies), (f"{_copies(now)} -> {change.copies}",))
+
+
+def _scale_training(workload: PinterestTrainingJob, bounds: Elastic, copies: int) -> Edit:
+    if not bounds.minimum <= copies <= bounds.maximum:
+        what = f"it is elastic from {bounds.minimum} to {bounds.maximum} workers, and {copies} are asked for"
+        raise _refused(workload, what, f"pin scale {{name}} {min(max(copies, bounds.minimum), bounds.maximum)}")
+    now = workload.spec.members["worker"].replicas
+    if now == copies:
+        return Edit(workload, (f"has {_copies(now)} already",))
+    scaled = msgspec.structs.replace(workload, spec=workload.spec.scaled(copies))
+    return Edit(scaled, (f"{_copies(now)} -> {copies}",))
 
 
 def _pause(workload: Workload, change: Pause) -> Edit:

@@ -42,7 +42,7 @@ FIXED: dict[str, Fixed] = {
         Instead.MADE_ANEW,
     ),
     # Kubeflow would take them, and give them to those copies only that it makes from then on.
-    "PyTorchJob": Fixed(("pytorchReplicaSpecs",), Instead.MADE_ANEW),
+    "PyTorchJob": Fixed(("pytorchReplicaSpecs", "elasticPolicy"), Instead.MADE_ANEW),
     "TFJob": Fixed(("tfReplicaSpecs",), Instead.MADE_ANEW),
     "PersistentVolumeClaim": Fixed(("accessModes", "storageClassName", "volumeMode"), Instead.REFUSED),
 }
@@ -53,4 +53,9 @@ def fixed_part(native: Object) -> Object | None:
     known = FIXED.get(native["kind"])
     if known is None:
         return None
-    return {field: native["spec"][field] for field in known.fields if field in native["spec"]}
+    spec = native["spec"]
+    if "elasticPolicy" in spec:
+        # Its copies find each other again whenever there are others: how many they are changes where they are.
+        roles = spec["pytorchReplicaSpecs"].items()
+        spec = {**spec, "pytorchReplicaSpecs": {name: {**each, "replicas": 0} for name, each in roles}}
+    return {field: spec[field] for field in known.fields if field in spec}

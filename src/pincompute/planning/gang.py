@@ -49,12 +49,19 @@ class Gang(NamedTuple):
 
     seats: tuple[Seat, ...]
     members: tuple[Member, ...] = ()
+    least: int | None = None
+    """With how many of them it can train, where not all are needed."""
 
     @property
     def missing(self) -> tuple[Seat, ...]:
         """What has failed is made anew, or the job has failed with it: it is not there."""
         there = {each.seat for each in self.members if each.done or each.pod.lives}
         return tuple(seat for seat in self.seats if seat not in there)
+
+    @property
+    def enough(self) -> bool:
+        missing = len(self.missing)
+        return not missing if self.least is None else len(self.seats) - missing >= self.least
 
     @property
     def living(self) -> tuple[Pod, ...]:
@@ -76,19 +83,20 @@ def gang(snapshot: Snapshot, job: Native | None) -> Gang:
     """The pods of the job, and none of one that was there before."""
     spec: TrainingJobSpec = snapshot.owner.spec
     seats = tuple((role, index) for role, said in spec.members.items() for index in range(said.replicas))
+    least = spec.elastic.minimum if spec.elastic else None
     if job is None:
-        return Gang(seats)
+        return Gang(seats, (), least)
     theirs = {
         _seat(pod): pod
         for pod in sorted(snapshot.pods, key=lambda each: each.metadata.name)
         if pod.metadata.controller == job.metadata.uid and not pod.metadata.deletion_timestamp
     }
-    return Gang(seats, tuple(Member(seat, theirs[seat]) for seat in seats if seat in theirs))
+    return Gang(seats, tuple(Member(seat, theirs[seat]) for seat in seats if seat in theirs), least)
 
 
 def lifted(found: Gang) -> tuple[Ungate, ...]:
-    """All or none."""
-    if found.missing:
+    """All or none, or as many as it can train with."""
+    if not found.enough:
         return ()
     return tuple(Ungate(each.pod.metadata.name, each.pod.metadata.uid, _others(each.pod)) for each in found.gated)
 
@@ -98,6 +106,9 @@ def awaited(spec: TrainingJobSpec, found: Gang) -> Gang:
     if spec.success == "leader":
         leader = found.of(spec.leader)
         return Gang(leader.seats[:1], tuple(each for each in leader.members if each.seat in leader.seats[:1]))
+    if spec.elastic:
+        # Who is not there is not needed; who comes and goes is not missed.
+        return Gang(tuple(each.seat for each in found.members), found.members)
     return Gang(
         tuple(seat for seat in found.seats if seat[0] != SERVES),
         tuple(each for each in found.members if each.seat[0] != SERVES),

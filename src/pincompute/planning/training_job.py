@@ -1,8 +1,9 @@
 """What a PinterestTrainingJob becomes: a PyTorchJob or a TFJob of Kubeflow, whose copies start together.
 
 What runs never changes: another program, size or attempt is a new beginning, and ends what ran before. The pace
-(suspension, deadline, retries, what is cleaned up) changes where it is. Kubeflow takes a job to be done when the one
-that leads is, and could end the others then: it is told to leave them alone until it has ended by our count.
+(suspension, deadline, retries, what is cleaned up) changes where it is, and so does the size of what is elastic.
+Kubeflow takes a job to be done when the one that leads is, and could end the others then: it is told to leave them
+alone until it has ended by our count.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def _of_this_work(owner: PinterestTrainingJob) -> PinterestTrainingJob:
 
 
 def _work(spec: TrainingJobSpec) -> str:
-    return digest(spoken(msgspec.structs.replace(spec, **_AT_ANY_PACE)))
+    any_size = spec.scaled(spec.elastic.minimum) if spec.elastic else spec
+    return digest(spoken(msgspec.structs.replace(any_size, **_AT_ANY_PACE)))
 
 
 _AT_ANY_PACE = {name: getattr(TrainingJobSpec(), name) for name in PACE}
@@ -185,6 +187,8 @@ def _job(snapshot: Snapshot, cast: dict[str, Made], outcome: Outcome) -> Object:
     if spec.framework == "tensorflow" and spec.success == "all":
         # Where nobody else leads, it would be done with worker 0.
         body["successPolicy"] = "AllWorkers"
+    if spec.elastic:
+        body["elasticPolicy"] = {"minReplicas": spec.elastic.minimum, "maxReplicas": spec.elastic.maximum}
     annotations = {WORK: owner.status.work}
     return natives.native(snapshot, "kubeflow.org/v1", kubeflow.name, {"spec": body}, annotations=annotations)
 

@@ -39,7 +39,8 @@ def outcome(snapshot: Snapshot, job: Native | None, found: Gang) -> Outcome:
         return Outcome()
     needed = _without_the_leader(snapshot, job, awaited(owner.spec, found))
     done = {each.seat for each in needed.members if each.done}
-    if all(seat in done for seat in needed.seats):
+    begun = bool(needed.seats) or bool(job.says("Succeeded"))
+    if begun and all(seat in done for seat in needed.seats):
         return Outcome(True)
     problem = _failed(snapshot, job) or (_after_the_leader(snapshot, job, needed) if job.says("Succeeded") else None)
     return Outcome(problem is not None, problem)

@@ -95,14 +95,15 @@ def _split(owner: PinterestTrainingJob, found: Gang, problem: Problem) -> Proble
 def _incomplete(snapshot: Snapshot, job: Native, found: Gang, again: float | None) -> Finding:
     """Kubeflow is still making them, or cannot."""
     owner: PinterestTrainingJob = snapshot.owner
-    if not found.missing or job.says("Succeeded"):
+    if found.enough or job.says("Succeeded"):
         return Finding(None, again)
     since = _since(job, found)
     age = (snapshot.now - since).total_seconds() if since else 0.0
     if age < PATIENCE:
         return Finding(None, min(PATIENCE - age, again or PATIENCE))
     there = len(found.seats) - len(found.missing)
-    held = ", and none starts before all are" if found.gated else ""
+    needed = "all" if found.least is None else str(found.least)
+    held = f", and none starts before {needed} are" if found.gated else ""
     what = f"{there} of {len(found.seats)} copies are there{held}"
     note = f"missing: {some([called(each) for each in found.missing])}"
     next_ = f"pin show {owner.metadata.name}"
