@@ -163,7 +163,26 @@ def after(snapshot: Snapshot, planned: Plan) -> Snapshot:
         made[key] = msgspec.structs.replace(native, status=seen[key].status) if key in seen else native
     natives = {**made, **{each: seen[each] for each in planned.kept}}
     owner = msgspec.structs.replace(snapshot.owner, status=planned.status)
-    return snapshot._replace(natives=tuple(natives.values()), owner=owner)
+    renewed = {each.name: each for each in planned.steps if isinstance(each, Renew) and each.kind == "Pod"}
+    pods = tuple(
+        _renewed(each, renewed[each.metadata.name]) if each.metadata.name in renewed else each for each in snapshot.pods
+    )
+    return snapshot._replace(natives=tuple(natives.values()), owner=owner, pods=pods)
+
+
+def _renewed(pod: Pod, step: Renew) -> Pod:
+    """Before the kubelet has come to it."""
+    metadata = msgspec.structs.replace(
+        pod.metadata,
+        labels={**pod.metadata.labels, **step.labels},
+        annotations={**pod.metadata.annotations, **step.annotations},
+    )
+    images = {each.name: each.image for each in step.sidecars}
+    given = [
+        msgspec.structs.replace(each, image=images.get(each.name, each.image)) for each in pod.spec.init_containers
+    ]
+    spec = msgspec.structs.replace(pod.spec, init_containers=given)
+    return msgspec.structs.replace(pod, metadata=metadata, spec=spec)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

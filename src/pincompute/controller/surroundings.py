@@ -10,7 +10,7 @@ from pincompute.api.noun import Noun
 from pincompute.api.workload import Workload
 from pincompute.controller.resources import PROJECTS, RUNTIMES
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.runtime import Runtimes, runtime_of
+from pincompute.planning.runtime import Runtimes, due, runtime_of
 from pincompute.planning.runtime_roll import health_of
 
 Concerns = Callable[[Noun], bool]
@@ -68,7 +68,7 @@ class Surroundings:
 def _concerned(noun: Noun, before: Runtimes, after: Runtimes, now: datetime) -> bool:
     """Workloads that get another one, or other parts; and each runtime and part, which speak of one another."""
     if isinstance(noun, Workload):
-        return runtime_of(noun, before, now) != runtime_of(noun, after, now)
+        return any(each(noun, before, now) != each(noun, after, now) for each in (runtime_of, due))
     return isinstance(noun, RUNTIMES)
 
 

@@ -71,22 +71,25 @@ class Change(NamedTuple):
     @property
     def watched(self) -> float | None:
         """Seconds until one of those that were changed has run long enough; nothing where one has, or none was."""
-        if not self.alike:
-            return None
+        return self.unproven if self.alike else None
+
+    @property
+    def unproven(self) -> float | None:
+        """The same, whether or not any are left."""
         now, runtimes = self.snapshot.now, self.snapshot.runtimes
         long = WATCHED_AGAIN if runtimes.proven(self.made.runtime) else WATCHED
-        ran = [(now - each.restarted).total_seconds() for each in self.pods if self._changed(each) and each.restarted]
+        ran = [(now - each.restarted).total_seconds() for each in self.changed if each.restarted]
         return max(0.0, long - max(ran)) or None if ran else None
 
     @property
     def pace(self) -> int:
         """Copies that may be away by now: one, until it is seen to last."""
-        changed = [each for each in self.pods if self._changed(each)]
-        lasts = changed and self.watched is None and any(each.ready for each in changed)
-        return self.allowed if lasts else 0 if changed else min(1, self.allowed)
+        lasts = self.changed and self.watched is None and any(each.ready for each in self.changed)
+        return self.allowed if lasts else 0 if self.changed else min(1, self.allowed)
 
-    def _changed(self, pod: Pod) -> bool:
-        return pod.renewed and pod.template == self.made.digest
+    @property
+    def changed(self) -> tuple[Pod, ...]:
+        return tuple(each for each in self.pods if each.renewed and each.template == self.made.digest)
 
     @property
     def alike(self) -> tuple[Pod, ...]:
@@ -124,6 +127,22 @@ def of_stateful_set(change: Change, wanted: Object, still: Object) -> Way:
         return Way(still, still=True) if waits else Way(wanted)
     labels = {_CONTROLLER_REVISION: seen.status.update_revision}
     return Way(still, renewals(change, labels) if known else (), still=True, look_again=change.watched)
+
+
+def of_work(changes: Iterable[Change]) -> Way:
+    """Work that runs keeps what makes its pods, which can never change: so pods that come later are changed as well.
+
+    One maker after the other, so that where a part fails the others keep what they have.
+    """
+    changes = [each for each in changes if each.possible]
+    waits = [each.unproven for each in changes if each.changed]
+    if waits and all(waits):
+        return Way({}, look_again=min(each for each in waits if each))
+    for each in changes:
+        steps = renewals(each)
+        if steps or each.alike or not all(pod.ready for pod in each.changed):
+            return Way({}, steps, look_again=each.watched)
+    return Way({})
 
 
 def renewals(change: Change, labels: Strings = EMPTY) -> tuple[Renew, ...]:

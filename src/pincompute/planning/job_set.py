@@ -1,12 +1,14 @@
 """What a PinterestJobSet becomes: an indexed Job for each attempt, or a Job for each task that keeps claims of its own.
 
 A Job can never change what it runs. So another program, list or size is a new revision, which begins from nothing and
-ends what ran before; the pace (parallelism, deadline, suspension) changes where it is; and a new runtime waits for the
-next attempt. What has ended is remembered in the status, and not begun again when its Jobs are gone.
+ends what ran before; the pace (parallelism, deadline, suspension) changes where it is; and of a new runtime its pods
+get what they can where they are, and its next attempt gets all. What has ended is remembered in the status, and not
+begun again when its Jobs are gone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,7 +23,8 @@ from pincompute.objects.numbers import parse, spell
 from pincompute.planning import attempts, jobs, names, natives, outcome, revision, status, tasks
 from pincompute.planning.attempts import Course
 from pincompute.planning.failures import grouped
-from pincompute.planning.plan import Plan
+from pincompute.planning.in_place import Change, Way, of_work
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pod import Made
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause
@@ -39,6 +42,9 @@ class Running(NamedTuple):
     problems: tuple[Problem, ...] = ()
     stuck: Problem | None = None
     """What was asked of a Job that can no longer be changed."""
+    way: Way = Way({})
+    """What becomes of its pods where they are, with a runtime that its Jobs will never have."""
+    renewed: int = 0
 
 
 def plan(snapshot: Snapshot) -> Plan:
@@ -61,8 +67,8 @@ def plan(snapshot: Snapshot) -> Plan:
         revision.record(snapshot, running.made, _ran(snapshot, found)),
     )
     kept = [*revision.kept(snapshot), *(("Job", name) for name in running.kept), *_ended(snapshot, found)]
-    wake = _wake(snapshot, found, finding.look_again)
-    return Plan(wanted, _status(snapshot, found, running, why), wake, why, tuple(kept))
+    wake = soonest(_wake(snapshot, found, finding.look_again), running.way.look_again)
+    return Plan(wanted, _status(snapshot, found, running, why), wake, why, tuple(kept), running.way.steps)
 
 
 def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Running:
@@ -84,6 +90,7 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
             wanted[name] = job
         elif before.metadata.annotations.get(PACE) != said[PACE]:
             stuck = outcome.cannot_change(snapshot, before)
+    changes = _changes(snapshot, found, record, seen, turn) if begun else []
     told = tasks.config_map(snapshot, sorted(parse(record.tasks)), names.tasks(owner, found.revision, record.number))
     return Running(
         made=made[0] if made and not made[0].problems else Made({}, record.runtime, tuple(owner.status.parts)),
@@ -92,7 +99,24 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
         pods=attempts.living(snapshot, sorted(seen)),
         retried=attempts.retried(snapshot, sorted(seen)),
         stuck=stuck,
+        way=of_work(changes),
+        renewed=sum(len(each.changed) for each in changes),
     )
+
+
+def _changes(
+    snapshot: Snapshot, found: Course, record: AttemptStatus, seen: dict[str, Native], turn: Sequence[int | None]
+) -> list[Change]:
+    """From what the pods of each Job run to what they would be made with if it began now."""
+    changes = []
+    for task in turn:
+        made = jobs.made(snapshot, found, record, task, begun=False)
+        name = jobs.called(snapshot, found, record, task)
+        if name in seen and not made.problems and made.runtime != record.runtime:
+            pods = attempts.living(snapshot, [name])
+            # Nobody asks tasks: only the roll says how many may be away.
+            changes.append(Change(snapshot, made, pods, len(pods), "100%"))
+    return changes
 
 
 def _alike(before: Native, fixed: str) -> bool:
@@ -165,6 +189,7 @@ def _status(snapshot: Snapshot, found: Course, running: Running, why: Problem | 
         said,
         revision=found.revision,
         runtime=found.attempts[-1].runtime,
+        renewed=running.renewed,
         progress=status.progress(outcome.wanted_now(snapshot, found), running.pods),
         conditions=[outcome.condition(snapshot, found, started, why)],
         work=found.work,

@@ -42,10 +42,15 @@ def job(snapshot: Snapshot, found: Course, record: AttemptStatus, made: Made, ta
         PACE: digest(pace),
         RUNTIME: str(made.runtime),
     }
-    number = found.revision, record.number
-    name = names.job(owner, *number) if task is None else names.task_job(owner, *number, task)
     spec = {"spec": {**body, **pace, "template": made.template}}
+    name = called(snapshot, found, record, task)
     return natives.native(snapshot, "batch/v1", "Job", spec, name=name, annotations=annotations)
+
+
+def called(snapshot: Snapshot, found: Course, record: AttemptStatus, task: int | None = None) -> str:
+    number = found.revision, record.number
+    owner = snapshot.owner
+    return names.job(owner, *number) if task is None else names.task_job(owner, *number, task)
 
 
 def _indexed(owner: PinterestJobSet, found: Course, record: AttemptStatus) -> Object:

@@ -105,11 +105,18 @@ def runtime_of(owner: Workload, runtimes: Runtimes, now: datetime) -> Chosen:
         return Chosen()
     if began(owner):
         return _with_parts(owner, runtimes, Chosen(owner.status.runtime, kept=True))
+    return due(owner, runtimes, now)
+
+
+def due(owner: Workload, runtimes: Runtimes, now: datetime) -> Chosen:
+    """What it would be made with if it began now: of work that has begun, its pods may get as much where they are."""
+    if not runtimes.known:
+        return Chosen()
     return _with_parts(owner, runtimes, _held(owner, runtimes, _turn(owner, runtimes), now))
 
 
 def began(owner: Workload) -> bool:
-    """Work that ends by itself ends with what it began with: its natives could only be made anew, and it with them."""
+    """Work that ends by itself keeps the natives that it began with: they could only be made anew, and it with them."""
     return owner.GOAL == SUCCEEDED and owner.status.progress is not None
 
 
