@@ -132,6 +132,10 @@ def test_work_that_runs_gets_it_when_it_begins_again() -> None:
     for seen in (new, running):
         (only,) = plan_roll(43, known, [seen]).lines
         assert (only.fate, only.pods, only.seconds) == (Fate.WHEN_FINISHED, 5, 0)
+    # Another image reaches what runs where it is.
+    images = runtimes(*NEXT, runtime(43, "logs-3"))
+    fates = [plan_roll(43, images, [seen]).lines[0].fate for seen in (new, running)]
+    assert fates == [Fate.WHEN_FINISHED, Fate.IN_PLACE]
     assert PLANNERS[owner.kind](running._replace(runtimes=known.finished(43))).wanted == first.wanted
 
 

@@ -7,6 +7,7 @@ import getpass
 import sys
 from collections import Counter
 from contextlib import aclosing
+from datetime import datetime
 from typing import Any
 
 import click
@@ -15,8 +16,10 @@ import msgspec
 from pincompute.api.fleet import Fleet, Rolling
 from pincompute.api.noun import Fault
 from pincompute.api.runtime import Roll, RollProgress
-from pincompute.api.status import OUTDATED, READY, condition
+from pincompute.api.status import OUTDATED, READY, SUCCEEDED, condition
+from pincompute.api.workload import Workload
 from pincompute.base import reasons
+from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import INTERNAL, REASONS
 from pincompute.cli.live import Live, live
@@ -26,6 +29,7 @@ from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.planning.age import OLD
 from pincompute.planning.roll import Fate, RollPlan, over
+from pincompute.planning.runtime import due
 
 _BAR = 8
 """Characters of the bar that shows how far a wave is."""
@@ -206,10 +210,18 @@ def _head(planned: RollPlan) -> str:
 
 
 def _table(fleet: Live) -> str:
-    have = Counter(each.status.runtime for each in fleet.workloads if not over(each))
+    now = SystemClock().now()
+    have = Counter(_has(fleet, each, now) for each in fleet.workloads if not over(each))
     rows = [_row(fleet, number, have[number]) for number in fleet.runtimes.known]
     left = f"\n{have[0]} workloads have none" if have[0] else ""
     return table([["RUNTIME", "PARTS", "IS", "WAVE", "WORKLOADS", "SAYS"], *rows], left=6) + left + _old(fleet)
+
+
+def _has(fleet: Live, owner: Workload, now: datetime) -> int:
+    """Pods of work that runs may have got where they are what its natives will never have."""
+    said = owner.status
+    all_of_them = owner.GOAL == SUCCEEDED and 0 < said.renewed == said.replicas
+    return due(owner, fleet.runtimes, now).number if all_of_them else said.runtime
 
 
 def _old(fleet: Live) -> str:

@@ -84,6 +84,6 @@ def _problem(owner: Workload, behind: Behind) -> Problem:
     note = f"everybody has had it since {behind.since.date()}"
     ends = owner.GOAL == SUCCEEDED
     if ends:
-        note = f"{note}; work that ends by itself ends with what it began with"
+        note = f"{note}; work that runs gets no more of it than other images of sidecars"
     next_ = f"pin rerun {name}, once it has ended" if ends else f"pin restart {name}"
     return Problem(RUNTIME_OLD, what, Where(object=owner.metadata.place), note, next_)

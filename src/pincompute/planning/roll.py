@@ -143,7 +143,7 @@ def _rendered(line: Line, snapshot: Snapshot, before: Runtimes, after: Runtimes,
     nodes = max(1, len(pods_of(snapshot)))
     old = {each.native: each for each in templates(first.wanted, nodes)}
     new = {each.native: each for each in templates(second.wanted, nodes)}
-    fate = _fate(old, new)
+    fate = _fate(old, new, runs=began(snapshot.owner))
     if fate == Fate.UNCHANGED:
         return line
     pods = sum(each.copies for each in new.values())
@@ -151,15 +151,17 @@ def _rendered(line: Line, snapshot: Snapshot, before: Runtimes, after: Runtimes,
     return line._replace(fate=fate, pods=pods, change=change, seconds=_seconds(fate, pods, roll))
 
 
-def _fate(old: dict[str, Templated], new: dict[str, Templated]) -> Fate:
+def _fate(old: dict[str, Templated], new: dict[str, Templated], *, runs: bool) -> Fate:
     """The hardest fate of any of its templates."""
     pairs = [(old[each].template if each in old else {"spec": {}}, new[each]) for each in new]
     changed = [(first, second) for first, second in pairs if not same_pods(first, second.template)]
     if not changed:
         return Fate.UNCHANGED
+    stay = all(in_place(first, second.template) for first, second in changed)
     if all(second.ends for _, second in changed):
-        return Fate.WHEN_FINISHED
-    return Fate.IN_PLACE if all(in_place(first, second.template) for first, second in changed) else Fate.REPLACED
+        # What makes its pods cannot change; those that run can, as far as images go.
+        return Fate.IN_PLACE if runs and stay else Fate.WHEN_FINISHED
+    return Fate.IN_PLACE if stay else Fate.REPLACED
 
 
 def _use(of: dict[str, Templated]) -> Use:

@@ -16,7 +16,7 @@ from pincompute.objects.numbers import share_of
 from pincompute.objects.times import stamp
 from pincompute.planning import status
 from pincompute.planning.plan import Plan
-from pincompute.planning.runtime import Health, Runtimes, part_problems, runtime_of
+from pincompute.planning.runtime import Health, Runtimes, due, part_problems, runtime_of
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.waves import counted, following, wave_of
 
@@ -213,7 +213,9 @@ def _breaks(owner: Workload, cursor: Cursor) -> bool:
 
 def _counts(owner: Workload, runtimes: Runtimes, cursor: Cursor, now: datetime) -> bool:
     """What failed before the wave came, or is kept still by somebody, says nothing of the runtime."""
-    if runtime_of(owner, runtimes, now).number != runtimes.next:
+    # Of work that has begun, those count that it has changed something of.
+    reached = (due if owner.status.renewed else runtime_of)(owner, runtimes, now)
+    if reached.number != runtimes.next:
         return False
     goal = _goal(owner)
     if goal is None or goal.status == "True":
@@ -225,7 +227,8 @@ def _is_there(owner: Workload, number: int) -> bool:
     """Made with it, and well; what ends by itself is well where it gets on."""
     goal, said = _goal(owner), owner.status
     well = goal is not None and (goal.status == "True" or (owner.GOAL != READY and not _fails(goal)))
-    return said.runtime == number and said.observed_generation == owner.metadata.generation and well
+    has = said.runtime == number or (owner.GOAL != READY and said.renewed > 0)
+    return has and said.observed_generation == owner.metadata.generation and well
 
 
 def _fails(goal: Condition | None) -> bool:

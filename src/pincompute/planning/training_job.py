@@ -24,7 +24,8 @@ from pincompute.objects.content import Object, digest
 from pincompute.objects.times import stamp
 from pincompute.planning import gang, names, natives, pod, revision, status, training_outcome, training_why
 from pincompute.planning.gang import Gang
-from pincompute.planning.plan import Plan
+from pincompute.planning.in_place import Change, of_work
+from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pod import Made, Shape
 from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.training_outcome import Outcome
@@ -67,7 +68,10 @@ def plan(snapshot: Snapshot) -> Plan:
     job = _job(snapshot, cast, outcome)
     stays = _stays(seen, job, found, outcome)
     finding = training_why.why(snapshot, seen, found, outcome, stays=stays)
+    changes = [] if outcome.ended or snapshot.owner.spec.suspended else _changes(snapshot, cast, found)
+    way = of_work(changes)
     said = _status(snapshot, cast, found, outcome, finding)
+    said = msgspec.structs.replace(said, renewed=sum(len(each.changed) for each in changes))
     there = () if _gone(snapshot, said, seen) else (job,)
     wanted = (
         natives.service_account(snapshot),
@@ -78,7 +82,22 @@ def plan(snapshot: Snapshot) -> Plan:
     )
     kept = (*revision.kept(snapshot), *((each["kind"], each["metadata"]["name"]) for each in there if stays))
     steps = () if outcome.ended or snapshot.owner.spec.suspended else gang.lifted(found)
-    return Plan(wanted, said, _wake(snapshot, said, seen, finding), finding.problem, kept, steps)
+    wake = soonest(_wake(snapshot, said, seen, finding), way.look_again)
+    return Plan(wanted, said, wake, finding.problem, kept, (*steps, *way.steps))
+
+
+def _changes(snapshot: Snapshot, cast: dict[str, Made], found: Gang) -> list[Change]:
+    """From what each role runs to what it would be made with if it began now."""
+    status_ = msgspec.structs.replace(snapshot.owner.status, progress=None)
+    anew = snapshot._replace(owner=msgspec.structs.replace(snapshot.owner, status=status_))
+    changes = []
+    for name, role in snapshot.owner.spec.members.items():
+        made = _made(anew, name, role)
+        if made.runtime != cast[name].runtime and not _problems(anew, made):
+            pods = found.of(name).living
+            # Nobody asks them from outside: only the roll says how many may be away.
+            changes.append(Change(snapshot, made, pods, len(pods), "100%"))
+    return changes
 
 
 def _rests(snapshot: Snapshot) -> Plan:
