@@ -240,7 +240,7 @@ def _old(fleet: Live) -> str:
 def _row(fleet: Live, number: int, workloads: int) -> list[str]:
     this, runtimes = fleet.runtimes.known[number], fleet.runtimes
     held = any(each.spec.hold and each.spec.hold.runtime == number for each in fleet.workloads)
-    # Work that ends by itself ends with what it began with.
+    # Work that runs keeps what it began with, where other images are not all that is new.
     left = ("held" if held else "left") if workloads else "-"
     is_ = {runtimes.current: "current", runtimes.next: "next"}.get(number, left)
     said = condition(this.status.conditions, READY)
