@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from pincompute.api.change import AS_FOUND
+from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import ADOPTS, HAND, WORKLOAD
 from pincompute.api.service import PinterestService
 from pincompute.base.problem import Problem, Refused, Where
@@ -122,8 +123,8 @@ def _held(done: Imported, making: list[Object]) -> PinterestService:
 
 
 async def _must_be_free(client: Client, namespace: str, name: str) -> None:
-    found = await _get(client, NOUNS[PinterestService.__name__], name, namespace)
-    if found is not None:
+    there = await asyncio.gather(*(_get(client, NOUNS[kind], name, namespace) for kind in WORKLOADS))
+    if any(there):
         what = f"{namespace} has a workload '{name}' already"
         raise Refused(Problem(CHANGED_MEANWHILE, what, next=f"pin show {name} --project {namespace}, or --as OTHER"))
 

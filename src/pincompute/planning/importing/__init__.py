@@ -18,7 +18,7 @@ from pincompute.planning import service
 from pincompute.planning.importing import effect, traffic
 from pincompute.planning.importing.effect import Files
 from pincompute.planning.importing.form import is_ours, spoken
-from pincompute.planning.importing.found import Found, named
+from pincompute.planning.importing.found import Found, files_of, named
 from pincompute.planning.importing.traffic import Traffic
 from pincompute.planning.preview import LAPTOP, first
 from pincompute.planning.snapshot import Snapshot
@@ -54,7 +54,7 @@ class Imported(NamedTuple):
     lost: tuple[Problem, ...] = ()
     """What somebody would miss at once: with any of it, nothing is taken over."""
     beside: tuple[str, ...] = ()
-    """What stays as it is, and goes on leading to its copies."""
+    """What stays as it is: what goes on leading to its copies, and files that it has itself by now."""
     taken: tuple[Object, ...] = ()
     """What becomes the workload's, the Deployment first."""
     new: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def imported(found: Found, name: str = "", port: int = 0) -> Imported:
         workload,
         tuple(_differences(found, wanted, files)),
         tuple(_losses(found, seen, wanted)),
-        tuple(traffic.beside(found, seen)),
+        (*traffic.beside(found, seen), *_copied(found, wanted["Deployment"])),
         taken,
         tuple(identity(each) for each in wanted.values() if identity(each) not in there),
     )
@@ -135,6 +135,12 @@ def _wanted(workload: PinterestService) -> dict[str, Object]:
     return {each["kind"]: each for each in plan.wanted if each["kind"] != "ConfigMap"} | {
         identity(each): each for each in plan.wanted if each["kind"] == "ConfigMap" and "spec.json" not in each["data"]
     }
+
+
+def _copied(found: Found, deployment: Object) -> Iterator[str]:
+    """What the file holds by now itself: it stays, and copies of the workload's do not read it."""
+    still = set(files_of(deployment["spec"]["template"]))
+    return (identity(each) for each in found.files if each["metadata"]["name"] not in still)
 
 
 def _taken(found: Found, seen: Traffic, name: str) -> tuple[Object, ...]:
