@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,32 @@ async def test_copies_train_together_and_the_one_that_fails_is_told(client: Clie
     told = await deploy(person, "ranking", yaml.safe_dump(TRAINING_JOB), code=1)
     assert "worker 1 ended with exit code 3: its last line: bad shard 17" in told
     await ended(client, person, "ranking")
+
+
+async def test_what_is_elastic_gets_another_copy_while_it_trains(client: Client, person: Person) -> None:
+    spec = {
+        "image": IMAGE,
+        "workers": 1,
+        "elastic": {"minimum": 1, "maximum": 2},
+        "command": ["sh", "-c", "trap exit TERM; echo $PET_NNODES by $PET_RDZV_ENDPOINT; sleep 1000 & wait"],
+        "template": yaml.safe_load(TEMPLATE),
+    }
+    stretchy = {**TRAINING_JOB, "metadata": {"name": "stretchy"}, "spec": spec}
+    (person.folder / "stretchy.yaml").write_text(yaml.safe_dump(stretchy))
+    await person.pin("deploy", "stretchy.yaml", "--no-wait")
+    first = await until(client, PODS, "me", _runs, "stretchy-worker-0")
+    assert "1 copy -> 2" in await person.pin("scale", "stretchy", "2", "--no-wait")
+    await until(client, PODS, "me", _runs, "stretchy-worker-1")
+    still = await client.get(PODS, "stretchy-worker-0", "me")
+    assert still["metadata"]["uid"] == first["metadata"]["uid"]
+    for number in range(2):
+        async with aclosing(client.logs("me", f"stretchy-worker-{number}", follow=True)) as lines:
+            assert await anext(lines) == "1:2 by stretchy-worker-0:23456"
+    await ended(client, person, "stretchy")
+
+
+def _runs(pod: Object) -> bool:
+    return any("running" in each["state"] for each in pod["status"].get("containerStatuses", ()))
 
 
 async def test_a_training_with_tensorflow_knows_everybody(client: Client, person: Person) -> None:
