@@ -16,7 +16,7 @@ test: .venv/.ready  ## the whole gate: format, lint, types, layers, tests, real 
 fast: .venv/.ready  ## the part of the gate that needs no cluster
 	@scripts/test --fast
 
-bench: .venv/.ready  ## the figures, into build/bench.json (SUITE=hand, engine or scale)
+bench: .venv/.ready  ## the figures, into build/bench.json (SUITE=hand, engine, scale, runtime …)
 	@.venv/bin/python -m bench $(SUITE)
 
 break: .venv/.ready  ## ten faults put on what runs, one by one, each told by `pin why` and cured by what it says

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import engine, hand, loop, plans, roll, scale, why, wire
+from bench import engine, hand, loop, plans, roll, runtime, scale, why, wire
 from bench.figures import ROOT, write
 
 SUITES = {
@@ -13,6 +13,7 @@ SUITES = {
     "scale": scale.figures,
     "plans": plans.figures,
     "roll": roll.figures,
+    "runtime": runtime.figures,
     "wire": wire.figures,
     "why": why.figures,
     "loop": loop.figures,

@@ -1,4 +1,4 @@
-"""A runtime rolled over many workloads, with a first one that fails its gate: `python scripts/roll.py KUBECONFIG 100`.
+"""Runtimes rolled over many workloads, the first fails its gate: `python scripts/roll.py KUBECONFIG 100 [ROLLS]`.
 
 On simulated nodes, where this plays the kubelet for the part that does not start. Every change of every pod is watched.
 """
@@ -26,6 +26,8 @@ from pincompute.kube.watch import DELETED
 from pincompute.objects.numbers import share_of
 
 BROKEN = "logs:broken"
+FAILING = 2
+"""The number of the runtime that fails."""
 API = "pinterest.com/v1"
 PATIENCE = 600.0
 KINDS = ("PinterestService", "PinterestService", "PinterestStatefulSet")
@@ -39,12 +41,12 @@ class Figures(NamedTuple):
     message: str
     back: float
     """Seconds until everybody had the runtime before again."""
-    roll: float
-    """Seconds from the good roll's start to the last pod patched."""
+    rolls: list[float]
+    """Of each good roll: seconds from its start to the last pod patched."""
     allowed: float
     """The most that it may take, where 1,000 pods a minute may change."""
     in_place: float
-    """Share of pods that it reached where they are."""
+    """Share of pods that all of them reached where they are."""
     broken: list[str]
     """Workloads of which more pods were away at a time than may be."""
 
@@ -135,8 +137,9 @@ def workloads(count: int, project: str, seed: int = 1) -> dict[str, Object]:
     return made
 
 
-def runtimes() -> list[Object]:
-    images = {1: "logs:1", 2: BROKEN, 3: "logs:3"}
+def runtimes(rolls: int) -> list[Object]:
+    numbers = range(1, FAILING + rolls + 1)
+    images = {number: BROKEN if number == FAILING else f"logs:{number}" for number in numbers}
     parts = [_noun("PinterestSidecar", f"logs-{number}", {"image": image}) for number, image in images.items()]
     return [*parts, *(_noun("Runtime", str(number), {"parts": [f"logs-{number}"]}) for number in images)]
 
@@ -145,8 +148,8 @@ def _noun(kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def measure(client: Client, count: int, project: str = "me") -> Figures:
-    for each in runtimes():
+async def measure(client: Client, count: int, rolls: int = 1, project: str = "me") -> Figures:
+    for each in runtimes(rolls):
         await client.apply(each, NOUNS[each["kind"]], manager=ENGINE)
     await _roll(client, 1, {"waves": [100], "pauseSeconds": 0})
     made = workloads(count, project)
@@ -157,23 +160,20 @@ async def measure(client: Client, count: int, project: str = "me") -> Figures:
         pods = sum(each["spec"]["replicas"] for each in made.values())
         await _until(lambda: len(fleet.pods) == pods)
         before, fleet.watching = fleet.uids(), True
-        await _roll(client, 2, {"waves": [10, 100], "pauseSeconds": 0, "unavailable": "50%"})
-        bad = await _runtime(client, 2, lambda said: said["conditions"][0]["reason"] == "RollUnhealthy")
+        await _roll(client, FAILING, {"waves": [10, 100], "pauseSeconds": 0, "unavailable": "50%"})
+        bad = await _runtime(client, FAILING, lambda said: said["conditions"][0]["reason"] == "RollUnhealthy")
         began = time.monotonic()
-        await _roll(client, 2, {"stopped": "the script: it fails"})
+        await _roll(client, FAILING, {"stopped": "the script: it fails"})
         await _all(client, made, project, 1)
         back = time.monotonic() - began
-        began = time.monotonic()
-        await _roll(client, 3, {"waves": [5, 25, 100], "pauseSeconds": 0, "unavailable": "50%"})
-        await _runtime(client, 3, lambda said: bool(said.get("done")))
-        await _until(lambda: all(image(each) == "logs:3" for each in fleet.pods.values()))
+        took = [await _rolled(client, fleet, number) for number in range(FAILING + 1, FAILING + rolls + 1)]
         return Figures(
             workloads=count,
             pods=pods,
             stopped_after=bad["progress"]["reached"],
             message=bad["conditions"][0]["message"],
             back=round(back, 1),
-            roll=round(fleet.patched - began, 1),
+            rolls=took,
             allowed=round(1.25 * pods / 1000 * 60, 1),
             in_place=len(before & fleet.uids()) / pods,
             broken=sorted(fleet.broken),
@@ -188,6 +188,14 @@ async def _watched(fleet: Fleet) -> AsyncIterator[Fleet]:
     finally:
         watching.cancel()
         await asyncio.wait({watching})
+
+
+async def _rolled(client: Client, fleet: Fleet, number: int) -> float:
+    began = time.monotonic()
+    await _roll(client, number, {"waves": [5, 25, 100], "pauseSeconds": 0, "unavailable": "50%"})
+    await _runtime(client, number, lambda said: bool(said.get("done")))
+    await _until(lambda: all(image(each) == f"logs:{number}" for each in fleet.pods.values()))
+    return round(fleet.patched - began, 1)
 
 
 async def _roll(client: Client, number: int, roll: Object) -> None:
@@ -232,10 +240,10 @@ async def _until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _main(kubeconfig: Path, count: int) -> Any:
+async def _main(kubeconfig: Path, count: int, rolls: int = 1) -> Any:
     async with Client(load(kubeconfig), agent="roll") as client:
-        return (await measure(client, count))._asdict()
+        return (await measure(client, count, rolls))._asdict()
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_main(Path(sys.argv[1]), int(sys.argv[2]))), indent=2))
+    print(json.dumps(asyncio.run(_main(Path(sys.argv[1]), *map(int, sys.argv[2:]))), indent=2))
