@@ -165,10 +165,9 @@ async def test_its_next_version_takes_over_and_no_request_is_refused(agent: Agen
             (agent.folder / "successor").write_bytes(msgspec.json.encode(wanted))
             agent.process.send_signal(signal.SIGHUP)
             another = await expose(client, me, "another", lead("/", "hello"))
-            await until(lambda: agent.name(another), within=20)
+            await until(lambda: agent.name(another), within=60)
         assert "NEXT=1" in told_of(agent.process.pid, "environ")
     assert agent.nginx() == first
-    assert len(answers_) > 20
     assert set(answers_) == {"front"}
     # It is its own from then on: it ends with it, and is started again by it.
     os.kill(first, signal.SIGKILL)

@@ -15,7 +15,7 @@ from pincompute.engine.home import Home
 from pincompute.engine.parts import Part
 from pincompute.engine.processes import Process
 
-PATIENCE = 5.0
+PATIENCE = 10.0
 
 
 def can(part: Part, process: Process) -> bool:
