@@ -54,17 +54,17 @@ FURTHER = frozenset(
 _KEPT_STILL = (PAUSED.code, SUSPENDED.code)
 
 _SERVE = "trap exit TERM; httpd -f -p $PORT -h /etc/configuration & wait"
-_SERVICE: dict[str, Any] = {
+SERVICE: dict[str, Any] = {
     "kind": "PinterestService",
     "port": 8080,
     "command": ["sh", "-c", _SERVE],
     "configuration": {"index.html": "hello"},
 }
-_STATEFUL_SET = {**_SERVICE, "kind": "PinterestStatefulSet"}
+_STATEFUL_SET = {**SERVICE, "kind": "PinterestStatefulSet"}
 _JOB_SET: dict[str, Any] = {"kind": "PinterestJobSet", "tasks": 2, "retries": 0, "command": ["true"]}
 _CRON_JOB: dict[str, Any] = {"kind": "PinterestCronJob", "schedule": "30 3 1 1 *", "command": ["true"]}
-_TRAINING_JOB: dict[str, Any] = {"kind": "PinterestTrainingJob", "workers": 1, "command": ["true"]}
-_KINDS = {each["kind"]: each for each in (_SERVICE, _STATEFUL_SET, _JOB_SET, _CRON_JOB, _TRAINING_JOB)}
+_TRAINING_JOB: dict[str, Any] = {"kind": "PinterestTrainingJob", "workers": 1, "command": ["sleep", "5"]}
+_KINDS = {each["kind"]: each for each in (SERVICE, _STATEFUL_SET, _JOB_SET, _CRON_JOB, _TRAINING_JOB)}
 
 
 class Place(NamedTuple):
@@ -75,13 +75,14 @@ class Place(NamedTuple):
     client: Client
     real: bool
     turns: asyncio.Semaphore
+    project: str = PROJECT
 
     @property
     def workloads(self) -> Workloads:
         return Workloads(self.client)
 
     async def pin(self, *words: str) -> tuple[int, str]:
-        variables = {"PIN_STATE": str(self.state), "PIN_NAME": self.name, "PIN_PROJECT": PROJECT}
+        variables = {"PIN_STATE": str(self.state), "PIN_NAME": self.name, "PIN_PROJECT": self.project}
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "pincompute", *words,
             env={**os.environ, **variables}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -92,19 +93,19 @@ class Place(NamedTuple):
 
     async def write(self, name: str, **fields: Any) -> Summary:
         document = _document(name, self.real, **fields)
-        return await self.workloads.write(admit_workload(read_one(document), PROJECT), manager=DESK)
+        return await self.workloads.write(admit_workload(read_one(document), self.project), manager=DESK)
 
     async def change(self, name: str, change: Change) -> Summary:
-        return (await self.workloads.amend(PROJECT, name, change, manager=DESK)).summary
+        return (await self.workloads.amend(self.project, name, change, manager=DESK)).summary
 
     async def why(self, name: str) -> Answer:
-        return await self.workloads.why(PROJECT, name, self.client.clock.now())
+        return await self.workloads.why(self.project, name, self.client.clock.now())
 
     async def told(self, name: str, generation: int, *, wrong: bool) -> Answer:
         """Asked at each change until something is wrong, or nothing is left to be done."""
         answer = await self.why(name)
         try:
-            async with asyncio.timeout(PATIENCE), aclosing(self.workloads.follow(PROJECT, name)) as summaries:
+            async with asyncio.timeout(PATIENCE), aclosing(self.workloads.follow(self.project, name)) as summaries:
                 async for summary in summaries:
                     if summary.generation < generation:
                         continue
@@ -173,17 +174,22 @@ async def _suffer(place: Place, fault: Fault, kind: str) -> Told:
     if before.wrong:
         return Told(name, before.reason, "", False, False, f"it was never well: {before.what} {before.note}")
     broken = await place.change(name, Break(fault=fault.name))
-    answer = await place.told(name, broken.generation, wrong=True)
-    named = answer.reason in {each.code for each in fault.reasons}
+    told = await cured(place, name, broken.generation, {each.code for each in fault.reasons})
+    await place.workloads.delete(place.project, name)
+    return told
+
+
+async def cured(place: Place, name: str, generation: int, reasons: set[str]) -> Told:
+    """What is told first, and what comes of typing what it says."""
+    answer = await place.told(name, generation, wrong=True)
     words = f"{answer.what}\n{answer.note}\n{answer.next}"
-    cured = False
+    well = False
     if answer.next.startswith("pin "):
         code, said = await place.pin(*shlex.split(answer.next)[1:])
         after = await place.why(name)
-        cured = code == 0 and not after.wrong and after.reason not in _KEPT_STILL
+        well = code == 0 and not after.wrong and after.reason not in _KEPT_STILL
         words = f"{words}\n{said}{after.reason} {after.what}"
-    await place.workloads.delete(PROJECT, name)
-    return Told(name, answer.reason, answer.next, named, cured, words)
+    return Told(name, answer.reason, answer.next, answer.reason in reasons, well, words)
 
 
 class State(NamedTuple):
@@ -221,7 +227,7 @@ async def _live(place: Place, state: State) -> Told:
         answer = await place.why(name)
     if not answer.wrong:
         answer = await place.told(name, summary.generation, wrong=False)
-    await place.workloads.delete(PROJECT, name)
+    await place.workloads.delete(place.project, name)
     return Told(state.name, answer.reason, answer.next, not answer.wrong, words=f"{answer.what}\n{answer.note}")
 
 
@@ -247,7 +253,7 @@ _GUARDED = {"rollout": {"minReadySeconds": 4}}
 STATES: tuple[State, ...] = (
     *(
         state
-        for short, spec in (("service", _SERVICE), ("set", _STATEFUL_SET))
+        for short, spec in (("service", SERVICE), ("set", _STATEFUL_SET))
         for state in (
             State(f"{short}-begins", spec),
             State(f"{short}-up", spec, [Scale(copies=4)]),
@@ -266,10 +272,10 @@ STATES: tuple[State, ...] = (
     State("batch-suspended", _JOB_SET, [Pause(by="ann", because="later")], at_once=True),
     State("batch-goes-on", _JOB_SET, [Pause(by="ann"), Resume(by="ann")], at_once=True),
     State("batch-again", _JOB_SET, [Rerun(tasks="1")]),
-    State("service-there-and-back", _SERVICE, [_AFTER, {}], at_once=True),
-    State("service-configured", _SERVICE, [{"configuration": {"index.html": "good bye"}}]),
-    State("service-moves", _SERVICE, [{"port": 8081}]),
-    State("service-surges", {**_SERVICE, "replicas": 3, "rollout": {"maxSurge": 3}}, [_AFTER]),
+    State("service-there-and-back", SERVICE, [_AFTER, {}], at_once=True),
+    State("service-configured", SERVICE, [{"configuration": {"index.html": "good bye"}}]),
+    State("service-moves", SERVICE, [{"port": 8081}]),
+    State("service-with-care", {**SERVICE, "replicas": 3, "rollout": {"minReadySeconds": 1}}, [_AFTER]),
     State("set-in-steps", {**_STATEFUL_SET, "replicas": 3, "rollout": {"partition": 2}}, [_AFTER]),
     State("batch-of-items", {"kind": "PinterestJobSet", "items": ["a", "b"], "command": ["true"]}),
     State("batch-of-which-half-is-enough", {**_JOB_SET, "tasks": 4, "enough": "50%"}),
@@ -279,24 +285,24 @@ STATES: tuple[State, ...] = (
     State("nightly-waits", _CRON_JOB),
     State("nightly-runs", _CRON_JOB, [Rerun()]),
     State("nightly-suspended", _CRON_JOB, [Pause(by="ann")]),
-    State("starts-slowly", {**_SERVICE, **_SLOW}, runs=True),
-    State("prepares", {**_SERVICE, **_FIRST}, runs=True),
-    State("first-copy", _SERVICE, runs=True),
-    State("rolls", {**_SERVICE, "replicas": 2}, [_AFTER], runs=True),
-    State("rolls-slowly", {**_SERVICE, "replicas": 2}, [_SLOW], runs=True),
-    State("rolls-with-care", {**_SERVICE, **_GUARDED, "replicas": 2}, [_AFTER], runs=True),
-    State("grows", _SERVICE, [Scale(copies=3)], runs=True),
-    State("shrinks", {**_SERVICE, "replicas": 3}, [Scale(copies=1)], runs=True),
-    State("turns-round", _SERVICE, [_AFTER, Rollback()], runs=True),
-    State("begins-anew", {**_SERVICE, "replicas": 2}, [Restart()], runs=True),
+    State("starts-slowly", {**SERVICE, **_SLOW}, runs=True),
+    State("prepares", {**SERVICE, **_FIRST}, runs=True),
+    State("first-copy", SERVICE, runs=True),
+    State("rolls", {**SERVICE, "replicas": 2}, [_AFTER], runs=True),
+    State("rolls-slowly", {**SERVICE, "replicas": 2}, [_SLOW], runs=True),
+    State("rolls-with-care", {**SERVICE, **_GUARDED, "replicas": 2}, [_AFTER], runs=True),
+    State("grows", SERVICE, [Scale(copies=3)], runs=True),
+    State("shrinks", {**SERVICE, "replicas": 3}, [Scale(copies=1)], runs=True),
+    State("turns-round", SERVICE, [_AFTER, Rollback()], runs=True),
+    State("begins-anew", {**SERVICE, "replicas": 2}, [Restart()], runs=True),
     State("numbered", {**_STATEFUL_SET, "replicas": 2}, [_AFTER], runs=True),
     State("numbered-slowly", {**_STATEFUL_SET, **_SLOW, "replicas": 2}, runs=True),
     State("works", {**_JOB_SET, "tasks": 4, "parallelism": 2, "command": ["sleep", "3"]}, runs=True),
     State("works-twice", _JOB_SET, [Rerun(tasks="0")], runs=True),
     State("retries", {**_JOB_SET, "retries": 3, "command": ["sh", "-c", "sleep 1"]}, runs=True),
     State("sweeps", _CRON_JOB, [Rerun()], runs=True),
-    State("warms-up", {**_SERVICE, **_WARMS_UP}, runs=True, further=True),
-    State("is-read-anew", _SERVICE, [{"configuration": {"index.html": "good bye"}}], runs=True, further=True),
-    State("trains", {**_TRAINING_JOB, "command": ["sleep", "3"]}, runs=True, further=True),
+    State("warms-up", {**SERVICE, **_WARMS_UP}, runs=True, further=True),
+    State("is-read-anew", SERVICE, [{"configuration": {"index.html": "good bye"}}], runs=True, further=True),
+    State("trains", _TRAINING_JOB, runs=True, further=True),
     State("trains-again", _TRAINING_JOB, [Rerun()], runs=True, further=True),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.busybox import IMAGE, write_image
 
+from bench.beside import edited_by_hand, name_taken, quota_eaten
 from bench.catalogue import Told, faults, lived, place, states, suffered
 from bench.figures import PIN, Figure, run
 from pincompute.base.settings import setting
@@ -51,6 +52,9 @@ async def _told(*, real: bool) -> tuple[list[Told], list[Told]]:
         async with place(Path(setting("state")), NAME, real=runs) as here:
             suffered_ += await suffered(here, faults(real=runs, all_=True))
             lived_ += await lived(here, states(real=runs, all_=True))
+            if not runs:
+                suffered_ += [await quota_eaten(here), await name_taken(here)]
+                lived_.append(await edited_by_hand(here))
     return suffered_, lived_
 
 

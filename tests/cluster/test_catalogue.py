@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from bench.beside import edited_by_hand, name_taken, quota_eaten
 from bench.catalogue import Told, faults, lived, place, states, suffered
 
 from pincompute.engine.platform import Platform
@@ -21,6 +23,15 @@ async def test_faults_that_need_no_program(platform: SharedPlatform) -> None:
 async def test_nothing_is_wrong_with_what_is_pretended_and_busy(platform: SharedPlatform) -> None:
     async with place(platform.state, platform.name, real=False) as here:
         all_well(await lived(here, states(real=False)))
+
+
+async def test_what_others_do_to_it_is_told(platform: SharedPlatform) -> None:
+    async with place(platform.state, platform.name, real=False) as here:
+        quota, name, edit = await asyncio.gather(quota_eaten(here), name_taken(here), edited_by_hand(here))
+    all_well([quota, edit])
+    # Only a person knows whether anybody needs what stands in the way.
+    assert name.well, str(name)
+    assert "kubectl delete service taken -n me" in name.next
 
 
 async def test_faults_of_programs(real_platform: Platform) -> None:

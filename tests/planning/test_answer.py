@@ -117,6 +117,19 @@ def test_what_only_acting_brings_to_light_is_told_from_the_status() -> None:
     assert not told(msgspec.structs.replace(found, status=Status())).wrong
 
 
+@pytest.mark.parametrize(
+    ("generation", "reason", "wrong"), [(1, "NotOurs", True), (2, "NotOurs", False), (1, "CrashLoop", False)]
+)
+def test_what_acting_brought_to_light_is_told_however_well_all_copies_are(
+    generation: int, reason: str, wrong: bool
+) -> None:
+    said = {"type": "Ready", "status": "False", "reason": reason, "lastTransitionTime": "2026-01-31T11:00:00Z"}
+    found = owner(generation, observedGeneration=1, conditions=[{**said, "message": "words"}])
+    well = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, replicas=0))
+    told_ = answer(snapshot(well), [], None)
+    assert (told_.wrong, told_.what == "words") == (wrong, wrong)
+
+
 def test_events_are_told_once_with_how_often_and_the_newest_last() -> None:
     events = [
         event("BackOff", "Back-off restarting hello-7c9d8f6b5-x2x4q", "hello-7c9d8f6b5-x2x4q", deprecatedCount=3),

@@ -10,7 +10,18 @@ from pincompute.api.status import Condition, Status, condition
 from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import INTERNAL, OPERATOR_SILENT, PAUSED, PROGRESSING, REASONS, SUSPENDED
+from pincompute.base.reasons import (
+    CANNOT_CHANGE,
+    CLUSTER_REFUSED,
+    INTERNAL,
+    NOT_OURS,
+    OPERATOR_SILENT,
+    PAUSED,
+    PROGRESSING,
+    REASONS,
+    STORE_FULL,
+    SUSPENDED,
+)
 from pincompute.planning import cure
 from pincompute.planning.account import family
 from pincompute.planning.events import Event
@@ -24,6 +35,8 @@ from pincompute.planning.why.words import lasting
 
 PATIENCE = 10.0
 """Seconds in which the operator should have looked at what was submitted."""
+_BY_ACTING = frozenset({CANNOT_CHANGE, CLUSTER_REFUSED, NOT_OURS, STORE_FULL})
+"""What a plan knows nothing of, however well all is that it knows."""
 LATELY = 600.0
 """Seconds for which an edit by hand that was put back is told."""
 _FINE = 200
@@ -69,9 +82,11 @@ def _unseen(snapshot: Snapshot, edited: datetime | None) -> Problem | None:
 def _told(owner: Workload, plan: Plan) -> Problem | None:
     """What only acting brings to light, such as a native that is not ours, stands in the status alone."""
     goal = _goal(owner, plan.status)
+    said = _said(owner, condition(owner.status.conditions, owner.GOAL))
     if goal and goal.status == "True":
-        return None
-    return _said(owner, condition(owner.status.conditions, owner.GOAL))
+        now = owner.status.observed_generation == owner.metadata.generation
+        return said if said and now and said.reason in _BY_ACTING else None
+    return said
 
 
 def _said(owner: Workload, goal: Condition | None) -> Problem | None:

@@ -71,8 +71,9 @@ def failure(snapshot: Snapshot, run: Run | None) -> Problem | None:
 
 
 def stuck(snapshot: Snapshot, runs: Runs) -> Finding:
-    """What keeps a run that goes from getting on; judged by what goes now, whatever was before."""
-    going = tuple(each for each in runs.going if not _given_up(snapshot, each))
+    """What keeps a run that goes from getting on; judged by what goes now, whatever was before, and what a former
+    revision does is not held against this one."""
+    going = tuple(each for each in runs.going if not _former(snapshot, each))
     if not going:
         return Finding()
     pods = tuple(pod for each in going for pod in _pods(snapshot, each))
@@ -118,12 +119,15 @@ def kept(snapshot: Snapshot, runs: Runs) -> tuple[tuple[str, str], ...]:
 def _given_up(snapshot: Snapshot, job: Native) -> bool:
     """Asked for by hand, of a former revision, and nothing of it has ever run: what kept it is mended by now."""
     owner: PinterestCronJob = snapshot.owner
-    number, revision = _number(owner, job), job.metadata.annotations.get(REVISION, "")
-    former = revision.isdigit() and int(revision) < owner.metadata.generation
-    remembered = number <= owner.status.ran_now
+    remembered = 0 < _number(owner, job) <= owner.status.ran_now
     pods = _pods(snapshot, job)
     waits = pods and all(each.status.phase == "Pending" and not _runs(each) for each in pods)
-    return bool(number and former and remembered and waits)
+    return bool(remembered and _former(snapshot, job) and waits)
+
+
+def _former(snapshot: Snapshot, job: Native) -> bool:
+    revision = job.metadata.annotations.get(REVISION, "")
+    return revision.isdigit() and int(revision) < snapshot.owner.metadata.generation
 
 
 def _runs(pod: Pod) -> bool:
