@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,6 +70,56 @@ async def test_what_others_wrote_is_ours_to_take_away(plane: ControlPlane) -> No
         changed = await act(client, project, Apply(wanted(project, ports=other), uid))
         assert changed is not None
         assert changed["spec"]["ports"] == other
+
+
+class KilledError(Exception):
+    """Whoever wrote was killed."""
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3])
+async def test_whoever_begins_anew_comes_to_the_same(plane: ControlPlane, writes: int) -> None:
+    async with cluster(plane) as client:
+        straight, broken = await new_project(client), await new_project(client)
+        for each in (straight, broken):
+            await found(client, each)
+        uids = [(await client.get(SERVICES, "web", each))["metadata"]["uid"] for each in (straight, broken)]
+        await act(client, straight, Adopt(wanted(straight), uids[0]))
+        with pytest.raises(KilledError):
+            await act(cast("Client", Ending(client, writes)), broken, Adopt(wanted(broken), uids[1]))
+        # It is ours by then, so the next pass applies what it wants.
+        await act(client, broken, Apply(wanted(broken), uids[1]))
+        one, other = [await client.get(SERVICES, "web", each) for each in (straight, broken)]
+        for field in ("selector", "ports", "sessionAffinity", "type"):
+            assert one["spec"][field] == other["spec"][field]
+        assert on_record(one) == on_record(other)
+
+
+class Ending:
+    """A client whose owner is killed when so much was written."""
+
+    def __init__(self, client: Client, writes: int) -> None:
+        self._client = client
+        self._left = writes
+
+    async def get(self, *arguments: Any, **words: Any) -> Object:
+        return await self._client.get(*arguments, **words)
+
+    async def patch(self, *arguments: Any, **words: Any) -> Object:
+        return self._written(await self._client.patch(*arguments, **words))
+
+    async def apply(self, *arguments: Any, **words: Any) -> Object:
+        return self._written(await self._client.apply(*arguments, **words))
+
+    def _written(self, after: Object) -> Object:
+        self._left -= 1
+        if not self._left:
+            raise KilledError
+        return after
+
+
+def on_record(native: Object) -> list[tuple[str, str, Object]]:
+    entries = native["metadata"]["managedFields"]
+    return sorted(((each["manager"], each["operation"], each["fieldsV1"]) for each in entries), key=str)
 
 
 async def test_only_the_very_one_that_was_asked_for(plane: ControlPlane) -> None:

@@ -14,6 +14,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from pincompute.kube.resource import PODS, REPLICA_SETS, Resource
 from pincompute.objects.content import Object
+from pincompute.objects.managers import inherited
 from pincompute.objects.owners import controller_uid
 from pincompute.planning.diff import not_ours
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, Evict, Mark, Renew, Sidecar, Step, Ungate
@@ -65,11 +66,20 @@ async def _apply(client: Client, native: Object, uid: str) -> Object:
 async def _own_birth(client: Client, resource: Resource, name: str, namespace: str) -> None:
     """What was made by POST would stay for ever: say, once, that it was applied."""
     found = await client.get(resource, name, namespace)
-    for index, entry in enumerate(found["metadata"].get("managedFields", ())):
+    entries = found["metadata"].get("managedFields", ())
+    others = frozenset(each["manager"] for each in entries) - {OPERATOR}
+    twice = sum(each["manager"] == OPERATOR and not each.get("subresource") for each in entries) > 1
+    for index, entry in enumerate(entries):
         if entry["manager"] == OPERATOR and entry["operation"] == "Update" and not entry.get("subresource"):
             body = [
                 {"op": "test", "path": "/metadata/resourceVersion", "value": found["metadata"]["resourceVersion"]},
-                {"op": "replace", "path": f"/metadata/managedFields/{index}/operation", "value": "Apply"},
+                {"op": "replace", "path": f"/metadata/managedFields/{index}/operation", "value": "Apply"}
+                if not twice
+                else {
+                    "op": "replace",
+                    "path": "/metadata/managedFields",
+                    "value": inherited(entries, OPERATOR, others),
+                },
             ]
             try:
                 await client.patch(resource, name, namespace, body, style="json", manager=OPERATOR)

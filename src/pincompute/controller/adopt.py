@@ -16,15 +16,23 @@ from pincompute.planning.snapshot import FRIENDS
 
 
 async def adopt(client: Client, resource: Resource, native: Object, uid: str) -> Object:
-    """Ours first, then on record as ours, then as wanted: whoever begins anew in between finds one of ours."""
+    """Ours and on record as ours, then as wanted: whoever begins anew in between finds one of ours."""
     metadata = native["metadata"]
     found = await client.get(resource, metadata["name"], metadata["namespace"])
     fence = {"op": "test", "path": "/metadata/uid", "value": uid}
     whose = {"op": "add", "path": "/metadata/ownerReferences", "value": metadata["ownerReferences"]}
-    found = await _patched(client, resource, found, [fence, whose])
-    record = inherited(found["metadata"].get("managedFields", ()), OPERATOR, FRIENDS)
-    await _patched(client, resource, found, [{"op": "replace", "path": "/metadata/managedFields", "value": record}])
+    await own(client, resource, await _patched(client, resource, found, [fence, whose, _record(found)]))
     return await client.apply({**native, "metadata": {**metadata, "uid": uid}}, resource, manager=OPERATOR)
+
+
+async def own(client: Client, resource: Resource, found: Object) -> None:
+    """What we wrote by another way than by apply is on record twice: once is enough."""
+    await _patched(client, resource, found, [_record(found)])
+
+
+def _record(found: Object) -> Object:
+    record = inherited(found["metadata"].get("managedFields", ()), OPERATOR, FRIENDS)
+    return {"op": "replace", "path": "/metadata/managedFields", "value": record}
 
 
 async def mark(client: Client, namespace: str, uid: str, labels: Mapping[str, str]) -> None:
