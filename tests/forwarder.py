@@ -65,5 +65,5 @@ async def _one_way(source: asyncio.StreamReader, target: asyncio.StreamWriter) -
             target.write(chunk)
             await target.drain()
         target.write_eof()
-    except (ConnectionError, NotImplementedError):
+    except (OSError, NotImplementedError):
         target.transport.abort()

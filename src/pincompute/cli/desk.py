@@ -15,11 +15,12 @@ from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
+from pincompute.api.receipt import Receipt
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, VERSIONS_DIFFER
+from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, ON_ITS_WAY, VERSIONS_DIFFER
 from pincompute.cli.port import Port
 from pincompute.kube.registry import known
 from pincompute.kube.watch import Splitter
@@ -86,6 +87,8 @@ class DeskPort:
         path, wanted = f"/v1/projects/{project}/workloads/{name}", {"uid": uid} if uid else {}
         async with self._session.delete(path, params=wanted) as answer:
             await _check(answer)
+            if answer.status == 202:
+                raise _on_its_way(await answer.read())
 
     async def fleet(self) -> Fleet:
         return await self._ask("GET", "/v1/fleet", Fleet)
@@ -116,6 +119,8 @@ class DeskPort:
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
         async with self._session.request(method, path, data=body) as answer:
             await _check(answer)
+            if answer.status == 202:
+                raise _on_its_way(await answer.read())
             try:
                 return msgspec.json.decode(await answer.read(), type=type_)
             except msgspec.ValidationError as error:
@@ -150,6 +155,16 @@ def _refusal(body: bytes, otherwise: str) -> Refused:
         return Refused(*map(Problem.of, errors))
     except (msgspec.DecodeError, KeyError, TypeError):
         return Refused(Problem(INTERNAL, otherwise, next="pin status"))
+
+
+def _on_its_way(body: bytes) -> Refused:
+    """It is no refusal; but what was asked for is not there, and whoever waits for it must know."""
+    kept = msgspec.json.decode(body, type=Receipt)
+    what = f"{kept.name} is accepted as {kept.id}, and its cluster has not taken it yet"
+    waits = kept.waits or "nothing is known of why"
+    return Refused(
+        Problem(ON_ITS_WAY, what, note=f"{waits}\nit is carried there as soon as that can be", next="pin status")
+    )
 
 
 def _in_file(problem: Problem, file: str) -> Problem:

@@ -13,6 +13,7 @@ from pincompute.api.account import Changed
 from pincompute.api.change import Change
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import DESK, SUBMISSION
+from pincompute.api.project import Project
 from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
@@ -63,7 +64,7 @@ class Kubernetes:
     @_or_away
     async def render(self, workload: Workload, pending: Workload | None) -> Rendered:
         place = Place.of(workload)
-        await self._known(place.project)
+        project = await self._project(place.project)
         whole = carried(pending or self._census.find(place), workload)
         snapshot = self._census.snapshot(first(whole))
         planned = settled(snapshot)
@@ -72,17 +73,15 @@ class Kubernetes:
             for each in planned.problems
         )
         asked = footprint(planned, max(1, nodes(self._census.find(place) or whole)))
-        return Rendered(place, Write(_said(workload)), whole, asked, snapshot.project)
+        return Rendered(place, Write(_said(workload)), whole, asked, project)
 
     @_or_away
     async def amend(self, project: str, name: str, change: Change, pending: Workload | None) -> Rendered:
-        await self._known(project)
+        whose = await self._project(project)
         workload = pending or await self._find(project, name)
         edit = await self._workloads.foresee(workload, change)
         whole = edit.workload
-        return Rendered(
-            Place.of(whole), Edit(change, tuple(edit.said)), whole, self._wants(whole), self._census.project(project)
-        )
+        return Rendered(Place.of(whole), Edit(change, tuple(edit.said)), whole, self._wants(whole), whose)
 
     @_or_away
     async def remove(self, project: str, name: str, uid: str, pending: Workload | None) -> Rendered:
@@ -129,16 +128,22 @@ class Kubernetes:
     def _wants(self, whole: Workload) -> Footprint:
         return footprint(settled(self._census.snapshot(first(whole))), max(1, nodes(whole)))
 
-    async def _known(self, project: str) -> None:
-        """Nothing is promised of a project that nobody has seen."""
+    async def _project(self, name: str) -> Project | None:
+        """By whose quota; nothing is promised of a project that nobody has seen, and some have no more than a name."""
         try:
             async with asyncio.timeout(PATIENCE):
                 await self.seen()
         except TimeoutError:
             what = f"the cluster {self.name} has not been seen since the desk began"
             raise Refused(Problem(CLUSTER_UNREACHABLE, what, next="pin status")) from None
-        if self._census.project(project) is None:
-            await self._workloads.must_exist(project)
+        if project := self._census.project(name):
+            return project
+        try:
+            # Made just now, it may not have been seen.
+            return msgspec.convert(await self._client.get(NOUNS[Project.__name__], name), Project)
+        except NotFound:
+            await self._workloads.must_exist(name)
+            return None
 
     async def _find(self, project: str, name: str) -> Workload:
         """As it is; as it was last seen, where the cluster does not answer."""
