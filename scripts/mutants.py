@@ -18,6 +18,8 @@ class Mutant(NamedTuple):
     tests: str
 
 
+_ACCEPT = "tests/submission/test_accept.py"
+
 MUTANTS = (
     Mutant("planning/diff.py", "found.metadata.controller != owner_uid", "False", "tests/planning"),
     Mutant("planning/diff.py", "found.wanted != native", "found.wanted == native", "tests/planning"),
@@ -112,7 +114,12 @@ MUTANTS = (
         "tests/simulation/test_outages.py",
     ),
     Mutant("submission/server.py", "not hmac.compare_digest(given, expected)", "False", "tests/submission"),
-    Mutant("submission/desk.py", "self._record.receive(submission)", "pass", "tests/submission"),
+    Mutant("submission/accept.py", "outbox.put(connection, Parcel(submission, rendered.order))", "pass", _ACCEPT),
+    Mutant("submission/accept.py", "before.digest != submission.digest", "False", _ACCEPT),
+    Mutant("submission/ledger.py", "ledger.c.written <= each.revision", "ledger.c.written >= 0", _ACCEPT),
+    Mutant("submission/ledger.py", "sql.func.max(", "sql.func.min(", _ACCEPT),
+    Mutant("planning/allowance.py", "wants > has and others", "others", _ACCEPT),
+    Mutant("planning/footprint.py", "yield replicas + surge,", "yield replicas,", "tests/planning/test_footprint.py"),
     Mutant("base/context.py", "0o600)", "0o644)", "tests/base"),
     Mutant("base/settings.py", "if flag is not None:", "if False:", "tests/base"),
 )
