@@ -89,3 +89,10 @@ async def test_work_that_fails_leaves_nothing(database: Database) -> None:
 @pytest.mark.usefixtures("database")
 async def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "desk.db").stat().st_mode) == 0o600
+
+
+async def test_what_is_written_stands_in_no_error(database: Database) -> None:
+    row = {**ENTRY, "words": None, "who": "a secret"}
+    with pytest.raises(sql.exc.IntegrityError) as failed:
+        await database.do(lambda connection: connection.execute(audit.insert().values(row)))
+    assert "secret" not in str(failed.value)

@@ -46,7 +46,8 @@ class File:
         if not file.exists():
             # What people submit is nobody else's to read.
             file.touch(mode=0o600)
-        self._engine = sql.create_engine(f"sqlite:///{file}", poolclass=sql.StaticPool)
+        # What is written into a row may be nobody's business: it stands in no error, and so in no log.
+        self._engine = sql.create_engine(f"sqlite:///{file}", poolclass=sql.StaticPool, hide_parameters=True)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="record")
         sql.event.listen(self._engine, "connect", _prepared)
         sql.event.listen(self._engine, "begin", _begin)
@@ -68,7 +69,7 @@ class Server:
 
     def __init__(self, url: str) -> None:
         named = sql.make_url(url).set(drivername="postgresql+asyncpg")
-        self._engine = create_async_engine(named, pool_size=8, max_overflow=0, pool_pre_ping=True)
+        self._engine = create_async_engine(named, pool_size=8, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
 
     async def do(self, work: Work[T]) -> T:
         async with self._engine.begin() as connection:
