@@ -55,6 +55,7 @@ CONTEXT: dict[tuple[str, str], Object] = {
     ("PinterestDaemon", "rollout"): {"image": "exporter:1"},
     ("PinterestStatefulSet", "storage"): {"storage": "1Gi"},
     ("PinterestJobSet", "items"): {"tasks": None, "parallelism": None},
+    ("PinterestSidecar", "provides"): {"provides": "mesh"},
 }
 """What else a document must say, or leave out, for a field to mean anything, by the beginning of its path."""
 
@@ -185,6 +186,10 @@ def of_a_part(part: Any) -> Iterator[Any]:
             noun("PinterestJobSet", "batch", labels, tasks=1, **spec),
         ):
             yield told(plan(alone(written(each))._replace(runtimes=runtimes)))
+    guest = noun("PinterestSidecar", "guest-1", image="guest:1", needs=["mesh"])
+    both = Runtimes.of([part, guest, noun("Runtime", "9", parts=[part.metadata.name, "guest-1"])])
+    web = noun("PinterestService", "web", image="web:1", port=8080)
+    yield told(plan(alone(written(web))._replace(runtimes=both)))
 
 
 def of_a_runtime(runtime: Any) -> Iterator[Any]:
