@@ -11,6 +11,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import (
     CLAIM_NOT_BOUND,
+    GANG_SPLIT,
     GATE_CLOSED,
     NO_NODE_MATCHES,
     NODE_REFUSED,
@@ -35,6 +36,7 @@ _SOON = timedelta(minutes=10)
 _ASKED_FOR = frozenset(
     {
         CLAIM_NOT_BOUND,
+        GANG_SPLIT,
         GATE_CLOSED,
         NODE_REFUSED,
         NO_NODE_MATCHES,
