@@ -124,87 +124,129 @@ MUTANTS = (
     Mutant("base/settings.py", "if flag is not None:", "if False:", "tests/base"),
 )
 
-SERVICE, STATEFUL, JOB_SET, CRON_JOB, RUNTIME = (
-    "PinterestService",
-    "PinterestStatefulSet",
-    "PinterestJobSet",
-    "PinterestCronJob",
-    "Runtime",
-)
 RACES = (
-    Mutant("controller/reconcile.py", "if not self._sees_own_writes(key):", "if False:", SERVICE),
+    Mutant(
+        "controller/reconcile.py", "if not self._sees_own_writes(key):", "if False:", "PinterestService --ways late"
+    ),
     Mutant(
         "controller/reconcile.py",
         "done.append(words(step))\n            self._wrote(key, after)",
         "done.append(words(step))",
-        SERVICE,
+        "PinterestService --ways late",
     ),
     Mutant(
         "controller/reconcile.py",
-        "self._wrote(key, await report.report(self._client, owner, status))",
-        "await report.report(self._client, owner, status)",
-        JOB_SET,
-    ),
-    Mutant("controller/reconcile.py", "return _Done(tuple(done), overtaken=error.message)", "continue", SERVICE),
-    Mutant(
-        "controller/reconcile.py",
-        "return Made(Outcome.REFUSED, plan.wake_after, steps, Refused(*problems).text())",
-        "return Made(Outcome.WROTE, plan.wake_after, steps)",
-        SERVICE,
+        "        self._wrote(key, after)\n        self._told",
+        "        self._told",
+        "PinterestService --ways late aside",
     ),
     Mutant(
         "controller/reconcile.py",
-        "done = await self._act(key, difference)\n",
-        "await self._report(key, snapshot.owner, plan.status)\n        done = await self._act(key, difference)\n",
-        CRON_JOB,
+        "return _Done(tuple(done), overtaken=error.message)",
+        "continue",
+        "PinterestService --ways overtaken",
+    ),
+    Mutant(
+        "controller/reconcile.py",
+        "return Made(Outcome.REFUSED, again, steps, Refused(*problems).text())",
+        "return Made(Outcome.WROTE, again, steps)",
+        "PinterestService --ways broken full",
+    ),
+    Mutant(
+        "controller/reconcile.py",
+        "        done = await self._act(key, difference)\n",
+        "        await self._report(key, snapshot.owner, plan.status)\n        done = await self._act(key, difference)\n",
+        "PinterestService --ways before lost",
     ),
     Mutant(
         "controller/act.py",
         "namespace, uid=step.uid, propagation=propagation",
         "namespace, propagation=propagation",
-        SERVICE,
+        "PinterestService --ways robbed",
     ),
     Mutant(
-        "controller/act.py", 'fenced = {**native, "metadata": {**metadata, "uid": uid}}', "fenced = native", SERVICE
+        "controller/act.py",
+        'fenced = {**native, "metadata": {**metadata, "uid": uid}}',
+        "fenced = native",
+        "PinterestService --ways robbed",
     ),
-    Mutant("controller/act.py", "if controller_uid(found) != controller_uid(native):", "if False:", SERVICE),
-    Mutant("controller/act.py", "if controller_uid(found) != controller_uid(native):", "if True:", SERVICE),
-    Mutant("controller/act.py", '"deleteOptions": {"preconditions": {"uid": uid}},', "", STATEFUL),
-    Mutant("controller/hands.py", "before._replace(ours=_record(native).ours)", "_record(native)", SERVICE),
+    Mutant(
+        "controller/act.py",
+        "if controller_uid(found) != controller_uid(native):",
+        "if False:",
+        "PinterestService --ways robbed",
+    ),
+    Mutant(
+        "controller/act.py",
+        "if controller_uid(found) != controller_uid(native):",
+        "if True:",
+        "PinterestService --ways unanswered",
+    ),
+    Mutant(
+        "controller/act.py",
+        '"deleteOptions": {"preconditions": {"uid": uid}},',
+        "",
+        "PinterestStatefulSet --ways late unanswered",
+    ),
+    Mutant(
+        "controller/hands.py", "before._replace(ours=_record(native).ours)", "_record(native)", "Project --ways meddled"
+    ),
     Mutant(
         "controller/loop.py",
         "if key in self._causes:\n            self._put(key)\n        elif again",
         "if again",
-        SERVICE,
+        "PinterestService --ways hurried",
     ),
-    Mutant("controller/loop.py", "                self.touch(key, Cause.AGAIN)\n", "", SERVICE),
-    Mutant("controller/report.py", '            "resourceVersion": seen.resource_version,\n', "", SERVICE),
-    Mutant("operator/fence.py", "if not request.safe and not self._leads():", "if False:", SERVICE),
-    Mutant("operator/loops.py", "        await self.view.synced()\n", "", SERVICE),
-    Mutant("planning/diff.py", " if native.metadata.controller == owner_uid]", "]", SERVICE),
-    Mutant("planning/diff.py", "elif found.metadata.controller != owner_uid:", "elif False:", SERVICE),
+    Mutant("controller/loop.py", "                self.touch(key, Cause.AGAIN)\n", "", "PinterestService --ways stood"),
+    Mutant(
+        "controller/report.py",
+        '            "resourceVersion": seen.resource_version,\n',
+        "",
+        "PinterestService --ways hurried",
+    ),
+    Mutant(
+        "operator/fence.py", "if not request.safe and not self._leads():", "if False:", "PinterestService --ways stood"
+    ),
+    Mutant("operator/loops.py", "        await self.view.synced()\n", "", "PinterestService --ways before lost"),
+    Mutant("planning/diff.py", " if native.metadata.controller == owner_uid]", "]", "PinterestService --ways robbed"),
+    Mutant(
+        "planning/diff.py",
+        "elif found.metadata.controller != owner_uid:",
+        "elif False:",
+        "PinterestService --ways robbed",
+    ),
     Mutant(
         "planning/attempts.py",
         "seen = next(iter(jobs(snapshot, found, number).values()), None)",
         "seen = None",
-        JOB_SET,
+        "PinterestJobSet --ways lost overtaken",
     ),
-    Mutant("planning/attempts.py", "[each for each in begun if each > snapshot.owner.status.revision]", "[]", JOB_SET),
-    Mutant("planning/job_set.py", "if record.ended and _keeping(snapshot, record) > 0:", "if False:", JOB_SET),
+    Mutant(
+        "planning/attempts.py",
+        "[each for each in begun if each > snapshot.owner.status.revision]",
+        "[]",
+        "PinterestJobSet --ways lost overtaken",
+    ),
+    Mutant(
+        "planning/job_set.py",
+        "if record.ended and _keeping(snapshot, record) > 0:",
+        "if False:",
+        "PinterestJobSet --ways before lost",
+    ),
     Mutant(
         "planning/cron_job.py",
         "ran_now=runs.made(owner, found),",
         "ran_now=max(runs.made(owner, found), runs.asked(owner)),",
-        CRON_JOB,
+        "PinterestCronJob --ways unheard broken full",
     ),
-    Mutant("planning/in_place.py", "if held and seen.taken_up else ()", "if held else ()", RUNTIME),
-    Mutant("planning/in_place.py", "if held and not there.taken_up:", "if False:", RUNTIME),
-    Mutant("planning/in_place.py", "waits = held and not (", "waits = False and not (", RUNTIME),
+    Mutant("planning/in_place.py", "if held and seen.taken_up else ()", "if held else ()", "Runtime --ways late aside"),
+    Mutant("planning/in_place.py", "if held and not there.taken_up:", "if False:", "Runtime --ways late aside"),
+    Mutant("planning/in_place.py", "waits = held and not (", "waits = False and not (", "Runtime --ways late aside"),
     Mutant(
         "planning/runtime_roll.py",
         "if health.cursor != cursor:\n        return Step",
         "if False:\n        return Step",
-        RUNTIME,
+        "Runtime --ways late aside",
     ),
 )
 """Wrong only where something goes wrong at a write, or somebody else is quicker: the simulator must see them."""
@@ -217,7 +259,7 @@ def survives(mutant: Mutant) -> bool:
     assert before.count(mutant.is_now) == 1, f"{mutant.file}: '{mutant.is_now}' must stand there once"
     try:
         file.write_text(before.replace(mutant.is_now, mutant.becomes))
-        simulated = [sys.executable, "-m", "simulation", mutant.tests, "--first", "--seeds", "0"]
+        simulated = [sys.executable, "-m", "simulation", *mutant.tests.split(), "--first", "--seeds", "0"]
         tested = [sys.executable, "-m", "pytest", "-x", "-q", mutant.tests]
         words = simulated if mutant in RACES else tested
         return subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == 0

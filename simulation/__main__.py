@@ -16,7 +16,7 @@ from simulation.chances import Lot, draw
 from simulation.outages import KINDS, Lasted, lasted
 from simulation.scenarios import SCENARIOS
 from simulation.trials import Verdict, every_crash, everything_else, learn, one_point, tried
-from simulation.ways import SUITES, Point, suite_of
+from simulation.ways import SUITES, WAYS, Point, suite_of
 
 ROOT = Path(__file__).parents[1]
 WORDS = {"R1": "crashes", "R2": "views", "R3": "faults", "others": "others"}
@@ -64,8 +64,8 @@ def show(kind: str, verdict: Verdict) -> None:
     print(f"    again: .venv/bin/python -m simulation {kind} --point {verdict.point}", flush=True)
 
 
-def points(kind: str, *, first: bool = False) -> Tally:
-    """All that can go wrong at its writes; with `first`, until something is found."""
+def points(kind: str, *, only: Sequence[str] = WAYS, first: bool = False) -> Tally:
+    """All that can go wrong at its writes, or only in some ways; with `first`, until something is found."""
     tally = Tally(kind)
     scenario = SCENARIOS[kind]
     learnt = learn(scenario)
@@ -75,7 +75,8 @@ def points(kind: str, *, first: bool = False) -> Tally:
         return tally
     crashes = every_crash(learnt)
     stands_for = Counter(crashes.values())
-    for verdict in tried(scenario, learnt, [*stands_for, *everything_else(scenario, learnt)], first=first):
+    chosen = [each for each in (*stands_for, *everything_else(scenario, learnt)) if each.way in only]
+    for verdict in tried(scenario, learnt, chosen, first=first):
         tally.add(verdict, stands_for.get(verdict.point, 1))
     return tally
 
@@ -158,6 +159,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--point", metavar="WRITE:WAY", help="once more one point of one kind, such as 37:lost")
     parser.add_argument("--seed", type=int, help="a run in which chance decides what goes wrong, once more")
     parser.add_argument("--seeds", type=int, default=100, help="how many such runs there are (default: 100)")
+    parser.add_argument(
+        "--ways", nargs="+", choices=WAYS, default=WAYS, help="in which it may go wrong; all by default"
+    )
     parser.add_argument("--first", action="store_true", help="end at the first that is found")
     asked = parser.parse_args(words)
     unknown = set(asked.kinds) - set(SCENARIOS)
@@ -172,7 +176,7 @@ def main(words: list[str]) -> int:
         return 1 if lots([asked.seed], asked.kinds)[1] else 0
     tallies = []
     for kind in asked.kinds or SCENARIOS:
-        tallies.append(points(kind, first=asked.first))
+        tallies.append(points(kind, only=asked.ways, first=asked.first))
         print(tallies[-1].line(), flush=True)
         if asked.first and tallies[-1].wrong:
             return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from simulation.clock import Stuck, VirtualLoop, run
 from simulation.disturbances import Disturbance
 from simulation.records import Record, Recorder, differences, loose
 from simulation.scenarios import COMPARED, Scenario
-from simulation.ways import CRASHES, OTHERS, Mark, Point, others, same
+from simulation.ways import CRASHES, OTHERS, VIEWS, Mark, Point, others, same
 from simulation.world import Unsettled, World
 
 CALM = 900.0
@@ -184,12 +185,28 @@ def judge(scenario: Scenario, learnt: Course, found: Course, point: Point) -> Ve
         wrong.append(f"the operator lived {found.lives} times, and not {lives}")
     if found.passes > PASSES:
         wrong.append(f"a key needed {found.passes} passes although nobody else moved")
+    if point.way in VIEWS and not scenario.steps[learnt.steps[point.write]].hasty:
+        wrong += [f"sent once more as it was not seen yet: {each}" for each in _again(learnt, found, point)]
     loosely = point.way in OTHERS
     for step, before, after in zip(scenario.steps, learnt.records, found.records, strict=False):
         if before and after and (not loosely or scenario.kind in COMPARED):
             said = differences(loose(before), loose(after)) if loosely else differences(before, after)
             wrong += [f"{step.does}: {each}" for each in said]
     return Verdict(point, "", found.passes, tuple(each[:2000] for each in wrong[:12]))
+
+
+def _again(learnt: Course, found: Course, point: Point) -> Iterator[str]:
+    """What is made or ended; how often something is changed depends on what is seen when."""
+    step = learnt.steps[point.write]
+    once, now = (
+        Counter(sent for sent, at in zip(each.sent, each.steps, strict=True) if at == step and _makes(sent))
+        for each in (learnt, found)
+    )
+    return (now - once).elements()
+
+
+def _makes(sent: str) -> bool:
+    return sent.startswith(("POST", "DELETE")) and not sent.endswith("/eviction")
 
 
 def every_crash(learnt: Course) -> dict[Point, Point]:

@@ -26,15 +26,16 @@ print(hashlib.sha256(repr((found.sent, [each.state for each in found.records])).
 
 
 def test_a_service_survives_whatever_goes_wrong_at_a_write() -> None:
-    """Every crash; of what else can go wrong, a share. `make sim` tries all of it, of every kind."""
+    """Every other crash; of what else can go wrong, a share. `make sim` tries all of it, of every kind."""
     scenario = SCENARIOS["PinterestService"]
     learnt = learn(scenario)
     assert not learnt.wrong
     crashes = every_crash(learnt)
     assert len(crashes) == len(CRASHES) * len(learnt.sent)
     others = everything_else(scenario, learnt)
-    verdicts = list(tried(scenario, learnt, [*dict.fromkeys(crashes.values()), *others[::SHARE]]))
-    assert len(verdicts) == len({*crashes.values()}) + len(others[::SHARE])
+    points = [*list(dict.fromkeys(crashes.values()))[::2], *others[::SHARE]]
+    verdicts = list(tried(scenario, learnt, points))
+    assert len(verdicts) == len(points)
     assert [f"{each.point} {each.sent}: {each.wrong}" for each in verdicts if each.wrong] == []
     assert max(each.passes for each in verdicts) <= PASSES
 
