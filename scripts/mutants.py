@@ -155,7 +155,8 @@ RACES = (
     Mutant(
         "controller/reconcile.py",
         "        done = await self._act(key, difference)\n",
-        "        await self._report(key, snapshot.owner, plan.status)\n        done = await self._act(key, difference)\n",
+        "        await self._report(key, snapshot.owner, plan.status)\n"
+        "        done = await self._act(key, difference)\n",
         "PinterestService --ways before lost",
     ),
     Mutant(

@@ -12,11 +12,12 @@ from pincompute.controller.act import act
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict
+from pincompute.objects.content import Object
 from pincompute.planning.steps import Apply
 
 
 def test_what_is_gone_is_no_fault_of_anybody() -> None:
-    native = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "me"}, "spec": {}}
+    native: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "me"}, "spec": {}}
 
     async def write() -> None:
         client = Client(Access(server="https://model"), "tests", transport=Line(Server(Store()), Life()))

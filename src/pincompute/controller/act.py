@@ -58,7 +58,11 @@ async def _create(client: Client, native: Object) -> Object:
 async def _apply(client: Client, native: Object, uid: str) -> Object:
     resource = BECOME[native["kind"]]
     metadata = native["metadata"]
-    await _own_birth(client, resource, metadata["name"], metadata.get("namespace", ""))
+    try:
+        await _own_birth(client, resource, metadata["name"], metadata.get("namespace", ""))
+    except NotFound as error:
+        # As an apply says it that names an object which is gone: it is made anew as soon as that is seen.
+        raise Conflict(409, "Conflict", "it was removed in between", about=error.about) from error
     fenced = {**native, "metadata": {**metadata, "uid": uid}}
     return await client.apply(fenced, resource, manager=OPERATOR)
 
