@@ -178,7 +178,7 @@ def main(words: list[str]) -> int:
     for kind in asked.kinds or SCENARIOS:
         tallies.append(points(kind, only=asked.ways, first=asked.first))
         print(tallies[-1].line(), flush=True)
-        if asked.first and tallies[-1].wrong:
+        if asked.first and tallies[-1].wrong.total():
             return 1
     drawn, bad = lots(range(asked.seeds), asked.kinds)
     if not asked.kinds:
