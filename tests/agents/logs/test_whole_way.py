@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import resource
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pincompute.agents.logs import node
-from pincompute.agents.logs.courier import Away
+from pincompute.agents.logs import node, ship
+from pincompute.agents.logs.courier import Away, Later
 from pincompute.agents.logs.follow import Follower
 from pincompute.agents.logs.kept import Kept
 from pincompute.agents.logs.place import Batch, Position, Stream
@@ -122,6 +124,26 @@ class Way:
 
     def stored(self) -> list[str]:
         return [line.decode().split(" ", 3)[3] for line in self.kept.last()]
+
+
+def test_who_ends_before_the_store_has_heard_of_it_waits_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ship, "AGAIN", 0.01)
+    way = Way(tmp_path)
+    way.do("write")
+    unheard = [Later("this pod is not known yet")] * 2
+    position = way.position
+
+    def asked(stream: Stream) -> Position:
+        if unheard:
+            raise unheard.pop()
+        return position(stream)
+
+    way.position = asked  # type: ignore[method-assign]
+    way.shipper.finish(time.monotonic() + 30)
+    way.shipper.close()
+    assert way.stored() == way.written
 
 
 @contextmanager

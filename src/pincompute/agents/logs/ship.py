@@ -75,9 +75,16 @@ class Shipper:
 
     def finish(self, until: float) -> None:
         """Everything that was written, the last words without a line break too."""
+        waits = 2
         try:
-            while self.round(last=True) and time.monotonic() < until:
-                pass
+            while time.monotonic() < until:
+                if self.round(last=True):
+                    continue
+                if not self._early or not waits:
+                    return
+                # A pod may end as soon as it began, before the store has heard of it.
+                waits -= 1
+                time.sleep(max(0.0, max(again for _, again in self._early.values()) - time.monotonic()))
         except Away as away:
             say(f"the last lines were not shipped: {away}")
 
