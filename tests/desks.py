@@ -67,5 +67,7 @@ async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
         ):
             # Whoever hangs up while they are being connected leaves a socket behind.
             await desk.ready()
+            # What is asserted is what becomes of it, and not how soon.
+            desk.patience = 60.0
             yield World(http, database, client, await new_project(client))
         await database.close()

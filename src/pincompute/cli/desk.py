@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ from pincompute.kube.registry import known
 from pincompute.kube.watch import Splitter
 
 T = TypeVar("T")
+PATIENCE = 15
+"""How often a desk is asked that waits for its cluster, two seconds each time."""
 _said: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
 _rolling = msgspec.json.Decoder(Rolling)
 _sight = msgspec.json.Decoder(Sight)
@@ -51,7 +54,8 @@ class DeskPort:
 
     async def submit(self, text: str, file: str, project: str) -> Summary:
         try:
-            return await self._ask("POST", f"/v1/projects/{project}/submissions", Summary, text.encode())
+            told = await self._tell("POST", f"/v1/projects/{project}/submissions", text.encode())
+            return self._decoded(told, Summary)
         except Refused as refused:
             # The desk knows lines, but not which of our files it was.
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
@@ -80,15 +84,12 @@ class DeskPort:
         return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/why", Answer)
 
     async def change(self, project: str, name: str, change: Change) -> Changed:
-        body = msgspec.json.encode(change)
-        return await self._ask("POST", f"/v1/projects/{project}/workloads/{name}/changes", Changed, body)
+        path, body = f"/v1/projects/{project}/workloads/{name}/changes", msgspec.json.encode(change)
+        return self._decoded(await self._tell("POST", path, body), Changed)
 
     async def delete(self, project: str, name: str, uid: str = "") -> None:
-        path, wanted = f"/v1/projects/{project}/workloads/{name}", {"uid": uid} if uid else {}
-        async with self._session.delete(path, params=wanted) as answer:
-            await _check(answer)
-            if answer.status == 202:
-                raise _on_its_way(await answer.read())
+        which = f"?{urlencode({'uid': uid})}" if uid else ""
+        await self._tell("DELETE", f"/v1/projects/{project}/workloads/{name}{which}")
 
     async def fleet(self) -> Fleet:
         return await self._ask("GET", "/v1/fleet", Fleet)
@@ -119,13 +120,25 @@ class DeskPort:
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
         async with self._session.request(method, path, data=body) as answer:
             await _check(answer)
-            if answer.status == 202:
-                raise _on_its_way(await answer.read())
-            try:
-                return msgspec.json.decode(await answer.read(), type=type_)
-            except msgspec.ValidationError as error:
-                what = f"the desk at {self._context.desk} is of another version than this command: {error}"
-                raise Refused(Problem(VERSIONS_DIFFER, what, next="pin up")) from error
+            return self._decoded(await answer.read(), type_)
+
+    async def _tell(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """What is to be done once: while it is on its way, the same is asked again under its key."""
+        key, said = {"Idempotency-Key": secrets.token_hex(16)}, b""
+        for _ in range(PATIENCE):
+            async with self._session.request(method, path, data=body, headers=key) as answer:
+                await _check(answer)
+                said = await answer.read()
+                if answer.status != 202:
+                    return said
+        raise _on_its_way(said)
+
+    def _decoded(self, body: bytes, type_: type[T]) -> T:
+        try:
+            return msgspec.json.decode(body, type=type_)
+        except msgspec.ValidationError as error:
+            what = f"the desk at {self._context.desk} is of another version than this command: {error}"
+            raise Refused(Problem(VERSIONS_DIFFER, what, next="pin up")) from error
 
     async def _lines(self, path: str) -> AsyncGenerator[bytes]:
         async with self._session.get(path) as answer:

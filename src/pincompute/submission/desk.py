@@ -57,6 +57,7 @@ class Desk:
 
     def __init__(self, database: Database, carrier: Carrier, workloads: Workloads, clock: Clock, ids: Ids) -> None:
         self.workloads = workloads
+        self.patience = PATIENCE
         self._database = database
         self._platform = carrier.platform
         self._carrier = carrier
@@ -116,7 +117,7 @@ class Desk:
         kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, render)))
         if kept.state is not State.ACCEPTED:
             return kept
-        await self._carrier.arrival(kept.id, PATIENCE)
+        await self._carrier.arrival(kept.id, self.patience)
         return await self.submission(kept.place.project, kept.id)
 
     async def _decide(self, submission: Submission, render: Render) -> Kept:
