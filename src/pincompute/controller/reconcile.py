@@ -219,7 +219,8 @@ class Reconciler:
         after = await report.report(self._client, owner, status)
         self._wrote(key, after)
         self._told[key] = self._client.clock.monotonic()
-        if after is None:
+        # A server that has just begun does not know yet which kinds there are, and finds nothing of them.
+        if after is None and not await self._is_there(owner):
             self._gone[key].add(owner.metadata.uid)
         return (f"Report {owner.kind}/{owner.metadata.name}",)
 
