@@ -21,6 +21,9 @@ Pass = Callable[[Key], Awaitable[Made]]
 REST = 0.05
 """Seconds between two passes of one key: a rollout of many pods is many events, and need not be as many passes."""
 LONGEST_PAUSE = 60.0
+WORKERS = 16
+"""Passes side by side. Most of a pass is waiting for the API server: with four, a roll over 100 workloads stood in line
+for as long as the slowest answers took."""
 
 log = structlog.get_logger()
 
@@ -31,7 +34,7 @@ class Loop:
     def __init__(
         self,
         make_so: Pass,
-        workers: int = 4,
+        workers: int = WORKERS,
         *,
         clock: Clock | None = None,
         chance: Callable[[], float] = lambda: 1.0,
