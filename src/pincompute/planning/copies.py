@@ -12,10 +12,12 @@ from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object
 from pincompute.planning import names
 from pincompute.planning.ailing import ails
+from pincompute.planning.plan import soonest
 from pincompute.planning.pod import Made
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.steps import Evict
-from pincompute.planning.why import Finding, first_cause
+from pincompute.planning.why import Finding, first_cause, waits
+from pincompute.planning.why.cause import Cause, Copy, Wait
 
 
 class Copies(NamedTuple):
@@ -50,7 +52,10 @@ def cause(snapshot: Snapshot, copies: Copies) -> Finding:
         what = f"the rollout is paused by {paused}"
         return Finding(Problem(reasons.PAUSED, what, next=f"pin resume {snapshot.owner.metadata.name}"))
     newest = first_cause(snapshot, copies.current)
-    return newest if newest.problem else _blocked(snapshot, copies) or newest
+    if newest.problem:
+        return newest
+    begins = [each.seconds for each in (_begins(snapshot, pod) for pod in copies.former) if isinstance(each, Wait)]
+    return _blocked(snapshot, copies) or newest._replace(look_again=soonest(newest.look_again, *begins))
 
 
 def held_back(snapshot: Snapshot, wanted: Object) -> tuple[Problem, ...]:
@@ -80,7 +85,9 @@ def evictions(snapshot: Snapshot, wanted: Object, copies: Copies) -> tuple[Evict
     if owner.spec.rollout.paused or failing or not _taken_up(snapshot, wanted):
         return ()
     silent = (each for each in copies.former if not each.ready)
-    beyond = [each for each in silent if _lacks(owner, each) or not each.says("PodScheduled") or ails(snapshot, each)]
+    beyond = [
+        each for each in silent if _lacks(owner, each) or not each.says("PodScheduled") or _holds_up(snapshot, each)
+    ]
     whole = copies.ready == owner.spec.replicas
     lacking = [each for each in copies.former if whole and _lacks(owner, each)]
     return tuple(Evict(each.metadata.name, each.metadata.uid) for each in (*beyond, *lacking)[:1])
@@ -88,11 +95,21 @@ def evictions(snapshot: Snapshot, wanted: Object, copies: Copies) -> tuple[Evict
 
 def _blocked(snapshot: Snapshot, copies: Copies) -> Finding | None:
     for each in copies.former:
-        ailing = ails(snapshot, each)
+        ailing = _holds_up(snapshot, each)
         if ailing:
             what = f"{each.metadata.name}, of a former revision, holds the newest one up"
             return Finding(Problem(reasons.ROLLOUT_BLOCKED, what, ailing.where, ailing.message(), ailing.next))
     return None
+
+
+def _holds_up(snapshot: Snapshot, pod: Pod) -> Problem | None:
+    """Also what is only slow to begin: of a former revision it need not begin at all."""
+    slow = _begins(snapshot, pod)
+    return ails(snapshot, pod) or (slow.problem if isinstance(slow, Cause) else None)
+
+
+def _begins(snapshot: Snapshot, pod: Pod) -> Cause | Wait | None:
+    return None if pod.ready else next(waits.look(Copy(snapshot.owner, pod, snapshot.now, snapshot.runtimes)), None)
 
 
 def _taken_up(snapshot: Snapshot, wanted: Object) -> bool:
