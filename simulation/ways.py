@@ -78,7 +78,7 @@ def others(write: int, sent: str, *, hurried: bool) -> Iterator[Point]:
     for each in TURNS:
         yield Point(write, each[write % len(each)])
     yield Point(write, VIEWS[write % len(VIEWS)])
-    if hurried:
+    if hurried and not write % 2:
         yield Point(write, HURRIED)
     method, path = sent.split()
     if is_native(path):
