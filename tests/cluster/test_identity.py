@@ -269,6 +269,8 @@ async def _nobody_makes_what_makes_its_pods(client: Client, ann: Client) -> None
         body["metadata"]["ownerReferences"] = [owner]
         with pytest.raises(Forbidden, match=f"{words} .* tried by ann"):
             await ann.create(resource, body, manager="ann")
+    with pytest.raises(Forbidden, match=f"only what the workload {WEB} became makes its pods.* tried by ann"):
+        await ann.create(REPLICA_SETS, _deployment("stray"), manager="ann")
     await ann.create(SERVICE_ACCOUNTS, _plain("hers"), manager="ann")
     (made,) = (await client.list(REPLICA_SETS, PROJECT, labels=f"{WORKLOAD}={WEB}")).items
     other = {"spec": {"template": {"spec": {"containers": [{"name": WEB, "image": "hers:1"}]}}}}
