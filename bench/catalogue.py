@@ -27,7 +27,7 @@ from pincompute.base.reasons import PAUSED, SUSPENDED
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.planning.faults import BY_NAME, FAULTS, Fault
+from pincompute.planning.faults.catalogue import BY_NAME, FAULTS, Fault
 
 PROJECT = "me"
 PATIENCE = 180.0

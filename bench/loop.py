@@ -27,8 +27,8 @@ from pincompute.kube.resource import CRDS, DEPLOYMENTS, NAMESPACES
 from pincompute.kube.watch import ADDED, Event
 from pincompute.objects.content import Object
 from pincompute.operator.loops import Loops
+from pincompute.planning.people.preview import LAPTOP
 from pincompute.planning.planners import PLANNERS
-from pincompute.planning.preview import LAPTOP
 from pincompute.planning.snapshot import Native, Snapshot
 
 SERVICES = NOUNS["PinterestService"]

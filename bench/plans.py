@@ -15,9 +15,9 @@ from pincompute.api.admission import admit
 from pincompute.api.documents import read
 from pincompute.api.kinds import KINDS
 from pincompute.objects.content import Object, identity
+from pincompute.planning.people.preview import LAPTOP
 from pincompute.planning.planners import PLANNERS
-from pincompute.planning.preview import LAPTOP
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Native, Snapshot
 
 RUNS = 7

@@ -11,9 +11,9 @@ from scripts import fleet
 
 from bench.figures import Figure, timed
 from pincompute.api.kinds import KINDS
-from pincompute.planning.preview import LAPTOP
-from pincompute.planning.roll import plan_roll
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.people.preview import LAPTOP
+from pincompute.planning.runtimes.roll import plan_roll
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Snapshot
 
 WORKLOADS = 10_000

@@ -10,7 +10,7 @@ import sqlalchemy as sql
 
 from pincompute.api.project import Project, ProjectSpec, Quota, TierQuota
 from pincompute.api.wire import Metadata
-from pincompute.planning.footprint import Footprint, Place
+from pincompute.planning.quotas.footprint import Footprint, Place
 from pincompute.submission.database import Connection, migrate
 from pincompute.submission.platform import Remove, Rendered
 from pincompute.submission.record import Submission

@@ -10,7 +10,7 @@ import msgspec
 
 from pincompute.api.kinds import KINDS
 from pincompute.api.noun import Noun
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Snapshot
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)

@@ -16,7 +16,7 @@ from pincompute.objects.content import Object
 from pincompute.planning.diff import diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, NativeStatus, Pod, PodStatus, Snapshot
 from pincompute.planning.steps import Apply, Create, Delete, Evict, Renew, Step, Ungate
 from strategies import Drawn, nouns, of

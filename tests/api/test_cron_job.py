@@ -16,7 +16,7 @@ from pincompute.api.cron_job import LINE, PinterestCronJob
 from pincompute.api.documents import read
 from pincompute.base.problem import Refused
 from pincompute.objects.schedule import WORDS, NotASchedule, parse
-from pincompute.planning.runs import MOST
+from pincompute.planning.batch.runs import MOST
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,12 +21,12 @@ from pincompute.api.names import API_VERSION, TEMPLATE, WANTED
 from pincompute.api.runtime import Cursor
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
-from pincompute.planning.gang import INDEX, ROLE
 from pincompute.planning.plan import Plan
 from pincompute.planning.revision import RECORD
-from pincompute.planning.roll import plan_roll, shape
-from pincompute.planning.runtime import Health, Runtimes
+from pincompute.planning.runtimes.roll import plan_roll, shape
+from pincompute.planning.runtimes.runtime import Health, Runtimes
 from pincompute.planning.snapshot import NativeStatus, Pod
+from pincompute.planning.training.gang import INDEX, ROLE
 from strategies import Path, documents, field_at, fields, written
 from worlds import after, alone, plan, templates
 

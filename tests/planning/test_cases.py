@@ -17,7 +17,7 @@ from pincompute.api.project import Project
 from pincompute.planning.diff import diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, Evict, Mark, Renew, Step, Ungate
 

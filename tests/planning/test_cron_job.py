@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pincompute.api.change import Rerun
 from pincompute.api.cron_job import CronJobStatus, PinterestCronJob
 from pincompute.api.status import READY, condition
+from pincompute.planning.batch.runs import MOST
 from pincompute.planning.cron_job import plan
 from pincompute.planning.diff import diff
-from pincompute.planning.edits import edit
+from pincompute.planning.people.edits import edit
 from pincompute.planning.plan import Plan
-from pincompute.planning.runs import MOST
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 from pincompute.planning.steps import Create, Delete
 

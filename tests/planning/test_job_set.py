@@ -18,9 +18,9 @@ from pincompute.api.task import Attempt
 from pincompute.objects.content import Object
 from pincompute.objects.numbers import parse, spell
 from pincompute.planning import job_set
-from pincompute.planning.attempts import PACE, work
+from pincompute.planning.batch.attempts import PACE, work
+from pincompute.planning.batch.failures import MOST_WAYS, Cause, grouped, remembered
 from pincompute.planning.diff import diff
-from pincompute.planning.failures import MOST_WAYS, Cause, grouped, remembered
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Cluster, Native, NativeCondition, NativeStatus, Snapshot
 from pincompute.planning.steps import Apply, Create, Delete

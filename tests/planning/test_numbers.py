@@ -12,7 +12,7 @@ from pincompute.base.reasons import CRASH_LOOP, NO_NODE_MATCHES, QUOTA_USED_UP, 
 from pincompute.planning.why.evidence import Numbers, counted
 from pincompute.planning.why.guests import Guest, Node
 from pincompute.planning.why.room import Room, candidates
-from planning.test_answer import owner, snapshot
+from planning.people.test_answer import owner, snapshot
 
 TAINT = {"key": "team", "value": "ads", "effect": "NoSchedule"}
 

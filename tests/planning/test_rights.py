@@ -8,8 +8,8 @@ import pytest
 
 from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.wire import Metadata
-from pincompute.planning.container import SAFE, SAFE_CONTAINER
-from pincompute.planning.pod import Shape, make
+from pincompute.planning.pods.container import SAFE, SAFE_CONTAINER
+from pincompute.planning.pods.pod import Shape, make
 from pincompute.planning.snapshot import Snapshot
 from worlds import LAPTOP, NOW
 

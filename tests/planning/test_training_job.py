@@ -23,10 +23,10 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import CONFIG_MAPS, PODS, PYTORCH_JOBS, SERVICE_ACCOUNTS, TF_JOBS
 from pincompute.objects.content import Object
-from pincompute.planning.gang import Gang, Member, awaited, lifted
-from pincompute.planning.preview import LAPTOP
+from pincompute.planning.people.preview import LAPTOP
 from pincompute.planning.snapshot import Cluster, Gate, OwnedMetadata, Placed, Pod, PodStatus, Snapshot
 from pincompute.planning.steps import Ungate
+from pincompute.planning.training.gang import Gang, Member, awaited, lifted
 from pincompute.planning.training_job import PACE, plan
 from workloads import new_project
 

@@ -14,7 +14,7 @@ import yaml
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import WORKLOAD
 from pincompute.base.reasons import REASONS
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause, words
 

@@ -10,7 +10,7 @@ import sqlalchemy as sql
 from books import CLUSTER, NOW, cores, memory, place, project, rendered, submission, tried
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
-from pincompute.planning.footprint import NOTHING, Footprint
+from pincompute.planning.quotas.footprint import NOTHING, Footprint
 from pincompute.submission import ledger, outbox, record
 from pincompute.submission.accept import accept, refuse
 from pincompute.submission.database import Connection

@@ -16,7 +16,7 @@ from pincompute.cli.change import edited, myself
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.word import plain, word
-from pincompute.planning.faults import Fault, fitting
+from pincompute.planning.faults.catalogue import Fault, fitting
 
 
 @click.command("break")

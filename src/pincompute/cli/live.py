@@ -14,9 +14,9 @@ from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import RUNTIME_UNKNOWN
-from pincompute.planning.preview import LAPTOP, Surroundings
-from pincompute.planning.roll import RollPlan, plan_roll
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.people.preview import LAPTOP, Surroundings
+from pincompute.planning.runtimes.roll import RollPlan, plan_roll
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Cluster, Snapshot
 
 

@@ -19,7 +19,7 @@ from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN
 from pincompute.cli.files import documents
 from pincompute.cli.output import as_json
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.planning.preview import Surroundings, first, foresee
+from pincompute.planning.people.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
 
 _SIGNS = {Verb.MAKE: "+", Verb.CHANGE: "~", Verb.REPLACE: "!", Verb.REMOVE: "-"}

@@ -14,7 +14,7 @@ from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, REASONS
 from pincompute.cli.ages import age, lasted
 from pincompute.cli.table import table
 from pincompute.objects.numbers import parse
-from pincompute.planning.outcome import memory_of, rerun_of
+from pincompute.planning.batch.outcome import memory_of, rerun_of
 
 _SHOWN = 40
 """Letters of a list of tasks."""

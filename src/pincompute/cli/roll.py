@@ -27,9 +27,9 @@ from pincompute.cli.port import Port
 from pincompute.cli.roll_words import head, lasting
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.planning.age import OLD
-from pincompute.planning.roll import Fate, RollPlan, over
-from pincompute.planning.runtime import due
+from pincompute.planning.runtimes.age import OLD
+from pincompute.planning.runtimes.roll import Fate, RollPlan, over
+from pincompute.planning.runtimes.runtime import due
 
 _BAR = 8
 """Characters of the bar that shows how far a wave is."""

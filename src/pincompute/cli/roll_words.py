@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pincompute.planning.roll import RollPlan
+from pincompute.planning.runtimes.roll import RollPlan
 
 
 def head(planned: RollPlan) -> str:

@@ -24,11 +24,11 @@ from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.who import who
 from pincompute.objects.quantity import binary, cores
-from pincompute.planning.preview import Surroundings
-from pincompute.planning.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, plan_roll, shape
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.people.preview import Surroundings
+from pincompute.planning.pods.templates import Use
+from pincompute.planning.runtimes.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, plan_roll, shape
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Snapshot
-from pincompute.planning.templates import Use
 
 _SHOWN = 10
 """Held workloads that are named; `-o yaml` names all."""

@@ -14,7 +14,7 @@ from pincompute.cli.live import Live, live
 from pincompute.cli.output import as_json
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.planning.runtime import serves
+from pincompute.planning.runtimes.runtime import serves
 
 _SHORTEST = 6
 """Of a digest: so many characters are typed at least."""

@@ -18,8 +18,8 @@ from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict
 from pincompute.objects.content import Object
-from pincompute.planning.edits import Edit, edit, summarized
-from pincompute.planning.history import history
+from pincompute.planning.people.edits import Edit, edit, summarized
+from pincompute.planning.people.history import history
 
 ATTEMPTS = 10
 """Writes of an object whose status moves while it is edited."""

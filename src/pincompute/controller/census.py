@@ -16,8 +16,8 @@ from pincompute.controller.surroundings import Surroundings
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.footprint import Place, ended, nodes
-from pincompute.planning.preview import LAPTOP
+from pincompute.planning.people.preview import LAPTOP
+from pincompute.planning.quotas.footprint import Place, ended, nodes
 from pincompute.planning.snapshot import Snapshot
 
 

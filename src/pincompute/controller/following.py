@@ -17,7 +17,7 @@ from pincompute.kube.errors import ApiError, Gone, Unreachable
 from pincompute.kube.resource import PODS
 from pincompute.kube.watch import DELETED
 from pincompute.objects.times import stamp
-from pincompute.planning.lives import Pod, how
+from pincompute.planning.pods.lives import Pod, how
 
 REST = 2.0
 """Seconds that a pod may take to say that the life has ended whose lines have."""

@@ -26,8 +26,8 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, NotFound
 from pincompute.kube.resource import CONFIG_MAPS, EVENTS, NODES, PODS, Resource
 from pincompute.objects.content import Object
-from pincompute.planning.events import Event
-from pincompute.planning.preview import LAPTOP, Surroundings
+from pincompute.planning.people.events import Event
+from pincompute.planning.people.preview import LAPTOP, Surroundings
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 from pincompute.planning.why.evidence import NO_NUMBERS, NUMBERED, Numbers
 from pincompute.planning.why.guests import Guest, Node

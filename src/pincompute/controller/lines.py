@@ -17,7 +17,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, NotFound
 from pincompute.kube.resource import PODS
 from pincompute.objects.times import instant
-from pincompute.planning.lives import Pod
+from pincompute.planning.pods.lives import Pod
 
 MOST = 50
 """Containers whose lines are read at once: of a batch there may be thousands."""

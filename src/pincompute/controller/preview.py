@@ -16,8 +16,8 @@ from pincompute.base.problem import Problem, refuse_all
 from pincompute.controller.gather import Seen, seen, surroundings
 from pincompute.kube.client import Client
 from pincompute.objects.content import identity
-from pincompute.planning.edits import carried
-from pincompute.planning.preview import Surroundings, first, foresee
+from pincompute.planning.people.edits import carried
+from pincompute.planning.people.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
 
 

@@ -22,7 +22,7 @@ from pincompute.kube.resource import PODS
 from pincompute.objects.content import Object, identity
 from pincompute.planning.counts import merely_counts
 from pincompute.planning.diff import Difference, diff
-from pincompute.planning.news import news, put_back
+from pincompute.planning.people.news import news, put_back
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Snapshot

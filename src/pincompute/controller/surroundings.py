@@ -10,8 +10,8 @@ from pincompute.api.noun import Noun
 from pincompute.api.workload import Workload
 from pincompute.controller.resources import PROJECTS, RUNTIMES
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.runtime import Runtimes, due, runtime_of
-from pincompute.planning.runtime_roll import health_of
+from pincompute.planning.runtimes.runtime import Runtimes, due, runtime_of
+from pincompute.planning.runtimes.runtime_roll import health_of
 
 Concerns = Callable[[Noun], bool]
 

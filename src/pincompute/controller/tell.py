@@ -12,7 +12,7 @@ from pincompute.base.problem import Refused
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists
 from pincompute.kube.resource import EVENTS
-from pincompute.planning.news import News
+from pincompute.planning.people.news import News
 
 LONGEST = 1024
 """Characters that Kubernetes takes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pincompute.api.logs import Life, Mark
-from pincompute.planning.lives import TELLING, Begun, Pod, copy_of, how, lives_of
+from pincompute.planning.pods.lives import TELLING, Begun, Pod, copy_of, how, lives_of
 from pincompute.planning.snapshot import Container
 
 

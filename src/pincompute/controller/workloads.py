@@ -34,11 +34,11 @@ from pincompute.controller.watching import watching
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Forbidden, NotFound
 from pincompute.kube.resource import NAMESPACES
-from pincompute.planning import answer as answers
-from pincompute.planning.account import account
-from pincompute.planning.edits import Edit, as_found, carried
-from pincompute.planning.history import history
-from pincompute.planning.preview import Surroundings
+from pincompute.planning.people import answer as answers
+from pincompute.planning.people.account import account
+from pincompute.planning.people.edits import Edit, as_found, carried
+from pincompute.planning.people.history import history
+from pincompute.planning.people.preview import Surroundings
 
 
 class Workloads:

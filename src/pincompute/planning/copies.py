@@ -11,9 +11,9 @@ from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object
 from pincompute.planning import names
-from pincompute.planning.ailing import ails
 from pincompute.planning.plan import soonest
-from pincompute.planning.pod import Made
+from pincompute.planning.pods.ailing import ails
+from pincompute.planning.pods.pod import Made
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.steps import Evict
 from pincompute.planning.why import Finding, first_cause, waits

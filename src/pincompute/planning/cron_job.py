@@ -23,10 +23,12 @@ from pincompute.objects.content import Object
 from pincompute.objects.occurrences import following, next_times, zone_of
 from pincompute.objects.schedule import Schedule, parse
 from pincompute.objects.times import stamp
-from pincompute.planning import names, natives, pod, revision, runs, status
+from pincompute.planning import names, natives, revision, status
+from pincompute.planning.batch import runs
+from pincompute.planning.batch.runs import Runs
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.pod import Made, Shape
-from pincompute.planning.runs import Runs
+from pincompute.planning.pods import pod
+from pincompute.planning.pods.pod import Made, Shape
 from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.why import Finding
 

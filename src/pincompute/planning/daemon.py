@@ -13,13 +13,14 @@ from pincompute.api.status import READY, Condition, Progress
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
-from pincompute.planning import natives, node_waves, pod, revision, serving, status
-from pincompute.planning.ailing import ails
-from pincompute.planning.in_place import renewal
+from pincompute.planning import natives, node_waves, revision, serving, status
 from pincompute.planning.node_waves import Turn
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.pod import Made, Shape
-from pincompute.planning.runtime import Runtimes, runtime_of
+from pincompute.planning.pods import pod
+from pincompute.planning.pods.ailing import ails
+from pincompute.planning.pods.pod import Made, Shape
+from pincompute.planning.runtimes.in_place import renewal
+from pincompute.planning.runtimes.runtime import Runtimes, runtime_of
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.steps import Evict, Renew
 from pincompute.planning.why import Finding, first_cause

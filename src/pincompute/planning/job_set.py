@@ -20,12 +20,13 @@ from pincompute.api.names import FIXED, PACE
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.objects.numbers import parse, spell
-from pincompute.planning import attempts, jobs, names, natives, outcome, revision, status, tasks
-from pincompute.planning.attempts import Course
-from pincompute.planning.failures import grouped
-from pincompute.planning.in_place import Change, Way, of_work
+from pincompute.planning import names, natives, revision, status
+from pincompute.planning.batch import attempts, jobs, outcome, tasks
+from pincompute.planning.batch.attempts import Course
+from pincompute.planning.batch.failures import grouped
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.pod import Made
+from pincompute.planning.pods.pod import Made
+from pincompute.planning.runtimes.in_place import Change, Way, of_work
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause
 

@@ -13,20 +13,11 @@ from pincompute.api.service import PinterestService
 from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.training_job import PinterestTrainingJob
-from pincompute.planning import (
-    cron_job,
-    daemon,
-    job_set,
-    project,
-    runtime_roll,
-    service,
-    sidecar,
-    stateful_set,
-    training_job,
-)
-from pincompute.planning.age import with_age
+from pincompute.planning import cron_job, daemon, job_set, project, service, sidecar, stateful_set, training_job
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.runtime import hold_left
+from pincompute.planning.runtimes import runtime_roll
+from pincompute.planning.runtimes.age import with_age
+from pincompute.planning.runtimes.runtime import hold_left
 from pincompute.planning.snapshot import Snapshot
 
 Planner = Callable[[Snapshot], Plan]

@@ -13,8 +13,8 @@ from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object, identity
 from pincompute.planning import names, natives, status
 from pincompute.planning.plan import Plan
-from pincompute.planning.pod import GPU
-from pincompute.planning.quota import first_cause, uncounted
+from pincompute.planning.pods.pod import GPU
+from pincompute.planning.quotas.quota import first_cause, uncounted
 from pincompute.planning.snapshot import Native, Snapshot
 
 RBAC = "rbac.authorization.k8s.io"

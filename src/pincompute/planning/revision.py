@@ -9,7 +9,7 @@ from pincompute.api.wire import spoken
 from pincompute.objects.content import Object
 from pincompute.planning import names
 from pincompute.planning.natives import native
-from pincompute.planning.pod import Made
+from pincompute.planning.pods.pod import Made
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 
 SPEC = "spec.json"

@@ -8,10 +8,11 @@ from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
-from pincompute.planning import adoption, natives, pod, revision, status
-from pincompute.planning.in_place import Change, Way, of_deployment
+from pincompute.planning import adoption, natives, revision, status
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.pod import Made, Shape
+from pincompute.planning.pods import pod
+from pincompute.planning.pods.pod import Made, Shape
+from pincompute.planning.runtimes.in_place import Change, Way, of_deployment
 from pincompute.planning.serving import available, container_ports, grace, leaving, probe, ready, service_ports
 from pincompute.planning.snapshot import Cluster, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause

@@ -12,7 +12,7 @@ from pincompute.api.project import Project
 from pincompute.api.wire import Metadata, Wire
 from pincompute.objects.content import digest
 from pincompute.objects.managers import KUBERNETES
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Runtimes
 
 FRIENDS = KUBERNETES | {"training-operator"}
 """Whose writing into natives is how they work: Kubernetes' own, and Kubeflow's."""

@@ -8,11 +8,12 @@ from pincompute.api.names import CLAIMS
 from pincompute.api.serving import MAIN_PORT_NAME
 from pincompute.api.stateful_set import PinterestStatefulSet, StatefulSetSpec
 from pincompute.objects.content import Object
-from pincompute.planning import copies, natives, pod, revision, serving, status, storage
+from pincompute.planning import copies, natives, revision, serving, status, storage
 from pincompute.planning.copies import Copies
-from pincompute.planning.in_place import Change, Way, of_stateful_set
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.pod import Made, Shape
+from pincompute.planning.pods import pod
+from pincompute.planning.pods.pod import Made, Shape
+from pincompute.planning.runtimes.in_place import Change, Way, of_stateful_set
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.why import Finding
 

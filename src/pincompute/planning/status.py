@@ -13,7 +13,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import Reason
 from pincompute.objects.times import stamp
 from pincompute.planning.plan import Plan
-from pincompute.planning.pod import Made, simulated
+from pincompute.planning.pods.pod import Made, simulated
 from pincompute.planning.snapshot import Pod, Snapshot
 
 

@@ -22,13 +22,17 @@ from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object, digest
 from pincompute.objects.times import stamp
-from pincompute.planning import gang, names, natives, pod, revision, status, training_outcome, training_why
-from pincompute.planning.gang import Gang
-from pincompute.planning.in_place import Change, of_work
+from pincompute.planning import names, natives, revision, status
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.pod import Made, Shape
+from pincompute.planning.pods import pod
+from pincompute.planning.pods.pod import Made, Shape
+from pincompute.planning.runtimes.in_place import Change, of_work
 from pincompute.planning.snapshot import Native, Snapshot
-from pincompute.planning.training_outcome import Outcome
+from pincompute.planning.training import gang
+from pincompute.planning.training import outcome as training_outcome
+from pincompute.planning.training import why as training_why
+from pincompute.planning.training.gang import Gang
+from pincompute.planning.training.outcome import Outcome
 from pincompute.planning.why import Finding
 
 PACE = ("suspended", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role", "hold")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import KEY_REUSED
-from pincompute.planning import allowance
-from pincompute.planning.allowance import Asked
-from pincompute.planning.footprint import NOTHING, Place
+from pincompute.planning.quotas import allowance
+from pincompute.planning.quotas.allowance import Asked
+from pincompute.planning.quotas.footprint import NOTHING, Place
 from pincompute.submission import ledger, outbox, record
 from pincompute.submission.database import Connection
 from pincompute.submission.outbox import Parcel

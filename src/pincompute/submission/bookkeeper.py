@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 
 from pincompute.base.clock import Clock
-from pincompute.planning.footprint import Place
+from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import ledger
 from pincompute.submission.database import Connection, Database
 from pincompute.submission.platform import Platform, Sight

@@ -26,7 +26,7 @@ from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import SUBMISSION_UNKNOWN
 from pincompute.controller.workloads import Workloads
-from pincompute.planning.footprint import Place
+from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import outbox, record
 from pincompute.submission.accept import accept, known, refuse
 from pincompute.submission.carrier import Carrier

@@ -24,9 +24,9 @@ from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads, made_anew
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Conflict, NotFound, Unproven, Unreachable, Unreadable
-from pincompute.planning.edits import carried, summarized
-from pincompute.planning.footprint import Footprint, Place, footprint, held, nodes
-from pincompute.planning.preview import first, settled
+from pincompute.planning.people.edits import carried, summarized
+from pincompute.planning.people.preview import first, settled
+from pincompute.planning.quotas.footprint import Footprint, Place, footprint, held, nodes
 from pincompute.submission.platform import Away, Delivered, Edit, Order, Remove, Rendered, Seen, Sight, Write
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pincompute.planning.footprint import COUNTED, Footprint, Place
+from pincompute.planning.quotas.footprint import COUNTED, Footprint, Place
 from pincompute.submission.database import Connection
 from pincompute.submission.platform import Seen
 from pincompute.submission.tables import ledger, projects

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
-from pincompute.planning.footprint import Place
+from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import ledger, record
 from pincompute.submission.database import Connection
 from pincompute.submission.platform import Delivered, Order

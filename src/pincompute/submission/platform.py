@@ -14,7 +14,7 @@ from pincompute.api.change import Change
 from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
-from pincompute.planning.footprint import Footprint, Place
+from pincompute.planning.quotas.footprint import Footprint, Place
 
 
 class Write(msgspec.Struct, frozen=True, tag=True):

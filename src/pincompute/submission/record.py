@@ -14,7 +14,7 @@ import sqlalchemy as sql
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, REASONS
-from pincompute.planning.footprint import Place
+from pincompute.planning.quotas.footprint import Place
 from pincompute.submission.database import Connection
 from pincompute.submission.tables import audit, decisions, outbox, revisions, submissions
 

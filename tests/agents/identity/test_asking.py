@@ -25,7 +25,7 @@ from pincompute.agents.identity.bundle import client_context, own_id
 from pincompute.agents.identity.issuing import Issuer, requested_key
 from pincompute.engine.certificates import Authority
 from pincompute.objects.spiffe import SpiffeId
-from pincompute.planning.identity import Granted
+from pincompute.planning.pods.identity import Granted
 
 HALF = 0.5
 

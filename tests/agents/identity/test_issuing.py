@@ -16,7 +16,7 @@ from pincompute.agents.identity.issuing import Issuer, requested_key
 from pincompute.base.problem import Refused
 from pincompute.engine.certificates import Authority
 from pincompute.objects.spiffe import SpiffeId, parse
-from pincompute.planning.identity import LIFE, Granted
+from pincompute.planning.pods.identity import LIFE, Granted
 
 GRANTED = Granted(parse(WEB), NOW, NOW + LIFE / 2, NOW + LIFE)
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -14,7 +14,7 @@ from pincompute.agents.logs.server import application
 from pincompute.agents.logs.store import Store
 from pincompute.agents.process import answering
 from pincompute.api.names import DESK, LOG_SHIPPER
-from pincompute.planning.lives import Pod
+from pincompute.planning.pods.lives import Pod
 
 POD = {
     "metadata": {"name": "hello-0", "namespace": "me", "uid": "uid", "labels": {"pinterest.com/workload": "hello"}},

@@ -20,7 +20,7 @@ from pincompute.agents.logs.store import Store
 from pincompute.api.logs import Life
 from pincompute.api.names import DESK, LOG_SHIPPER
 from pincompute.base.problem import Refused
-from pincompute.planning.lives import Pod
+from pincompute.planning.pods.lives import Pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STREAM = Stream("me", "hello-1", "u1", "hello")

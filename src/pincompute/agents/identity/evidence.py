@@ -24,7 +24,7 @@ from pincompute.kube.resource import (
     Object,
     Resource,
 )
-from pincompute.planning.identity import CHAINS, Bearer, Evidence, Link, Request
+from pincompute.planning.pods.identity import CHAINS, Bearer, Evidence, Link, Request
 
 _MAKERS = {
     f"{each.api_version} {each.kind}": each

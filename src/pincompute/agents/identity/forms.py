@@ -14,7 +14,7 @@ from pincompute.base.problem import Problem
 from pincompute.kube.client import Client
 from pincompute.kube.resource import POD_CERTIFICATES, SIGNING_REQUESTS, Object, Resource
 from pincompute.objects.times import stamp
-from pincompute.planning.identity import Granted, Request, SigningRequest
+from pincompute.planning.pods.identity import Granted, Request, SigningRequest
 
 Asked = Request | SigningRequest
 

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import IDENTITY_FAILED, UNSUPPORTED_KEY_TYPE
 from pincompute.objects.spiffe import SpiffeId, parse
-from pincompute.planning.identity import Granted
+from pincompute.planning.pods.identity import Granted
 
 LEAST_RSA = 3072
 _PEM = b"-----BEGIN"

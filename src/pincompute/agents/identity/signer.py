@@ -21,7 +21,7 @@ from pincompute.kube.errors import Conflict, Invalid, NotFound
 from pincompute.kube.informer import Informer, Key
 from pincompute.kube.retry import backoff
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.identity import Request, decide
+from pincompute.planning.pods.identity import Request, decide
 
 HANDS = 8
 """How many requests are worked at together: most of the time of one is waiting for the API server."""

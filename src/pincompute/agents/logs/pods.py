@@ -9,7 +9,7 @@ import msgspec
 from pincompute.api.logs import End
 from pincompute.api.names import WORKLOAD
 from pincompute.api.wire import Wire
-from pincompute.planning.lives import TELLING, Pod, lives_of
+from pincompute.planning.pods.lives import TELLING, Pod, lives_of
 
 REMEMBERED = 10_000
 """Pods that are gone, of which lines may still be on their way."""

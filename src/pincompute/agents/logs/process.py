@@ -23,7 +23,7 @@ from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import PODS
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.lives import Pod
+from pincompute.planning.pods.lives import Pod
 
 READERS = frozenset({DESK})
 HOUSEKEEPING = 60.0

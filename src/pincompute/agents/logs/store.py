@@ -21,7 +21,7 @@ from pincompute.api.logs import Entry, Life
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import LOGS_FULL
 from pincompute.objects.times import instant, stamp
-from pincompute.planning.lives import Pod
+from pincompute.planning.pods.lives import Pod
 
 SHORT = 256 << 10
 """Bytes that the last lines of a stream are taken to have, for the sum of all."""

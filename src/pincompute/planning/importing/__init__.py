@@ -20,7 +20,7 @@ from pincompute.planning.importing.effect import Files
 from pincompute.planning.importing.form import is_ours, spoken
 from pincompute.planning.importing.found import Found, files_of, named
 from pincompute.planning.importing.traffic import Traffic
-from pincompute.planning.preview import LAPTOP, first
+from pincompute.planning.people.preview import LAPTOP, first
 from pincompute.planning.snapshot import Snapshot
 
 ORDER = (

@@ -12,10 +12,10 @@ from pincompute.api.serving import HealthCheck, Port, Shutdown
 from pincompute.api.workload import MAX_CONFIGURATION, OUR_VARIABLES, Tier
 from pincompute.objects.content import Object
 from pincompute.objects.defaults import plain, pull_policy
-from pincompute.planning.container import SAFE, SAFE_CONTAINER, amounts
 from pincompute.planning.importing.effect import OPEN, OPEN_CONTAINER, Files, refers
 from pincompute.planning.importing.traffic import Traffic
-from pincompute.planning.pod import GPU, LEAST_CPU, LEAST_MEMORY, default_pull_policy
+from pincompute.planning.pods.container import SAFE, SAFE_CONTAINER, amounts
+from pincompute.planning.pods.pod import GPU, LEAST_CPU, LEAST_MEMORY, default_pull_policy
 from pincompute.planning.serving import container_ports
 
 _DECIDED = ("serviceAccountName", "priorityClassName", "priority", "preemptionPolicy")

@@ -12,7 +12,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import RUNTIME_PART_FAILING
 from pincompute.objects.content import Object
-from pincompute.planning.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Runtimes
 from pincompute.planning.snapshot import Container, Pod, PodCondition
 
 

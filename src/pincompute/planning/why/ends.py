@@ -8,7 +8,7 @@ from pincompute.api.status import READY
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED
 from pincompute.objects.quantity import amount, binary
-from pincompute.planning.pod import LEAST_MEMORY
+from pincompute.planning.pods.pod import LEAST_MEMORY
 from pincompute.planning.snapshot import Container, Terminated
 from pincompute.planning.why.cause import Cause, Copy, Seen, given, is_main
 from pincompute.planning.why.starts import NEVER_STARTED, refused

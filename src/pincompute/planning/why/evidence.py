@@ -20,7 +20,7 @@ from pincompute.base.reasons import (
     UNSCHEDULABLE,
     Reason,
 )
-from pincompute.planning.events import Event
+from pincompute.planning.people.events import Event
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.why import refusals, room, shares, starts
 from pincompute.planning.why.guests import Guest

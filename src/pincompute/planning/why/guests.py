@@ -8,7 +8,7 @@ from fractions import Fraction
 from pincompute.api.wire import Metadata, Wire
 from pincompute.objects.content import Object
 from pincompute.objects.quantity import amount, binary, cores
-from pincompute.planning.pod import GPU
+from pincompute.planning.pods.pod import GPU
 
 _PLAIN = {GPU: "gpus"}
 _BYTES = ("memory", "ephemeral-storage")

@@ -7,7 +7,7 @@ import re
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import CLAIM_NOT_BOUND, NO_NODE_MATCHES, UNSCHEDULABLE, Reason
-from pincompute.planning.pod import GPU
+from pincompute.planning.pods.pod import GPU
 from pincompute.planning.why.cause import Cause, Copy, Rank, Seen, Wait, given
 from pincompute.planning.why.scheduler import Verdict, essence, verdict
 from pincompute.planning.why.words import beginning, listed

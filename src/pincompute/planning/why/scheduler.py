@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pincompute.planning.pod import GPU
+from pincompute.planning.pods.pod import GPU
 from pincompute.planning.why.words import listed
 
 _COUNTS = re.compile(r"^0/(?P<nodes>\d+) nodes are available: (?P<said>.*)", re.DOTALL)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from pincompute.api.names import TIER, WORKLOAD
-from pincompute.planning.pod import GPU
+from pincompute.planning.pods.pod import GPU
 from pincompute.planning.why.guests import Guest, bare
 from pincompute.planning.why.words import some
 

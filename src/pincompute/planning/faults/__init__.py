@@ -1,0 +1,1 @@
+"""What is broken on purpose, so that anybody can try whether it is told."""

@@ -1,0 +1,111 @@
+"""Whether what is asked for fits into a project's quota; if not, the numbers, who holds them, and whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import floor
+from typing import NamedTuple
+
+from pincompute.api.project import Project, TierQuota
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import QUOTA_TOO_SMALL, TIER_CLOSED
+from pincompute.objects.quantity import amount, binary, cores
+from pincompute.planning.quotas.footprint import Footprint
+
+TOLD = 3
+"""Workloads that are named as those which hold the most."""
+
+_WORDS = {"cpu": "processors", "memory": "memory", "gpus": "GPUs", "pods": "pods"}
+
+
+class Asked(NamedTuple):
+    """What one workload wants, beside what is there."""
+
+    name: str
+    wants: Footprint
+    has: Footprint
+    """What it holds of the same tier already."""
+    others: Footprint
+    """What all other workloads of the tier hold together."""
+
+
+class Short(NamedTuple):
+    """One thing of which there is not enough."""
+
+    thing: str
+    limit: int
+    taken: int
+    wants: int
+
+    def __str__(self) -> str:
+        left = max(0, self.limit - self.taken)
+        asked, taken, limit, rest = (_shown(self.thing, each) for each in (self.wants, self.taken, self.limit, left))
+        return f"{_WORDS[self.thing]}: {asked} asked for, {limit} allowed, {taken} taken by others, {rest} left"
+
+
+def closed(project: Project, asked: Asked) -> Problem | None:
+    """A tier that the quota does not name may not be used."""
+    tier = asked.wants.tier
+    if not tier or project.spec.quota.by_class().get(tier) is not None:
+        return None
+    named = [each for each, bounds in project.spec.quota.by_class().items() if bounds is not None]
+    return Problem(
+        TIER_CLOSED,
+        f"the quota of {project.metadata.name} has nothing for {tier} work",
+        Where(object=f"{project.metadata.name}/{asked.name}"),
+        f"it names {' and '.join(named)}",
+        f"write tier: {named[0]}, or ask {_whom(project)}",
+    )
+
+
+def short(project: Project, asked: Asked) -> tuple[Short, ...]:
+    """What it does not fit into. Who asks for less than they have is never refused, however much is taken."""
+    bounds = project.spec.quota.by_class().get(asked.wants.tier)
+    return tuple(_short(bounds, asked)) if bounds else ()
+
+
+def refusal(project: Project, asked: Asked, found: Sequence[Short], most: Sequence[tuple[str, Footprint]]) -> Problem:
+    """`most` are those who hold the most of the first thing that is short, the largest first."""
+    thing = found[0].thing
+    held = ", ".join(f"{name} {_shown(thing, getattr(each, thing))}" for name, each in most[:TOLD])
+    lines = [str(each) for each in found]
+    if held:
+        lines.append(f"most of the {_WORDS[thing]} are held by {held}")
+    return Problem(
+        QUOTA_TOO_SMALL,
+        f"{asked.name} does not fit into what {project.metadata.name} may use for {asked.wants.tier} work",
+        Where(object=f"{project.metadata.name}/{asked.name}"),
+        "\n".join(lines),
+        f"scale down or delete what is not needed, or ask {_whom(project)} for a larger quota",
+    )
+
+
+def _short(bounds: TierQuota, asked: Asked) -> Iterator[Short]:
+    for thing, limit in _limits(bounds):
+        wants, has, others = (getattr(each, thing) for each in (asked.wants, asked.has, asked.others))
+        if wants > has and others + wants > limit:
+            yield Short(thing, limit, others, wants)
+
+
+def _limits(bounds: TierQuota) -> Iterator[tuple[str, int]]:
+    """What is not named is not bounded."""
+    if bounds.cpu != "":
+        yield "cpu", floor(amount(bounds.cpu) * 1000)
+    if bounds.memory != "":
+        yield "memory", floor(amount(bounds.memory))
+    for thing, bound in (("gpus", bounds.gpus), ("pods", bounds.pods)):
+        if bound is not None:
+            yield thing, bound
+
+
+def _shown(thing: str, count: int) -> str:
+    """As people write it."""
+    if thing == "cpu":
+        return cores(Fraction(count, 1000))
+    return binary(Fraction(count)) if thing == "memory" else str(count)
+
+
+def _whom(project: Project) -> str:
+    owner, contact = project.spec.owner, project.spec.contact
+    return f"{owner} ({contact})" if contact else owner

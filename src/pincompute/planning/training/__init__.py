@@ -1,0 +1,1 @@
+"""Copies that train together: handed over at once, and judged as one."""
