@@ -56,6 +56,12 @@ CONTEXT: dict[tuple[str, str], Object] = {
     ("PinterestStatefulSet", "storage"): {"storage": "1Gi"},
     ("PinterestJobSet", "items"): {"tasks": None, "parallelism": None},
     ("PinterestSidecar", "provides"): {"provides": "mesh"},
+    ("PinterestTrainingJob", "elastic.maximum"): {
+        "framework": "pytorch",
+        "workers": 1,
+        "roles": None,
+        "elastic": {"minimum": 1, "maximum": 2},
+    },
 }
 """What else a document must say, or leave out, for a field to mean anything, by the beginning of its path."""
 
