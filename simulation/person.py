@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -11,6 +12,8 @@ from pincompute.api.change import Change
 from pincompute.api.documents import read
 from pincompute.api.names import HAND
 from pincompute.api.workload import Workload
+from pincompute.base.problem import Refused
+from pincompute.base.reasons import PROJECT_UNKNOWN
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
@@ -18,6 +21,7 @@ from pincompute.kube.resource import Object, Resource
 
 HOME = "me"
 """The project of whoever does not say."""
+TRIES = 600
 
 
 class Person:
@@ -28,10 +32,23 @@ class Person:
         """By the way of the desk, where it takes the kind."""
         noun: Any = admit(read(msgspec.json.encode(document).decode())[0], HOME)
         if isinstance(noun, Workload):
-            await Workloads(self.client).write(noun, manager=HAND)
+            await self._submit(noun)
             return
         said = {"metadata": {"name": noun.metadata.name}, "spec": msgspec.to_builtins(noun.spec)}
         await self.client.apply(said, NOUNS[noun.kind], manager=HAND)
+
+    async def _submit(self, workload: Workload) -> None:
+        """Once its project is there: whoever made that a moment ago tries again."""
+        for _ in range(TRIES):
+            try:
+                await Workloads(self.client).write(workload, manager=HAND)
+            except Refused as refused:
+                if refused.problems[0].reason is not PROJECT_UNKNOWN:
+                    raise
+                await asyncio.sleep(1)
+            else:
+                return
+        raise AssertionError(f"{workload.metadata.namespace} has not come")
 
     async def change(self, name: str, change: Change) -> None:
         """By a verb."""

@@ -323,7 +323,8 @@ class Server:
             if value and value != found["metadata"][name]:
                 raise conflict(at.resource, at.name, f"the {name} in the precondition ({value}) does not match")
         self.store.delete(at.resource, found, options.get("propagationPolicy", "Background"))
-        return b'{"kind":"Status","apiVersion":"v1","status":"Success"}'
+        left = self.store.get(at.resource, at.name, at.namespace)
+        return self.store.encoded(left) if left else b'{"kind":"Status","apiVersion":"v1","status":"Success"}'
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()

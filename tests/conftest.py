@@ -13,7 +13,10 @@ from pincompute.base.settings import setting
 from pincompute.engine.build import build
 from pincompute.engine.progress import Progress
 
+# How long an example takes is the machine's matter.
+settings.register_profile("usual", deadline=None)
 settings.register_profile("long", max_examples=5_000, deadline=None)
+settings.load_profile("usual")
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pincompute.api.job_set import PinterestJobSet
@@ -104,7 +104,6 @@ MOVES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(MOVES)
 def test_no_job_is_made_twice_and_no_result_is_lost(moves: list[str]) -> None:
     world = World(owner())

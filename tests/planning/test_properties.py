@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pincompute.api.kinds import WORKLOADS
@@ -173,7 +173,6 @@ LAWS: tuple[Callable[[Snapshot, Plan], None], ...] = (
 
 
 @pytest.mark.parametrize("kind", PLANNERS)
-@settings(deadline=None)
 @given(st.data())
 def test_every_law_holds_of_every_plan(kind: str, data: st.DataObject) -> None:
     snapshot = data.draw(snapshots(kind))

@@ -34,7 +34,7 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
         case Mark(_, uid, labels):
             await mark(client, namespace, uid, labels)
         case Delete():
-            await _delete(client, namespace, step)
+            return await _delete(client, namespace, step)
         case Evict(pod, uid):
             await _evict(client, namespace, pod, uid)
         case Ungate():
@@ -93,13 +93,13 @@ async def _own_birth(client: Client, resource: Resource, name: str, namespace: s
             return
 
 
-async def _delete(client: Client, namespace: str, step: Delete) -> None:
+async def _delete(client: Client, namespace: str, step: Delete) -> Object | None:
     try:
         propagation = "Orphan" if step.pods_stay else "Background"
-        await client.delete(BECOME[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
+        return await client.delete(BECOME[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
     except (NotFound, Conflict):
         # Gone already, or another object by now: either way the one that was meant is no more.
-        return
+        return None
 
 
 async def _evict(client: Client, namespace: str, pod: str, uid: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pincompute.api.status import Report
@@ -56,6 +57,8 @@ class Reconciler:
         self._hands = Hands(client)
         self._written: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """The revision of our last write of each kind: no pass is made on an older view."""
+        self._ended: defaultdict[Key, set[str]] = defaultdict(set)
+        """Natives, by uid, that we told to go: what is gone has no revision that could be waited for."""
         self._told: dict[Key, float] = {}
         """When its status was last written."""
         self._gone: defaultdict[Key, set[str]] = defaultdict(set)
@@ -72,6 +75,7 @@ class Reconciler:
         if not living and not spoiled:
             # Kubernetes removes what it owned.
             self._written.pop(key, None)
+            self._ended.pop(key, None)
             self._told.pop(key, None)
             self._hands.forget(key)
             if not owners:
@@ -91,6 +95,7 @@ class Reconciler:
             await self._turn_away(key, snapshot._replace(owner=each), snapshot.owner)
         plan = PLANNERS[snapshot.owner.kind](snapshot)
         difference = self._as_far_as_seen(snapshot, plan, diff(snapshot.owner.metadata.uid, snapshot.natives, plan))
+        difference = difference._replace(steps=tuple(self._not_ended(key, snapshot, difference)))
         if _makes_again(snapshot.owner, difference) and not await self._is_there(snapshot.owner):
             self._gone[key].add(snapshot.owner.metadata.uid)
             return Made(Outcome.GONE)
@@ -182,6 +187,8 @@ class Reconciler:
                     break
                 continue
             done.append(words(step))
+            if isinstance(step, Delete):
+                self._ended[key].add(step.uid)
             self._wrote(key, after)
             if after is not None and isinstance(step, Create | Apply | Adopt):
                 self._hands.wrote(key, after)
@@ -223,6 +230,14 @@ class Reconciler:
         if after is None and not await self._is_there(owner):
             self._gone[key].add(owner.metadata.uid)
         return (f"Report {owner.kind}/{owner.metadata.name}",)
+
+    def _not_ended(self, key: Key, snapshot: Snapshot, difference: Difference) -> Iterator[Step]:
+        """Without what was told to go already, and is still to be seen."""
+        if ended := self._ended.get(key):
+            ended &= {each.metadata.uid for each in snapshot.natives}
+        for each in difference.steps:
+            if not (isinstance(each, Delete) and ended and each.uid in ended):
+                yield each
 
     def _wrote(self, key: Key, after: Object | None) -> None:
         if after is not None:

@@ -147,9 +147,14 @@ class Client:
         *,
         uid: str = "",
         propagation: str = "Background",
-    ) -> None:
-        """With a uid, only that very object: Conflict, when another of its name stands there by now."""
-        await self._sender.send(requests.delete(Target(resource, name, namespace), uid, propagation))
+    ) -> Object | None:
+        """With a uid, only that very object: Conflict, when another of its name stands there by now.
+
+        What must be done before it goes leaves it there for a while, as it is then.
+        """
+        answer = await self._sender.send(requests.delete(Target(resource, name, namespace), uid, propagation))
+        left = _object.decode(answer)
+        return left if left["kind"] == resource.kind else None
 
     async def watch(  # noqa: PLR0913
         self,

@@ -45,6 +45,9 @@ def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
         by_name.pop(each, None)
     left = [native for native in by_name.values() if native.metadata.controller == owner_uid]
     steps += [Delete(native.kind, native.metadata.name, native.metadata.uid) for native in left]
+    # What is on its way out is not told to go once more.
+    going = {each.metadata.uid for each in seen if each.metadata.deletion_timestamp}
+    steps = [each for each in steps if not (isinstance(each, Delete) and each.uid in going)]
     taken = () if problems else plan.taking.steps
     return Difference((*steps, *plan.steps, *taken), tuple(problems))
 
