@@ -154,7 +154,7 @@ class Client:
         """
         answer = await self._sender.send(requests.delete(Target(resource, name, namespace), uid, propagation))
         left = _object.decode(answer)
-        return left if left["kind"] == resource.kind else None
+        return left if left.get("kind") == resource.kind else None
 
     async def watch(  # noqa: PLR0913
         self,
