@@ -235,7 +235,8 @@ class Workloads:
 
     async def _unknown_project(self, project: str) -> Refused:
         listing = await self._client.list(NAMESPACES, labels=PROJECT)
-        there = ", ".join(each["metadata"]["name"] for each in listing.items)
+        lasting = [each["metadata"] for each in listing.items if "deletionTimestamp" not in each["metadata"]]
+        there = ", ".join(each["name"] for each in lasting)
         return Refused(
             Problem(
                 PROJECT_UNKNOWN,
