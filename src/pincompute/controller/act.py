@@ -97,8 +97,7 @@ async def _delete(client: Client, namespace: str, step: Delete) -> Object | None
     try:
         propagation = "Orphan" if step.pods_stay else "Background"
         return await client.delete(BECOME[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
-    except (NotFound, Conflict):
-        # Gone already, or another object by now: either way the one that was meant is no more.
+    except NotFound:
         return None
 
 
