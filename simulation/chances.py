@@ -22,7 +22,7 @@ from simulation.line import NEWS, Faults, lost
 from simulation.records import Record, Recorder, differences
 from simulation.refusals import Refusal
 from simulation.scenarios import COMPARED, SCENARIOS, Scenario
-from simulation.trials import CALM, PASSES
+from simulation.trials import PASSES
 from simulation.world import Unsettled, World
 
 REFUSALS = ((409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError"), (503, "ServiceUnavailable"))
@@ -125,9 +125,7 @@ async def _disturbed(scenario: Scenario, steps: int, seed: int) -> tuple[Record 
         wrong += [f"{each} was not looked at as it is now" for each in _unseen(world)]
         if world.story.most > PASSES:
             wrong.append(f"a key needed {world.story.most} passes although nobody else moved")
-        count = len(faults.sent)
-        await asyncio.sleep(CALM)
-        wrong += [f"written in the calm at the end: {each}" for each in faults.sent[count:]]
+        wrong += await world.calm(faults.sent)
     except (Unsettled, Stuck) as error:
         wrong.append(str(error))
     finally:

@@ -21,7 +21,6 @@ from simulation.line import Faults
 from simulation.person import HOME, Person
 from simulation.records import Record, Recorder, differences, loose
 from simulation.refusals import Refusal
-from simulation.trials import CALM
 from simulation.world import World
 
 AWAY, HTML, LOGIN, BUSY, FULL, FORBIDDEN = "away", "html", "login", "busy", "full", "forbidden"
@@ -144,9 +143,7 @@ async def _through(outage: Outage, seconds: float) -> tuple[Record, Lasted]:
         healed = world.moved - ended
         wrong += world.ailing()
         wrong += [] if world.lives == 1 else [f"the operator lived {world.lives} times"]
-        sent = len(outage.written)
-        await asyncio.sleep(CALM)
-        wrong += [f"written in the calm at the end: {each}" for each in outage.written[sent:]]
+        wrong += await world.calm(outage.written)
         found = recorder.end(hasty=True)
     finally:
         await world.end()

@@ -20,8 +20,6 @@ from simulation.scenarios import COMPARED, Scenario
 from simulation.ways import CRASHES, OTHERS, VIEWS, Mark, Point, others, same
 from simulation.world import Unsettled, World
 
-CALM = 900.0
-"""Seconds in which nothing may be written at the end."""
 FOLLOWED = 1
 """Steps after the one in which it went wrong that a branch goes on for: the world is the same again by then."""
 PASSES = 5
@@ -130,9 +128,7 @@ async def _course(scenario: Scenario, disturbance: Disturbance) -> Course:
             wrong += [f"{step.does}: {each}" for each in world.ailing()]
             early = disturbance.hurried is not None and index == struck
             records.append(None if early else recorder.end(hasty=step.hasty))
-        count = len(disturbance.sent)
-        await asyncio.sleep(CALM)
-        wrong += [f"written in the calm at the end: {each}" for each in disturbance.sent[count:]]
+        wrong += await world.calm(disturbance.sent)
     except (Unsettled, Stuck) as error:
         wrong.append(str(error))
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
@@ -34,6 +34,8 @@ RESTART = 1.0
 QUIET = 90.0
 """Seconds without a change after which nothing more will come: longer than any pause between two tries."""
 PATIENCE = 3600.0
+CALM = 900.0
+"""Seconds in which nothing may be written at the end."""
 LASTING = ("PinterestService", "PinterestStatefulSet", "PinterestDaemon", "Project")
 
 FACTS = {"name": "simulated", "domain": "localhost", "port": "8080", "nodes": "real", "serves": "PyTorchJob TFJob"}
@@ -166,6 +168,12 @@ class World:
             await asyncio.sleep(left)
             if self._running and self._running.done():
                 self._running.result()
+
+    async def calm(self, written: Sequence[str]) -> list[str]:
+        """What is wrong after a long time in which nobody does anything: `written` grows by each write."""
+        count = len(written)
+        await asyncio.sleep(CALM)
+        return [f"written in the calm at the end: {each}" for each in written[count:]]
 
     def _client(self, agent: str, line: Carrier) -> Client:
         access = Access(server="https://simulated")
