@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pincompute.agents.routes import EndpointSlice, Ingress, Lost, Route, Service, copies, table
+from pincompute.agents.routes import EndpointSlice, Ingress, Lost, Route, Service, copies, table, wanting
 
 
 def path(service: str, port: str | int, path: str = "/", kind: str = "Prefix") -> dict[str, Any]:
@@ -108,6 +108,25 @@ def test_the_copies_that_may_be_asked_stand_beside_the_address() -> None:
 def test_a_service_without_pods_has_no_copies() -> None:
     empty = {"metadata": {"name": "web-1", "namespace": "me"}, "endpoints": None, "ports": None}
     assert not copies([msgspec.convert(empty, EndpointSlice)])
+
+
+@pytest.mark.parametrize(
+    ("there", "told", "at_once"),
+    [
+        ("ab", "abc", False),
+        ("abcd", "ab", False),
+        ("bc", "ab", True),  # if b dies nobody that is told of is left
+        ("cd", "ab", True),
+        ("a", "ab", False),
+        ("a", "", True),
+        ("", "ab", False),
+    ],
+)
+def test_it_is_told_at_once_where_a_death_would_be_felt(there: str, told: str, at_once: bool) -> None:
+    def known(of: str) -> dict[tuple[tuple[str, str], str], set[tuple[str, int]]]:
+        return {(("me", "web"), "http"): {(each, 80) for each in of}}
+
+    assert wanting(known(there), known(told)) is at_once
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -101,6 +101,15 @@ async def replaced(client: Client, name: str) -> None:
                 return
 
 
+async def known(client: Client, person: Person, *names: str) -> None:
+    """Return when the ingress has been told where each of them is: no sooner can it ask another for one that died."""
+    places = [(await client.get(PODS, each, "me"))["status"]["podIP"] for each in names]
+    told = person.platform.home.data / "ingress" / "nginx.conf"
+    async with asyncio.timeout(PATIENCE):
+        while not all(f"server {each}:" in told.read_text() for each in places):  # noqa: ASYNC110  (it is a file)
+            await asyncio.sleep(0.02)
+
+
 async def test_no_edit_fails_a_request(client: Client, person: Person) -> None:
     write_image(person.folder / "busybox.tar")
     await person.pin("image", "load", "busybox.tar", "--as", OTHER)
@@ -125,6 +134,7 @@ async def test_no_lost_copy_fails_a_request(client: Client, person: Person) -> N
             await replaced(client, each)
             assert failed == [], "evicted"
         first, second = await copies(client)
+        await known(client, person, first, second)
         # Whoever types it must be gone before it: everything in the container ends with its program.
         await person.pin("kubectl", "exec", "-n", "me", first, "--", "sh", "-c", "(sleep 1; killall -9 httpd) &")
         await until(client, PODS, "me", started_again, first)

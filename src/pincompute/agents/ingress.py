@@ -13,18 +13,19 @@ import structlog
 from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
 from pincompute.agents.process import until_told
-from pincompute.agents.routes import EndpointSlice, Ingress, Lost, Service, copies, table
+from pincompute.agents.routes import NOBODY, EndpointSlice, Found, Ingress, Lost, Service, copies, table, wanting
 from pincompute.base.successor import VARIABLE, become
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import ENDPOINT_SLICES, INGRESSES, SERVICES
 from pincompute.kube.retry import backoff
+from pincompute.kube.watch import Event
 
 PAUSE = 0.1
 """Seconds between two reloads, so that many changes at once become one."""
 LATER = 2.0
-"""Seconds after which it tells of copies that came and went: they only matter when one of them dies."""
+"""Seconds after which it tells of copies that came and went: while it knows of enough, they do not matter."""
 ROUND = 60.0
 """Seconds after which it looks around though nothing changed."""
 
@@ -45,12 +46,13 @@ class Agent:
         self._changed = asyncio.Event()
         self._ingresses = Informer(client, INGRESSES, type=Ingress, on_change=lambda _: self._changed.set())
         self._services = Informer(client, SERVICES, type=Service, on_change=lambda _: self._changed.set())
-        self._slices = Informer(client, ENDPOINT_SLICES, type=EndpointSlice, on_change=lambda _: self._later())
+        self._slices = Informer(client, ENDPOINT_SLICES, type=EndpointSlice, on_change=self._copies_changed)
         self._nginx = Nginx(program, folder, on_end=self._changed.set)
         self._by_copies = by_copies
         self._listen = listen
         self._folder = folder
         self._config = ""
+        self._told: Found = NOBODY
         self._lost: tuple[Lost, ...] = ()
         self._failures = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -95,8 +97,10 @@ class Agent:
         self._successor = file
         self._changed.set()
 
-    def _later(self) -> None:
-        if self._timer is None:
+    def _copies_changed(self, event: Event[EndpointSlice]) -> None:
+        if wanting(copies([event.object]), self._told):
+            self._changed.set()
+        elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LATER, self._changed.set)
 
     async def _tell(self) -> None:
@@ -104,6 +108,7 @@ class Agent:
             self._timer.cancel()
             self._timer = None
         found = copies(self._slices.items.values())
+        self._told = found
         routes, lost = table(self._ingresses.items.values(), self._services.items, found)
         for each in set(lost) - set(self._lost):
             log.warning("route taken already", **each._asdict())

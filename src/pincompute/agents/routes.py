@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -129,8 +130,10 @@ class Table(NamedTuple):
     lost: tuple[Lost, ...]
 
 
-Found = Mapping[tuple[Key, str], Iterable[tuple[str, int]]]
+Found = Mapping[tuple[Key, str], AbstractSet[tuple[str, int]]]
 """The copies by service and by the name of its port."""
+ENOUGH = 2
+"""Copies that are known: where one of them dies, another is asked."""
 NOBODY: Found = MappingProxyType({})
 
 
@@ -144,6 +147,11 @@ def copies(slices: Iterable[EndpointSlice]) -> Found:
             if port.port:
                 found.setdefault((service, port.name or ""), set()).update((one, port.port) for one in addresses)
     return found
+
+
+def wanting(found: Found, told: Found) -> bool:
+    """Whether of some service's copies so few are told of that a death among them would be felt."""
+    return any(len(there & told.get(whose, frozenset())) < min(ENOUGH, len(there)) for whose, there in found.items())
 
 
 def table(ingresses: Iterable[Ingress], services: Mapping[Key, Service], found: Found = NOBODY) -> Table:
