@@ -141,6 +141,7 @@ async def test_no_lost_copy_fails_a_request(client: Client, person: Person) -> N
         # An answer that had begun cannot be asked for again.
         failed[:] = [each for each in failed if "not completed" not in each]
         assert failed == [], "its program killed"
+        await known(client, person, first, second)
         await person.pin("kubectl", "delete", "pod", "-n", "me", second, "--force", "--grace-period=0")
         await replaced(client, second)
     assert failed == []
