@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from simulation.scenarios import SCENARIOS, Scenario
-from simulation.trials import PASSES, every_crash, everything_else, learn, tried
-from simulation.ways import CRASHES
+from simulation.trials import PASSES, every_crash, everything_else, learn, one_point, tried
+from simulation.ways import CRASHES, ROBBED, Point
 
 ROOT = Path(__file__).parents[2]
 CRASHED, SHARE = 5, 17
@@ -62,3 +62,10 @@ def test_the_same_crash_is_the_same_run(kind: str) -> None:
         for seed in ("1", "2")
     }
     assert len(traces) == 1
+
+
+def test_what_runs_for_somebody_else_is_no_part_of_what_was() -> None:
+    """Theirs bears our labels, as a DaemonSet of theirs that took the place of ours makes copies by our template."""
+    scenario = SCENARIOS["PinterestDaemon"]
+    write = next(number for number, sent in enumerate(learn(scenario).sent) if sent.endswith("/daemonsets"))
+    assert one_point(scenario, Point(write, ROBBED)).wrong == ()

@@ -61,12 +61,13 @@ def _number(native: Native) -> int:
 
 
 def _images(snapshot: Snapshot, pods: tuple[Pod, ...]) -> str:
-    """The digest of each image that runs; those of pods that are gone are remembered by the record itself."""
+    """The digest of each image that runs in pods of ours; of those that are gone the record itself remembers it."""
     name = names.revision(snapshot.owner)
     before = next((each for each in snapshot.natives if (each.kind, each.metadata.name) == (RECORD, name)), None)
     said = before.metadata.annotations.get(IMAGES, "") if before else ""
     known = images_of(said)
-    for pod in sorted(pods, key=lambda each: each.metadata.name):
+    ours = (each for each in pods if snapshot.made(each))
+    for pod in sorted(ours, key=lambda each: each.metadata.name):
         for container in pod.status.container_statuses:
             _, at, digest = container.image_id.rpartition("@")
             if at and container.name not in known:

@@ -329,3 +329,11 @@ class Snapshot(NamedTuple):
     now: datetime
     project: Project | None = None
     runtimes: Runtimes = Runtimes()
+
+    def made(self, pod: Pod) -> bool:
+        """Whether its makers lead to the owner: labels can be given to anything, and a uid is given once."""
+        makers = {each.metadata.uid: each.metadata.controller for each in self.natives}
+        maker = pod.metadata.controller
+        while maker in makers:
+            maker = makers.pop(maker)
+        return bool(maker == self.owner.metadata.uid)
