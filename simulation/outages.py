@@ -14,7 +14,7 @@ from pincompute.kube.errors import Unreachable, error_of
 from pincompute.kube.lease import Terms
 from pincompute.kube.request import Request
 from pincompute.kube.resource import DEPLOYMENTS, PODS, STATEFUL_SETS, Object
-from pincompute.operator.health import told
+from pincompute.operator.health import ills, told
 from simulation.clock import run
 from simulation.disturbances import counts
 from simulation.line import Faults
@@ -23,21 +23,23 @@ from simulation.records import Record, Recorder, differences, loose
 from simulation.refusals import Refusal
 from simulation.world import World
 
-AWAY, HTML, LOGIN, BUSY, FULL, FORBIDDEN = "away", "html", "login", "busy", "full", "forbidden"
+AWAY, HTML, LOGIN, BUSY, FULL, KEPT, FORBIDDEN = "away", "html", "login", "busy", "full", "kept", "forbidden"
 KINDS = {
     AWAY: "nobody answers",
     HTML: "a balancer answers with its page",
     LOGIN: "everything is answered with a page to log in",
     BUSY: "it has too much to do, and says when to come again",
     FULL: "its store has no room",
+    KEPT: "one kind may be seen, and not written",
     FORBIDDEN: "one kind is forbidden to us",
 }
 TAKEN = DEPLOYMENTS
-"""The kind that is forbidden."""
+"""The kind that is kept from us."""
 PAGE = b"<!doctype html><html><body><h1>Something is in between</h1></body></html>"
 _REFUSED = {
     BUSY: Refusal(429, "TooManyRequests", "the server has received too many requests", {"retryAfterSeconds": 5}),
     FULL: Refusal(500, "", "etcdserver: mvcc: database space exceeded"),
+    KEPT: Refusal(403, "Forbidden", f"{TAKEN.plural} is forbidden: user cannot patch resource"),
     FORBIDDEN: Refusal(403, "Forbidden", f"{TAKEN.plural} is forbidden: user cannot list resource"),
 }
 
@@ -70,9 +72,9 @@ class Outage(Faults):
         return PAGE if self._concerns(request) and self.kind == LOGIN else None
 
     def _concerns(self, request: Request) -> bool:
-        if self.kind == FORBIDDEN:
-            return self.on and request.resource == TAKEN.plural
-        return self.on and (self.kind != FULL or not request.safe)
+        some = self.kind in {KEPT, FORBIDDEN} and request.resource != TAKEN.plural
+        read = self.kind in {FULL, KEPT} and request.safe
+        return self.on and not some and not read
 
     def per_minute(self, since: float, until: float) -> int:
         """The most that was asked in any minute."""
@@ -100,18 +102,20 @@ BUSIEST = 300
 """Requests in a minute of an outage, of more than two dozen watches and a lease; in the first, all of them break."""
 FIRST = 300
 """Requests in the minute after it: every watch begins anew, and all is looked at."""
-HEALED = 45.0
-"""Seconds until all is well: no watch waits for longer than half a minute."""
+HEALED = 15.0
+"""Seconds until all is well: who gets the lease again hurries all watches."""
+RETRIED = 75.0
+"""The same where nothing tells that what was refused would no longer be: until the next try, and what comes of it."""
 
 
 def lasted(kind: str, seconds: float) -> Lasted:
     with capture_logs():
         found, said = run(_through(Outage(kind), seconds))
     wrong = [*said.wrong, *differences(loose(_undisturbed()), loose(found))]
-    for name, most in (("busiest", BUSIEST), ("first", FIRST), ("seconds", HEALED)):
+    for name, most in (("busiest", BUSIEST), ("first", FIRST), ("seconds", RETRIED if kind == KEPT else HEALED)):
         if (is_ := getattr(said, name)) > most:
             wrong.append(f"{name} is {is_:.0f}, and {most:.0f} at most")
-    if said.went_on != (kind == FORBIDDEN):
+    if said.went_on != (kind in {KEPT, FORBIDDEN}):
         wrong.append("another kind went on" if said.went_on else "no other kind went on")
     return said._replace(wrong=tuple(wrong))
 
@@ -138,6 +142,7 @@ async def _through(outage: Outage, seconds: float) -> tuple[Record, Lasted]:
         await _meanwhile(world.person)
         await asyncio.sleep(max(0.0, seconds))
         went_on, told = _went_on(world), _told(world)
+        wrong += [f"it would be begun anew, which helps nobody: {each}" for each in _ills(world)]
         outage.on, ended = False, _now()
         await world.settle()
         healed = world.moved - ended
@@ -183,6 +188,10 @@ def _went_on(world: World) -> bool:
 
 def _told(world: World) -> str:
     return told(world.loops) if world.loops else ""
+
+
+def _ills(world: World) -> list[str]:
+    return list(ills(world.loops)) if world.loops else []
 
 
 def _now() -> float:

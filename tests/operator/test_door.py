@@ -14,7 +14,7 @@ from pincompute.controller.view import View
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.operator.door import Door
-from pincompute.operator.health import STALE, STUCK
+from pincompute.operator.health import STALE, STILL, STUCK
 from pincompute.operator.loops import Loops
 
 
@@ -39,6 +39,7 @@ class Case(NamedTuple):
     healthz: int = 200
     readyz: int = 200
     age: float = 1
+    still: float = 1
     stuck: float = 0
     complete: bool = True
 
@@ -48,13 +49,16 @@ class Case(NamedTuple):
     [
         Case("leads; view 1 s old; 0 passes, 0 waiting, 0 failing"),
         Case("leads; view", readyz=503, complete=False),
-        Case("the API server was not heard for 301 s", 503, 503, age=STALE + 1),
+        # To begin anew would bring no API server back.
+        Case("the API server was not heard for 301 s", 200, 503, age=STALE + 1),
+        Case("a watch has stood still for 601 s", 503, 503, still=STILL + 1),
         Case("0 wait, and no pass has ended for 121 s", 503, 503, stuck=STUCK + 1),
     ],
 )
 async def test_health(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
     loops = Loops(Client(Access("https://10.0.0.1"), "test"), CLUSTER)
     monkeypatch.setattr(loops.view, "ages", lambda: {"Pod": case.age})
+    monkeypatch.setattr(loops.view, "still", lambda: case.still)
     monkeypatch.setattr(View, "complete", case.complete)
     monkeypatch.setattr(loops.planned, "stuck", lambda: case.stuck)
     door = Door()

@@ -112,6 +112,15 @@ class View:
         """The same of each kind that is here."""
         return {kind: informer.age() for kind, informer in self._informers.items() if kind not in self._absent()}
 
+    def still(self) -> float:
+        """Seconds for which the watch that stands still the longest has neither heard nor tried anything."""
+        return max(each.still() for each in self._informers.values())
+
+    def hurry(self) -> None:
+        """The API server answers: no watch that broke waits until it would try again by itself."""
+        for each in self._informers.values():
+            each.hurry()
+
     @property
     def complete(self) -> bool:
         return self._complete

@@ -75,7 +75,8 @@ class Informer(Generic[T]):
         self._clock = clock or client.clock
         self._revision = ""
         self._changed = asyncio.Event()
-        self._heard = self._clock.monotonic()
+        self._heard = self._tried = self._clock.monotonic()
+        self._hurried = asyncio.Event()
         self._stands_since: float | None = None
         self._said = ""
 
@@ -84,6 +85,7 @@ class Informer(Generic[T]):
         failures = 0
         while True:
             self._stands_since = None
+            self._tried = self._clock.monotonic()
             longest = LONGEST
             try:
                 await self._follow()
@@ -91,7 +93,11 @@ class Informer(Generic[T]):
                 longest = self._failed(error)
             failures = 0 if self._stood() else failures + 1
             if failures:
-                await self._clock.sleep(backoff(failures, self._client.chance(), longest))
+                await self._rest(backoff(failures, self._client.chance(), longest))
+
+    def hurry(self) -> None:
+        """The server is known to answer: whoever waits for it tries at once."""
+        self._hurried.set()
 
     @property
     def revision(self) -> int:
@@ -102,11 +108,24 @@ class Informer(Generic[T]):
         """Seconds since the server was last heard; of a quiet kind it may say nothing until the watch is renewed."""
         return self._clock.monotonic() - self._heard
 
+    def still(self) -> float:
+        """Seconds in which nothing was heard, and nothing was tried: of a server that is away it is asked for ever."""
+        return self._clock.monotonic() - max(self._heard, self._tried)
+
     async def wait_for(self, predicate: Callable[[Mapping[Key, T]], bool]) -> None:
         """Return as soon as the items are as the predicate wants; `asyncio.timeout` bounds it."""
         while not predicate(self.items):
             self._changed.clear()
             await self._changed.wait()
+
+    async def _rest(self, seconds: float) -> None:
+        self._hurried.clear()
+        waits = [asyncio.ensure_future(each) for each in (self._clock.sleep(seconds), self._hurried.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
 
     async def _follow(self) -> None:
         """Until the server ends the watch."""

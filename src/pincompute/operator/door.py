@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from pincompute.objects.times import stamp
-from pincompute.operator.health import ills, told
+from pincompute.operator.health import able, ills, told
 from pincompute.operator.loops import Loops
 
 
@@ -38,11 +38,9 @@ class Door:
         return web.Response(text=told(self.loops), status=503 if any(ills(self.loops)) else 200)
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        """Able to act, whether it leads or stands by."""
         if self.loops is None:
             return web.Response(text="waiting for the cluster's facts\n", status=503)
-        ready = self.loops.view.complete and not any(ills(self.loops))
-        return web.Response(text=told(self.loops), status=200 if ready else 503)
+        return web.Response(text=told(self.loops), status=200 if able(self.loops) else 503)
 
     async def _metrics(self, _: web.Request) -> web.Response:
         # Whoever is never asked for them does not carry what renders them.

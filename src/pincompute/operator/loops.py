@@ -58,6 +58,8 @@ class Loops:
             await _first(self.lease.acquire(), self._stop.wait())
             if self.lease.held:
                 log.info("this one leads", holder=self.lease.holder)
+                # It is asked for every few seconds: after an outage nobody hears of the server sooner.
+                self.view.hurry()
                 await _first(self.lease.keep(), self.planned.run())
         if self.lease:
             await self.lease.release()
