@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import socket
 import ssl
 import subprocess
@@ -34,6 +36,28 @@ class ControlPlane(NamedTuple):
             key=self.authority.key(user).read_bytes(),
             context=user,
         )
+
+    def kubeconfig(
+        self, folder: Path, user: str = "admin", groups: tuple[str, ...] = ("system:masters",), port: int = 0
+    ) -> Path:
+        """The same as a file."""
+        access = self.access(user, groups, port)
+        authority, certificate, key = (
+            base64.b64encode(each).decode() for each in (access.authority, access.certificate, access.key)
+        )
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {"name": "it", "cluster": {"server": access.server, "certificate-authority-data": authority}},
+            ],
+            "users": [{"name": "it", "user": {"client-certificate-data": certificate, "client-key-data": key}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "current-context": "it",
+        }
+        file = folder / "kubeconfig"
+        file.write_text(json.dumps(content))
+        return file
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,10 +14,13 @@ import msgspec
 from aiohttp.test_utils import TestClient, TestServer
 
 from control_plane import ControlPlane
+from pincompute.api.names import API_VERSION, ENGINE
 from pincompute.base.context import Context
 from pincompute.controller.fleet import Fleets
+from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
-from pincompute.submission import record
+from pincompute.kube.resource import Object
+from pincompute.submission import ledger, record
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.process import at_work
 from pincompute.submission.record import State
@@ -71,3 +75,23 @@ async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
             desk.patience = 60.0
             yield World(http, database, client, await new_project(client))
         await database.close()
+
+
+async def holds(database: Database, project: str, pods: int) -> None:
+    """The ledger says in the end what the cluster has, and no more."""
+    async with asyncio.timeout(30):
+        while True:
+            held = await database.do(partial(ledger.held, cluster="main", project=project, tier="on-demand"))
+            waits = await database.do(partial(ledger.unsettled, cluster="main"))
+            if sum(each.pods for each in held.values()) == pods and not waits:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def bounded(client: Client, pods: int) -> str:
+    """A project for so many pods."""
+    project = await new_project(client)
+    spec: Object = {"owner": "team-ads", "review": "open", "quota": {"on-demand": {"pods": pods}}}
+    whole = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": project}, "spec": spec}
+    await client.apply(whole, NOUNS["Project"], manager=ENGINE)
+    return project

@@ -222,28 +222,10 @@ def told_of(pid: int, what: str) -> list[str]:
 
 
 async def start(plane: ControlPlane, nginx: Path, folder: Path, port: int, **more: Any) -> Process:
-    words = ("--kubeconfig", kubeconfig(plane, folder), "--folder", folder, "--nginx", nginx)
+    words = ("--kubeconfig", plane.kubeconfig(folder, "ingress"), "--folder", folder, "--nginx", nginx)
     command = (sys.executable, "-m", "pincompute", "agent", "ingress", "--listen", f"127.0.0.1:{port}", *words)
     variables = {**os.environ, VARIABLE: str(folder / "successor")}
     return await asyncio.create_subprocess_exec(*map(str, command), env=variables, **more)
-
-
-def kubeconfig(plane: ControlPlane, folder: Path) -> Path:
-    access, files = plane.access("ingress"), plane.authority
-    user = {"client-certificate": str(files.certificate("ingress")), "client-key": str(files.key("ingress"))}
-    cluster = {"server": access.server, "certificate-authority": str(files.bundle)}
-    file = folder / "kubeconfig"
-    file.write_bytes(
-        msgspec.json.encode(
-            {
-                "current-context": "it",
-                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-                "clusters": [{"name": "it", "cluster": cluster}],
-                "users": [{"name": "it", "user": user}],
-            }
-        )
-    )
-    return file
 
 
 async def answers(asked: Awaitable[object], wanted: object) -> bool:

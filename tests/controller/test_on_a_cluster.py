@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import os
 from collections.abc import AsyncGenerator
@@ -314,23 +313,7 @@ class Kubectl(NamedTuple):
 async def kubectl(plane: ControlPlane, folder: Path) -> AsyncGenerator[Kubectl]:
     programs = build(Path(setting("cache")), Progress())
     async with client_of(plane) as client:
-        yield Kubectl(programs.kubernetes, _kubeconfig(plane, folder), await new_project(client))
-
-
-def _kubeconfig(plane: ControlPlane, folder: Path) -> Path:
-    access = plane.access()
-    encoded = [base64.b64encode(each).decode() for each in (access.authority, access.certificate, access.key)]
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "a", "cluster": {"server": access.server, "certificate-authority-data": encoded[0]}}],
-        "users": [{"name": "a", "user": {"client-certificate-data": encoded[1], "client-key-data": encoded[2]}}],
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-        "current-context": "a",
-    }
-    file = folder / "kubeconfig"
-    file.write_text(yaml.safe_dump(content))
-    return file
+        yield Kubectl(programs.kubernetes, plane.kubeconfig(folder), await new_project(client))
 
 
 async def test_the_definitions_install_by_server_side_apply(served: ControlPlane, tmp_path: Path) -> None:

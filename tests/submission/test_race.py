@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from control_plane import ControlPlane
+from desks import bounded, holds
 from forwarder import Forwarder
-from pincompute.api.names import API_VERSION, ENGINE
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
-from pincompute.kube.resource import Object
-from pincompute.submission import ledger
 from pincompute.submission.answers import became
-from pincompute.submission.database import Database, open_database
+from pincompute.submission.database import open_database
 from pincompute.submission.desk import Sender
 from pincompute.submission.process import at_work
 from pincompute.submission.record import State
-from workloads import HELLO, cluster, new_project
+from workloads import HELLO, cluster
 
 pytestmark = pytest.mark.cluster
 
 KEY = "the same"
 SERVICE = NOUNS["PinterestService"]
-
-
-async def _holds(database: Database, project: str, pods: int) -> None:
-    """The ledger says in the end what the cluster has, and no more."""
-    async with asyncio.timeout(30):
-        while True:
-            held = await database.do(partial(ledger.held, cluster="main", project=project, tier="on-demand"))
-            waits = await database.do(partial(ledger.unsettled, cluster="main"))
-            if sum(each.pods for each in held.values()) == pods and not waits:
-                return
-            await asyncio.sleep(0.05)
-
-
-async def _bounded(client: Client, pods: int) -> str:
-    project = await new_project(client)
-    spec: Object = {"owner": "team-ads", "review": "open", "quota": {"on-demand": {"pods": pods}}}
-    whole = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": project}, "spec": spec}
-    await client.apply(whole, NOUNS["Project"], manager=ENGINE)
-    return project
 
 
 def _small(name: str) -> str:
@@ -54,7 +32,7 @@ def _small(name: str) -> str:
 
 async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, tmp_path: Path) -> None:
     async with cluster(plane) as client:
-        project = await _bounded(client, 10)
+        project = await bounded(client, 10)
         database = await open_database(str(tmp_path / "desk.db"))
         async with at_work(database, client) as desk:
             await desk.ready()
@@ -63,12 +41,12 @@ async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, tmp
             taken = [each for each in asked if each.state is not State.REFUSED]
             assert len(taken) == 10
             assert {each.decisions[0].rule for each in asked if each.state is State.REFUSED} == {"QuotaTooSmall"}
-            await _holds(database, project, 10)
+            await holds(database, project, 10)
             assert len((await client.list(SERVICE, project)).items) == 10
             # What somebody deletes past the desk is free again, and so is what is deleted by it.
             await client.delete(SERVICE, taken[0].place.name, project)
             await desk.delete(project, taken[1].place.name, "")
-            await _holds(database, project, 8)
+            await holds(database, project, 8)
             assert (await desk.submit(_small("late"), project)).state is State.DELIVERED
         await database.close()
         await client.delete(NOUNS["Project"], project)
@@ -76,7 +54,7 @@ async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, tmp
 
 async def test_a_cluster_that_is_away_has_it_when_it_is_back(plane: ControlPlane, tmp_path: Path) -> None:
     async with cluster(plane) as client, Forwarder(plane.port) as road:
-        project = await _bounded(client, 10)
+        project = await bounded(client, 10)
         database = await open_database(str(tmp_path / "desk.db"))
         async with (
             Client(plane.access(port=road.port), agent="desk") as away,
@@ -89,7 +67,7 @@ async def test_a_cluster_that_is_away_has_it_when_it_is_back(plane: ControlPlane
             assert became(kept).status == 202
             road.mend()
             # It is carried meanwhile: its outcome comes before that of what is asked after it.
-            await _holds(database, project, 1)
+            await holds(database, project, 1)
             desk.patience = 60.0
             again = await desk.submit(_small("hello"), project, Sender(key=KEY))
             assert (again.id, again.state, again.attempts > 0) == (kept.id, State.DELIVERED, True)

@@ -1,0 +1,147 @@
+"""The desk killed between any two steps of a submission: nothing is lost, and nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+import pytest
+import sqlalchemy as sql
+
+from control_plane import ControlPlane
+from desks import bounded, holds
+from dying import STEPS, Living, process
+from forwarder import Forwarder
+from pincompute.api.names import SUBMISSION
+from pincompute.controller.resources import NOUNS
+from pincompute.kube.client import Client
+from pincompute.kube.errors import NotFound
+from pincompute.submission import outbox, record
+from pincompute.submission.database import open_database
+from pincompute.submission.record import State
+from pincompute.submission.tables import audit, revisions
+from workloads import HELLO, cluster, new_project
+
+pytestmark = pytest.mark.cluster
+
+SERVICE = NOUNS["PinterestService"]
+VERBS = {"deploy": (1, 2), "scale": (2, 4), "delete": (0, 0)}
+"""The revision of the workload afterwards, and how many pods it holds then."""
+
+
+class Ask(NamedTuple):
+    """One submission, under a key of its own."""
+
+    project: str
+    verb: str
+    name: str
+
+    async def send(self, http: aiohttp.ClientSession, verb: str = "") -> tuple[int, str]:
+        """The status, and the id under which it is on record."""
+        projects, key = f"/v1/projects/{self.project}", {"Idempotency-Key": f"{verb or self.verb} {self.name}"}
+        workload = f"{projects}/workloads/{self.name}"
+        match verb or self.verb:
+            case "deploy":
+                text = HELLO.replace("{name: hello}", f"{{name: {self.name}}}")
+                request = http.post(f"{projects}/submissions", data=text.encode(), headers=key)
+            case "scale":
+                body = b'{"change": "scale", "copies": 3}'
+                request = http.post(f"{workload}/changes", data=body, headers=key)
+            case _:
+                request = http.delete(workload, headers=key)
+        async with request as answer:
+            assert answer.status < 300, await answer.text()
+            id_ = (await answer.json())["id"] if answer.status == 202 else answer.headers["Submission"]
+            return answer.status, id_
+
+    async def outcome(self, http: aiohttp.ClientSession, verb: str = "") -> str:
+        """Asked again under the same key until it has arrived."""
+        async with asyncio.timeout(60):
+            while True:
+                status, id_ = await self.send(http, verb)
+                if status != 202:
+                    return id_
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_killed_at_each_step(plane: ControlPlane, tmp_path: Path, verb: str) -> None:
+    async with cluster(plane) as client:
+        project = await new_project(client)
+        asked = [Ask(project, verb, f"w{number}") for number in range(len(STEPS))]
+        if verb != "deploy":
+            async with process(plane, tmp_path) as living:
+                await asyncio.gather(*(each.outcome(living.http, "deploy") for each in asked))
+        heard: list[str] = []
+        told: list[str] = []
+        for number, step in enumerate(STEPS.values()):
+            async with process(plane, tmp_path, step) as desk:
+                # Each says what became of what killed the one before it.
+                told += [await each.outcome(desk.http) for each in asked[:number][-1:]]
+                heard.append(await _last_words(desk, asked[number]))
+        async with process(plane, tmp_path) as desk:
+            told.append(await asked[-1].outcome(desk.http))
+            # And all of them are answered once more as they were.
+            assert [await each.outcome(desk.http) for each in asked] == told
+            assert [id_ or told[number] for number, id_ in enumerate(heard)] == told
+            await _as_it_is(client, tmp_path, asked, told)
+
+
+async def test_killed_when_it_has_answered_and_the_cluster_is_away(plane: ControlPlane, tmp_path: Path) -> None:
+    async with cluster(plane) as client, Forwarder(plane.port) as road:
+        ask = Ask(await bounded(client, 10), "deploy", "w0")
+        async with process(plane, tmp_path, road=road.port) as desk:
+            await Ask(ask.project, "deploy", "before").outcome(desk.http)
+            await road.cut()
+            status, id_ = await ask.send(desk.http)
+            assert status == 202
+            await desk.kill()
+        async with process(plane, tmp_path) as desk:
+            assert await ask.outcome(desk.http) == id_
+        assert await _there(client, ask) == (1, id_)
+        await client.delete(NOUNS["Project"], ask.project)
+
+
+async def _last_words(desk: Living, ask: Ask) -> str:
+    """The id under which it was answered, where it was, before death."""
+    desk.armed.set()
+    id_ = ""
+    with suppress(aiohttp.ClientConnectionError):
+        _, id_ = await ask.send(desk.http)
+    await desk.death()
+    return id_
+
+
+async def _as_it_is(client: Client, folder: Path, asked: list[Ask], told: list[str]) -> None:
+    """Each was done once, and record, ledger and cluster say the same."""
+    database = await open_database(str(folder / "desk.db"))
+    revision, pods = VERBS[asked[0].verb]
+    for ask, id_ in zip(asked, told, strict=True):
+        kept = await database.do(partial(record.of_workload, project=ask.project, name=ask.name))
+        assert [(each.id, each.state) for each in kept if each.verb == ask.verb] == [(id_, State.DELIVERED)]
+        assert await database.do(partial(_kept, id_=id_)) == (2, bool(revision))
+        assert await _there(client, ask) == (revision, id_ if revision else "")
+    assert await database.do(partial(outbox.waiting, cluster="main")) == []
+    await holds(database, asked[0].project, pods * len(asked))
+    await database.close()
+
+
+def _kept(connection: sql.Connection, id_: str) -> tuple[int, int]:
+    """Lines of the audit, one of each judge, and revisions."""
+    counts = [
+        sql.select(sql.func.count()).select_from(each).where(each.c.submission == id_) for each in (audit, revisions)
+    ]
+    lines, accepted = (connection.execute(each).scalar_one() for each in counts)
+    return lines, accepted
+
+
+async def _there(client: Client, ask: Ask) -> tuple[int, str]:
+    """How often it was changed, and by which submission last."""
+    try:
+        metadata = (await client.get(SERVICE, ask.name, ask.project))["metadata"]
+    except NotFound:
+        return 0, ""
+    return metadata["generation"], metadata["annotations"][SUBMISSION]
