@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import engine, hand, loop, plans, roll, runtime, scale, why, wire
+from bench import desk, engine, hand, loop, plans, roll, runtime, scale, why, wire
 from bench.figures import ROOT, write
 
 SUITES = {
@@ -17,6 +17,7 @@ SUITES = {
     "wire": wire.figures,
     "why": why.figures,
     "loop": loop.figures,
+    "desk": desk.figures,
 }
 
 

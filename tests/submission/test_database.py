@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import stat
+import threading
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,6 +87,56 @@ async def test_work_that_fails_leaves_nothing(database: Database) -> None:
     with pytest.raises(LookupError):
         await database.do(fails)
     assert await database.do(lambda connection: connection.execute(audit.select()).all()) == []
+
+
+async def test_what_is_asked_at_once_goes_to_the_disk_together_and_fails_alone(database: Database) -> None:
+    began, goes_on, written = threading.Event(), threading.Event(), 0
+
+    def first(_: Connection) -> None:
+        began.set()
+        assert goes_on.wait(10)
+
+    def enter(connection: Connection, who: str) -> str:
+        nonlocal written
+        written += 1
+        connection.execute(audit.insert(), {**ENTRY, "who": who})
+        if who == "ben":
+            raise LookupError
+        return who
+
+    commits = 0
+
+    def count(_: object) -> None:
+        nonlocal commits
+        commits += 1
+
+    sql.event.listen(sql.engine.Engine, "commit", count)
+    holding = asyncio.create_task(database.do(first))
+    await asyncio.to_thread(began.wait)
+    asked = [asyncio.create_task(database.do(partial(enter, who=who))) for who in ("ann", "ben", "cid")]
+    await asyncio.sleep(0)
+    goes_on.set()
+    done = await asyncio.gather(*asked, return_exceptions=True)
+    await holding
+    sql.event.remove(sql.engine.Engine, "commit", count)
+    assert (done[0], type(done[1]), done[2]) == ("ann", LookupError, "cid")
+    assert (commits, written) == (2, 3)
+    rows = await database.do(lambda connection: connection.execute(audit.select()).all())
+    assert [each.who for each in rows] == ["ann", "cid"]
+
+
+async def test_who_spoils_the_whole_transaction_is_told_so_and_nobody_else(database: Database) -> None:
+    def spoil(connection: Connection) -> None:
+        # As SQLite does by itself when the disk is full.
+        connection.exec_driver_sql("ROLLBACK")
+        raise LookupError
+
+    def enter(connection: Connection) -> None:
+        connection.execute(audit.insert(), ENTRY)
+
+    done = await asyncio.gather(*map(database.do, (enter, spoil, enter)), return_exceptions=True)
+    assert [isinstance(each, Exception) for each in done] == [False, True, False]
+    assert len(await database.do(lambda connection: connection.execute(audit.select()).all())) == 2
 
 
 @pytest.mark.usefixtures("database")

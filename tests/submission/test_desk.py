@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import ControlPlane
-from desks import TOKEN, world
+from desks import SIGNED, TOKEN, world
 from pincompute.api.change import Scale
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Copies, Wanted
@@ -32,6 +32,15 @@ async def test_what_is_accepted_is_on_record_and_in_the_cluster(plane: ControlPl
         assert await here.outcomes("hello") == [("submission-1", State.DELIVERED)]
         written = await here.client.get(NOUNS["PinterestService"], "hello", here.project)
         assert written["metadata"]["annotations"][SUBMISSION] == "submission-1"
+
+
+async def test_who_prefers_not_to_wait_is_answered_when_it_is_on_record(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here:
+        path = f"/v1/projects/{here.project}/submissions"
+        prefers = {**SIGNED, "Prefer": "wait=1, respond-async"}
+        async with here.http.post(path, data=HELLO, headers=prefers) as answer:
+            assert (answer.status, (await answer.json())["id"]) == (202, "submission-1")
+        assert [id_ for id_, _ in await here.outcomes("hello")] == ["submission-1"]
 
 
 async def test_what_the_cluster_refuses_is_on_record_as_refused(plane: ControlPlane, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from books import CLUSTER, NOW, cores, memory, place, project, rendered, submission, tried
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
+from pincompute.planning.quotas.footprint import NOTHING
 from pincompute.submission import ledger, outbox
 from pincompute.submission.accept import accept
 from pincompute.submission.database import Database, open_database
@@ -115,6 +116,10 @@ class Machine(RuleBasedStateMachine):
         if not self.by_hand:
             assert sum(may.values()) <= LIMIT
         held = ledger.held(self.connection, CLUSTER, "ads", "on-demand")
+        for name in NAMES:
+            own, others = ledger.taken(self.connection, CLUSTER, place(name), "on-demand")
+            assert own.pods == held.get(("PinterestService", name), NOTHING).pods
+            assert own.cpu + others.cpu == sum(each.cpu for each in held.values())
         if self.seen == len(self.history):
             assert sum(each.pods for each in held.values()) >= sum(may.values())
 

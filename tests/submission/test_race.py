@@ -65,6 +65,10 @@ async def test_a_cluster_that_is_away_has_it_when_it_is_back(plane: ControlPlane
             kept = await desk.submit(_small("hello"), project, Sender(key=KEY))
             assert kept.state is State.ACCEPTED
             assert became(kept).status == 202
+            # Nor does it wait for the cluster where nobody wants that.
+            desk.patience = 3600.0
+            at_once = await desk.submit(_small("hello"), project, Sender(key=KEY, waits=False))
+            assert (at_once.id, at_once.state) == (kept.id, State.ACCEPTED)
             road.mend()
             # It is carried meanwhile: its outcome comes before that of what is asked after it.
             await holds(database, project, 1)

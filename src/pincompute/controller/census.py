@@ -27,6 +27,8 @@ class Census:
     def __init__(self, client: Client) -> None:
         self.changed: set[Place] = set()
         self.news = asyncio.Event()
+        self.around = 0
+        """How often what is around them has changed."""
         self._client = client
         self._around = Surroundings()
         self._cluster = LAPTOP
@@ -82,7 +84,9 @@ class Census:
             if event.type == DELETED or before is None or _counts(before) != _counts(noun):
                 self.changed.add(Place.of(noun))
                 self.news.set()
-        elif concerned := self._around.take(event, self._client.clock.now()):
+            return
+        self.around += 1
+        if concerned := self._around.take(event, self._client.clock.now()):
             self.changed |= {place for place in self.everybody() if concerned(self.find(place))}
             self.news.set()
 

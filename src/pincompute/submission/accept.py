@@ -6,7 +6,7 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import KEY_REUSED
 from pincompute.planning.quotas import allowance
 from pincompute.planning.quotas.allowance import Asked
-from pincompute.planning.quotas.footprint import NOTHING, Place
+from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import ledger, outbox, record
 from pincompute.submission.database import Connection
 from pincompute.submission.outbox import Parcel
@@ -61,15 +61,15 @@ def _over(connection: Connection, cluster: str, rendered: Rendered) -> Refused |
     project, wants, place = rendered.project, rendered.footprint, rendered.place
     if project is None or wants is None:
         return None
-    holders = ledger.held(connection, cluster, place.project, wants.tier)
-    has = holders.pop((place.kind, place.name), NOTHING)
-    asked = Asked(place.name, wants, has, ledger.total(holders.values()))
+    asked = Asked(place.name, wants, *ledger.taken(connection, cluster, place, wants.tier))
     if problem := allowance.closed(project, asked):
         return Refused(problem)
     found = allowance.short(project, asked)
     if not found:
         return None
     thing = found[0].thing
+    holders = ledger.held(connection, cluster, place.project, wants.tier)
+    holders.pop((place.kind, place.name), None)
     most = sorted(holders.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
     named = [(name, footprint) for (_, name), footprint in most if getattr(footprint, thing)]
     return Refused(allowance.refusal(project, asked, found, named))

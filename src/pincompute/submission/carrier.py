@@ -22,7 +22,7 @@ from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Delivered, Platform
 from pincompute.submission.record import Submission
 
-AT_ONCE = 32
+AT_ONCE = 8
 """Parcels of different workloads."""
 LONGEST = 5.0
 """Seconds between two attempts."""

@@ -6,10 +6,11 @@ A piece of work is a plain function of a connection, so that it is the same for 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import sqlalchemy as sql
 from alembic import command
@@ -22,6 +23,8 @@ Work = Callable[[Connection], T]
 
 PATIENCE_MS = 30_000
 """How long a transaction waits for that of another process."""
+TOGETHER = 64
+"""Pieces of work that go to the disk at once, at most."""
 
 
 class Database(Protocol):
@@ -40,7 +43,10 @@ async def open_database(where: str) -> Database:
 
 
 class File:
-    """SQLite. One thread does everything: it has one writer at a time anyway."""
+    """SQLite. One thread does everything: it has one writer at a time anyway.
+
+    What is asked while it writes waits, and then goes to the disk together: that is what takes the time.
+    """
 
     def __init__(self, file: Path) -> None:
         if not file.exists():
@@ -49,19 +55,70 @@ class File:
         # What is written into a row may be nobody's business: it stands in no error, and so in no log.
         self._engine = sql.create_engine(f"sqlite:///{file}", poolclass=sql.StaticPool, hide_parameters=True)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="record")
+        self._asked: deque[_Asked] = deque()
         sql.event.listen(self._engine, "connect", _prepared)
         sql.event.listen(self._engine, "begin", _begin)
 
     async def do(self, work: Work[T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work)
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._asked.append(_Asked(work, done))
+        self._thread.submit(self._together, done.get_loop())
+        return await done
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown()
 
-    def _do(self, work: Work[T]) -> T:
-        with self._engine.begin() as connection:
-            return work(connection)
+    def _together(self, loop: asyncio.AbstractEventLoop) -> None:
+        """All that waits; those who come later find nothing left to do."""
+        asked = [self._asked.popleft() for _ in range(min(len(self._asked), TOGETHER))]
+        if asked:
+            loop.call_soon_threadsafe(_tell, asked, self._outcomes([each.work for each in asked]))
+
+    def _outcomes(self, works: Sequence[Work[Any]]) -> list[_Outcome]:
+        try:
+            with self._engine.begin() as connection:
+                if len(works) == 1:
+                    return [_Outcome(works[0](connection))]
+                return [_by_itself(connection, work) for work in works]
+        except Exception as error:
+            if len(works) == 1:
+                return [_Outcome(error=error)]
+        # Nothing of it is there, and whose fault that is shows when each goes alone.
+        return [outcome for work in works for outcome in self._outcomes([work])]
+
+
+class _Asked(NamedTuple):
+    work: Work[Any]
+    done: asyncio.Future[Any]
+
+
+class _Outcome(NamedTuple):
+    value: Any = None
+    error: Exception | None = None
+
+
+def _by_itself(connection: Connection, work: Work[Any]) -> _Outcome:
+    """Within what others do as well, all of it or nothing."""
+    own = connection.begin_nested()
+    try:
+        value = work(connection)
+    except Exception as error:
+        own.rollback()
+        return _Outcome(error=error)
+    own.commit()
+    return _Outcome(value)
+
+
+def _tell(asked: Sequence[_Asked], outcomes: Sequence[_Outcome]) -> None:
+    for each, outcome in zip(asked, outcomes, strict=True):
+        if each.done.done():
+            # Whoever asked has left.
+            continue
+        if outcome.error is None:
+            each.done.set_result(outcome.value)
+        else:
+            each.done.set_exception(outcome.error)
 
 
 class Server:

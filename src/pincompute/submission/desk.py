@@ -47,6 +47,8 @@ class Sender(NamedTuple):
 
     who: str = "somebody"
     key: str = ""
+    waits: bool = True
+    """For the platform to have it; on record it is in any case."""
 
 
 ANYBODY = Sender()
@@ -73,18 +75,18 @@ class Desk:
         """A document: what became of it."""
         workload = admit_workload(read_one(text), project)
         submission = self._submission(Place.of(workload), "deploy", text, sender)
-        return await self._decided(submission, partial(self._platform.render, workload))
+        return await self._decided(submission, partial(self._platform.render, workload), waits=sender.waits)
 
     async def change(self, project: str, name: str, change: Change, sender: Sender = ANYBODY) -> Kept:
         """One thing of a workload that is there."""
         verb, said = type(change).__name__.lower(), msgspec.json.encode(change).decode()
         submission = self._submission(Place(project, "", name), verb, said, sender)
-        return await self._decided(submission, partial(self._platform.amend, project, name, change))
+        return await self._decided(submission, partial(self._platform.amend, project, name, change), waits=sender.waits)
 
     async def delete(self, project: str, name: str, uid: str, sender: Sender = ANYBODY) -> Kept:
         """With a uid, only that very one."""
         submission = self._submission(Place(project, "", name), "delete", uid, sender)
-        return await self._decided(submission, partial(self._platform.remove, project, name, uid))
+        return await self._decided(submission, partial(self._platform.remove, project, name, uid), waits=sender.waits)
 
     async def submission(self, project: str, id_: str) -> Kept:
         found = await self._database.do(lambda connection: record.named(connection, project, id_))
@@ -112,10 +114,10 @@ class Desk:
             id_, self._clock.now(), sender.who, self._platform.name, place, verb, document, sender.key, about
         )
 
-    async def _decided(self, submission: Submission, render: Render) -> Kept:
+    async def _decided(self, submission: Submission, render: Render, *, waits: bool) -> Kept:
         """Decided and on its way, whether or not the one who asked still listens."""
         kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, render)))
-        if kept.state is not State.ACCEPTED:
+        if kept.state is not State.ACCEPTED or not waits:
             return kept
         await self._carrier.arrival(kept.id, self.patience)
         return await self.submission(kept.place.project, kept.id)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pincompute.planning.quotas.footprint import COUNTED, Footprint, Place
+from pincompute.planning.quotas.footprint import COUNTED, NOTHING, Footprint, Place
 from pincompute.submission.database import Connection
 from pincompute.submission.platform import Seen
 from pincompute.submission.tables import ledger, projects
@@ -23,29 +23,46 @@ STANDS = ""
 Holder = tuple[str, str]
 """Kind and name."""
 
+# These are asked with every submission, and putting a statement together takes longer than what it asks for.
+_KNOWN = {each.__name__.split(".")[-1]: each.insert(projects).on_conflict_do_nothing() for each in (postgresql, sqlite)}
+_LOCKED = (
+    projects.select()
+    .where(projects.c.cluster == sql.bindparam("of"), projects.c.name == sql.bindparam("called"))
+    .with_for_update()
+)
+_HELD = (
+    sql.select(ledger.c.kind, ledger.c.name, *(sql.func.max(ledger.c[each]).label(each) for each in COUNTED))
+    .where(*(ledger.c[each] == sql.bindparam(each) for each in ("cluster", "project", "tier")))
+    .group_by(ledger.c.kind, ledger.c.name)
+)
+_each = _HELD.subquery()
+_own = sql.and_(_each.c.kind == sql.bindparam("own_kind"), _each.c.name == sql.bindparam("own_name")).label("own")
+_TAKEN = sql.select(_own, *(sql.func.sum(_each.c[name]) for name in COUNTED)).group_by(sql.text("own"))
+
 
 def lock(connection: Connection, cluster: str, project: str) -> None:
     """Who takes from a project's quota is alone with it until the end of the transaction."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"cluster": cluster, "name": project}
-    connection.execute(insert(projects).values(row).on_conflict_do_nothing())
+    connection.execute(_KNOWN[connection.dialect.name], row)
     # SQLite, which has one writer at a time, says nothing of this.
-    connection.execute(projects.select().filter_by(**row).with_for_update())
+    connection.execute(_LOCKED, {"of": cluster, "called": project})
 
 
 def held(connection: Connection, cluster: str, project: str, tier: str) -> dict[Holder, Footprint]:
     """By every workload of a tier."""
-    most = [sql.func.max(ledger.c[each]).label(each) for each in COUNTED]
-    asked = (
-        sql.select(ledger.c.kind, ledger.c.name, *most)
-        .where(ledger.c.cluster == cluster, ledger.c.project == project, ledger.c.tier == tier)
-        .group_by(ledger.c.kind, ledger.c.name)
-    )
-    return {(row.kind, row.name): Footprint(tier, *row[2:]) for row in connection.execute(asked)}
+    asked = {"cluster": cluster, "project": project, "tier": tier}
+    return {(row.kind, row.name): Footprint(tier, *row[2:]) for row in connection.execute(_HELD, asked)}
+
+
+def taken(connection: Connection, cluster: str, place: Place, tier: str) -> tuple[Footprint, Footprint]:
+    """By a workload of a tier, and by all others of its project together."""
+    asked = {"cluster": cluster, "project": place.project, "tier": tier, "own_kind": place.kind, "own_name": place.name}
+    found = {row.own: Footprint(tier, *map(int, row[1:])) for row in connection.execute(_TAKEN, asked)}
+    return found.get(True, NOTHING), found.get(False, NOTHING)
 
 
 def take(connection: Connection, cluster: str, place: Place, submission: str, footprint: Footprint) -> None:
-    connection.execute(ledger.insert().values(_row(cluster, place, submission, footprint)))
+    connection.execute(ledger.insert(), _row(cluster, place, submission, footprint))
 
 
 def written(connection: Connection, submission: str, revision: int) -> None:
@@ -65,7 +82,7 @@ def settle(connection: Connection, cluster: str, seen: Iterable[Seen]) -> None:
         shown = sql.or_(ledger.c.submission == STANDS, ledger.c.written <= each.revision)
         connection.execute(ledger.delete().where(*here, shown))
         if each.footprint is not None:
-            connection.execute(ledger.insert().values(_row(cluster, each.place, STANDS, each.footprint)))
+            connection.execute(ledger.insert(), _row(cluster, each.place, STANDS, each.footprint))
 
 
 def restore(connection: Connection, cluster: str, seen: Sequence[Seen]) -> None:
@@ -85,11 +102,6 @@ def unsettled(connection: Connection, cluster: str) -> list[Place]:
         .distinct()
     )
     return [Place(*row) for row in connection.execute(asked)]
-
-
-def total(footprints: Iterable[Footprint]) -> Footprint:
-    all_ = tuple(footprints)
-    return Footprint("", *(sum(getattr(each, name) for each in all_) for name in COUNTED))
 
 
 def _row(cluster: str, place: Place, submission: str, footprint: Footprint) -> dict[str, object]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
+import sqlalchemy as sql
 from sqlalchemy import RowMapping
 
 from pincompute.api.kinds import WORKLOADS
@@ -19,6 +20,17 @@ from pincompute.submission.record import Decision, Judge, Submission
 from pincompute.submission.tables import outbox, revisions, submissions
 
 _orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+
+_PENDING = (
+    sql.select(revisions.c.kind, revisions.c.workload)
+    .join(outbox, outbox.c.submission == revisions.c.submission)
+    .where(
+        outbox.c.cluster == sql.bindparam("of"), outbox.c.project == sql.bindparam("at"),
+        outbox.c.name == sql.bindparam("called"), outbox.c.done_at.is_(None),
+    )
+    .order_by(outbox.c.number.desc())
+    .limit(1)
+)  # fmt: skip
 
 
 class Parcel(NamedTuple):
@@ -34,7 +46,7 @@ def put(connection: Connection, parcel: Parcel) -> None:
         "submission": submission.id, "cluster": submission.cluster, **submission.place._asdict(),
         "payload": msgspec.json.encode(parcel.order).decode(),
     }  # fmt: skip
-    connection.execute(outbox.insert().values(row))
+    connection.execute(outbox.insert(), row)
 
 
 def waiting(connection: Connection, cluster: str) -> list[Parcel]:
@@ -58,16 +70,7 @@ def _parcel(row: RowMapping, cluster: str) -> Parcel:
 
 def pending(connection: Connection, cluster: str, project: str, name: str) -> Workload | None:
     """What a workload was last accepted as, where that is still on its way."""
-    asked = (
-        revisions.join(outbox, outbox.c.submission == revisions.c.submission)
-        .select()
-        .where(
-            outbox.c.cluster == cluster, outbox.c.project == project, outbox.c.name == name, outbox.c.done_at.is_(None)
-        )
-        .order_by(outbox.c.number.desc())
-        .limit(1)
-    )
-    row = connection.execute(asked).mappings().first()
+    row = connection.execute(_PENDING, {"of": cluster, "at": project, "called": name}).mappings().first()
     return msgspec.json.decode(row[revisions.c.workload], type=WORKLOADS[row[revisions.c.kind]]) if row else None
 
 

@@ -107,13 +107,13 @@ def keep(connection: Connection, submission: Submission) -> None:
         "cluster": submission.cluster, **place._asdict(), "verb": submission.verb,
         "document": submission.document, "digest": submission.digest,
     }  # fmt: skip
-    connection.execute(submissions.insert().values(row))
+    connection.execute(submissions.insert(), row)
 
 
 def decide(connection: Connection, submission: Submission, decision: Decision) -> None:
     """And it is audited in the same breath."""
     row = {**decision._asdict(), "submission": submission.id, "at": decision.at.isoformat()}
-    connection.execute(decisions.insert().values(row))
+    connection.execute(decisions.insert(), row)
     note(
         connection, decision.at, submission,
         f"{submission.verb}: {'accepted' if decision.accepted else 'refused'} by the {decision.judge}",
@@ -127,7 +127,7 @@ def note(connection: Connection, at: datetime, submission: Submission, act: str,
         "at": at.isoformat(), "who": submission.who, "act": act, "project": place.project,
         "about": f"{place.kind}/{place.name}", "submission": submission.id, "words": words,
     }  # fmt: skip
-    connection.execute(audit.insert().values(row))
+    connection.execute(audit.insert(), row)
 
 
 def revise(connection: Connection, submission: Submission, whole: Workload) -> None:
@@ -135,7 +135,7 @@ def revise(connection: Connection, submission: Submission, whole: Workload) -> N
         "submission": submission.id, "cluster": submission.cluster, **submission.place._asdict(),
         "at": submission.at.isoformat(), "workload": msgspec.json.encode(whole).decode(),
     }  # fmt: skip
-    connection.execute(revisions.insert().values(row))
+    connection.execute(revisions.insert(), row)
 
 
 def keyed(connection: Connection, project: str, who: str, key: str) -> Kept | None:

@@ -113,7 +113,8 @@ def _sender(request: web.Request) -> Sender:
     key = request.headers.get("Idempotency-Key", "")
     if len(key) > MAX_KEY:
         raise Refused(Problem(DOCUMENT_INVALID, f"the idempotency key has more than {MAX_KEY} characters"))
-    return Sender(key=key)
+    preferred = {each.strip() for each in request.headers.get("Prefer", "").split(",")}
+    return Sender(key=key, waits="respond-async" not in preferred)
 
 
 async def _text(request: web.Request) -> str:

@@ -1,0 +1,188 @@
+"""The desk beside its API server: submissions taken on record, and plain creates of the same objects, in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+import yaml
+from tests.control_plane import ControlPlane, control_plane
+
+from bench.figures import PIN, Figure
+from pincompute.api.manifests import crds
+from pincompute.api.names import API_VERSION, ENGINE, HAND, PROJECT
+from pincompute.base.settings import setting
+from pincompute.controller.resources import NOUNS
+from pincompute.engine.build import build
+from pincompute.engine.progress import Progress
+from pincompute.kube.client import Client
+from pincompute.kube.resource import CRDS, NAMESPACES
+from pincompute.objects.content import Object
+
+SERVICES = NOUNS["PinterestService"]
+PLAIN, BOUNDED = "plain", "bounded"
+EACH = 200
+"""Of either sort in one run."""
+AT_ONCE = 16
+RUNS = 5
+TOKEN = "the bench"
+
+
+class Pace(NamedTuple):
+    rate: float
+    """A second."""
+    p99: float
+
+
+def figures() -> list[Figure]:
+    programs = build(Path(setting("cache")), Progress())
+    with tempfile.TemporaryDirectory() as folder, control_plane(programs.kubernetes, Path(folder)) as plane:
+        return asyncio.run(_measured(plane, Path(folder)))
+
+
+async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
+    async with Client(plane.access(), "bench") as hand, _desk(plane, folder, hand) as desk:
+        pairs: list[tuple[Pace, Pace]] = []
+        whole: list[float] = []
+        worked: list[float] = []
+        for run in range(RUNS + 1):
+            before = desk.worked()
+            ours = await _pace(run, desk.submit)
+            whole.append(await desk.delivered(hand, (run + 1) * EACH))
+            worked.append((desk.worked() - before) / EACH * 1000)
+            pairs.append((ours, await _pace(run, _creates(hand))))
+        ours, peers = zip(*pairs[1:], strict=True)
+    return [
+        Figure(
+            "P8.1", "submissions taken : plain creates, per second", [a.rate / b.rate for a, b in pairs[1:]], 0.7, "x",
+            statistics.median(each.rate for each in ours), statistics.median(each.rate for each in peers),
+            at_least=True,
+        ),
+        Figure(
+            "P8.2", f"the same, P99 of {AT_ONCE} at once", [a.p99 / b.p99 for a, b in pairs[1:]], 1.6, "x",
+            statistics.median(each.p99 for each in ours), statistics.median(each.p99 for each in peers),
+        ),
+        Figure("desk.delivered", f"{EACH} taken submissions, until the cluster has the last of them", whole[1:]),
+        Figure("desk.work", "processor time of the desk for one, delivery included", worked[1:], unit="ms"),
+    ]  # fmt: skip
+
+
+class _Desk(NamedTuple):
+    session: aiohttp.ClientSession
+    url: str
+    process: int
+
+    def worked(self) -> float:
+        """Seconds of processors."""
+        spent = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
+
+    async def submit(self, name: str) -> None:
+        document = yaml.safe_dump(_service(name, BOUNDED))
+        headers = {"Authorization": f"Bearer {TOKEN}", "Prefer": "respond-async"}
+        async with self.session.post(f"{self.url}/submissions", data=document, headers=headers) as answer:
+            assert answer.status in {201, 202}, await answer.text()
+
+    async def delivered(self, hand: Client, all_: int) -> float:
+        began = time.perf_counter()
+        while len((await hand.list(SERVICES, BOUNDED)).items) < all_:  # noqa: ASYNC110  (how fast is not what is measured)
+            await asyncio.sleep(0.2)
+        return time.perf_counter() - began
+
+
+@asynccontextmanager
+async def _desk(plane: ControlPlane, folder: Path, hand: Client) -> AsyncGenerator[_Desk]:
+    """A process of its own, as on every platform; and a project whose quota is counted, and suffices."""
+    for crd in crds():
+        await hand.apply(crd, CRDS, manager=ENGINE)
+    for name in (PLAIN, BOUNDED):
+        await hand.apply({"metadata": {"name": name, "labels": {PROJECT: name}}}, NAMESPACES, manager=ENGINE)
+    spec: Object = {"owner": "ann", "quota": {"on-demand": {"pods": 1_000_000}}}
+    project: Object = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": BOUNDED}, "spec": spec}
+    await hand.apply(project, NOUNS["Project"], manager=HAND)
+    (folder / "token").write_text(TOKEN)
+    port = _free_port()
+    process = await asyncio.create_subprocess_exec(
+        PIN, "desk", "--kubeconfig", str(_kubeconfig(plane, folder)), "--listen", f"127.0.0.1:{port}",
+        "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"),
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        async with aiohttp.ClientSession() as session:
+            await _answers(session, f"http://127.0.0.1:{port}/healthz")
+            yield _Desk(session, f"http://127.0.0.1:{port}/v1/projects/{BOUNDED}", process.pid)
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _answers(session: aiohttp.ClientSession, url: str) -> None:
+    while True:
+        try:
+            async with session.get(url):
+                return
+        except aiohttp.ClientError:
+            await asyncio.sleep(0.1)
+
+
+async def _pace(run: int, work: Callable[[str], Awaitable[object]]) -> Pace:
+    """Of many, some at once."""
+    hands = asyncio.Semaphore(AT_ONCE)
+    took = []
+
+    async def one(number: int) -> None:
+        async with hands:
+            began = time.perf_counter()
+            await work(f"w{run}-{number}")
+            took.append(time.perf_counter() - began)
+
+    began = time.perf_counter()
+    await asyncio.gather(*map(one, range(EACH)))
+    return Pace(EACH / (time.perf_counter() - began), statistics.quantiles(took, n=100)[98])
+
+
+def _kubeconfig(plane: ControlPlane, folder: Path) -> Path:
+    access, file = plane.access(), folder / "kubeconfig"
+    cluster = {"server": access.server, "certificate-authority-data": _encoded(access.authority)}
+    user = {"client-certificate-data": _encoded(access.certificate), "client-key-data": _encoded(access.key)}
+    names = {"name": "bench", "context": {"cluster": "bench", "user": "bench"}}
+    content = {
+        "clusters": [{"name": "bench", "cluster": cluster}],
+        "users": [{"name": "bench", "user": user}],
+        "contexts": [names],
+        "current-context": "bench",
+    }
+    file.write_text(json.dumps(content))
+    return file
+
+
+def _encoded(part: bytes) -> str:
+    return base64.b64encode(part).decode()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _creates(hand: Client) -> Callable[[str], Awaitable[object]]:
+    return lambda name: hand.create(SERVICES, _service(name, PLAIN), manager=HAND)
+
+
+def _service(name: str, project: str) -> Object:
+    metadata = {"name": name, "namespace": project}
+    spec = {"image": "hello:dev", "port": 8080}
+    return {"apiVersion": API_VERSION, "kind": SERVICES.kind, "metadata": metadata, "spec": spec}
