@@ -58,8 +58,10 @@ class Living(NamedTuple):
 
 
 @asynccontextmanager
-async def process(plane: ControlPlane, folder: Path, step: Step | None = None, road: int = 0) -> AsyncGenerator[Living]:
-    """`pin desk`, with its record in the folder; with a step, it dies there once it is armed.
+async def process(
+    plane: ControlPlane, folder: Path, where: str, step: Step | None = None, road: int = 0
+) -> AsyncGenerator[Living]:
+    """`pin desk`, with its record somewhere; with a step, it dies there once it is armed.
 
     A road is another port of the same cluster."""
     port, context = free_port(), multiprocessing.get_context("forkserver")
@@ -67,7 +69,7 @@ async def process(plane: ControlPlane, folder: Path, step: Step | None = None, r
     context.set_forkserver_preload([desk_process.__name__])
     (folder / "token").write_text(TOKEN)
     plane.kubeconfig(folder, port=road)
-    words = ("--kubeconfig", "kubeconfig", "--token-file", "token", "--database", "desk.db", "--listen")
+    words = ("--kubeconfig", "kubeconfig", "--token-file", "token", "--database", where, "--listen")
     armed = context.Event()
     child = context.Process(target=_live, args=(folder, [*words, f"127.0.0.1:{port}"], step, armed))
     child.start()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import sqlalchemy as sql
 
-from books import CLUSTER, NOW, cores, memory, place, project, rendered, submission, tried
+from books import CLUSTER, NOW, Books, cores, place, project, rendered, submission
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.planning.quotas.footprint import NOTHING, Footprint
@@ -21,15 +20,9 @@ from pincompute.submission.tables import audit
 BOUNDED = project(cpu=10, pods=8)
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[sql.Engine]:
-    with memory() as made:
-        yield made
-
-
 @pytest.fixture
-def connection(engine: sql.Engine) -> Iterator[Connection]:
-    with tried(engine) as opened:
+def connection(record: Books) -> Iterator[Connection]:
+    with record.begin() as opened:
         yield opened
 
 

@@ -67,39 +67,43 @@ class Ask(NamedTuple):
                     return id_
 
 
-@pytest.mark.parametrize("verb", VERBS)
-async def test_killed_at_each_step(plane: ControlPlane, tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize(
+    ("verb", "where"), [*((verb, "sqlite") for verb in VERBS), ("deploy", "postgresql")], indirect=["where"]
+)
+async def test_killed_at_each_step(plane: ControlPlane, tmp_path: Path, verb: str, where: str) -> None:
     async with cluster(plane) as client:
         project = await new_project(client)
         asked = [Ask(project, verb, f"w{number}") for number in range(len(STEPS))]
         if verb != "deploy":
-            async with process(plane, tmp_path) as living:
+            async with process(plane, tmp_path, where) as living:
                 await asyncio.gather(*(each.outcome(living.http, "deploy") for each in asked))
         heard: list[str] = []
         told: list[str] = []
         for number, step in enumerate(STEPS.values()):
-            async with process(plane, tmp_path, step) as desk:
+            async with process(plane, tmp_path, where, step) as desk:
                 # Each says what became of what killed the one before it.
                 told += [await each.outcome(desk.http) for each in asked[:number][-1:]]
                 heard.append(await _last_words(desk, asked[number]))
-        async with process(plane, tmp_path) as desk:
+        async with process(plane, tmp_path, where) as desk:
             told.append(await asked[-1].outcome(desk.http))
             # And all of them are answered once more as they were.
             assert [await each.outcome(desk.http) for each in asked] == told
             assert [id_ or told[number] for number, id_ in enumerate(heard)] == told
-            await _as_it_is(client, tmp_path, asked, told)
+            await _as_it_is(client, where, asked, told)
 
 
-async def test_killed_when_it_has_answered_and_the_cluster_is_away(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_killed_when_it_has_answered_and_the_cluster_is_away(
+    plane: ControlPlane, tmp_path: Path, where: str
+) -> None:
     async with cluster(plane) as client, Forwarder(plane.port) as road:
         ask = Ask(await bounded(client, 10), "deploy", "w0")
-        async with process(plane, tmp_path, road=road.port) as desk:
+        async with process(plane, tmp_path, where, road=road.port) as desk:
             await Ask(ask.project, "deploy", "before").outcome(desk.http)
             await road.cut()
             status, id_ = await ask.send(desk.http)
             assert status == 202
             await desk.kill()
-        async with process(plane, tmp_path) as desk:
+        async with process(plane, tmp_path, where) as desk:
             assert await ask.outcome(desk.http) == id_
         assert await _there(client, ask) == (1, id_)
         await client.delete(NOUNS["Project"], ask.project)
@@ -115,9 +119,9 @@ async def _last_words(desk: Living, ask: Ask) -> str:
     return id_
 
 
-async def _as_it_is(client: Client, folder: Path, asked: list[Ask], told: list[str]) -> None:
+async def _as_it_is(client: Client, where: str, asked: list[Ask], told: list[str]) -> None:
     """Each was done once, and record, ledger and cluster say the same."""
-    database = await open_database(str(folder / "desk.db"))
+    database = await open_database(where)
     revision, pods = VERBS[asked[0].verb]
     for ask, id_ in zip(asked, told, strict=True):
         kept = await database.do(partial(record.of_workload, project=ask.project, name=ask.name))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import pytest
-import sqlalchemy as sql
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from books import CLUSTER, NOW, cores, memory, place, project, rendered, submission, tried
+from books import CLUSTER, NOW, Books, Memory, cores, place, project, rendered, submission
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.planning.quotas.footprint import NOTHING
 from pincompute.submission import ledger, outbox
-from pincompute.submission.accept import accept
-from pincompute.submission.database import Database, open_database
+from pincompute.submission.accept import accept, refuse
+from pincompute.submission.database import Database, Work, open_database
 from pincompute.submission.platform import Delivered, Seen
-from pincompute.submission.record import State
+from pincompute.submission.record import Kept, State
 
 LIMIT = 20
 NAMES = ("ant", "bee", "cat", "dog")
@@ -32,13 +29,13 @@ names = st.sampled_from(NAMES)
 class Machine(RuleBasedStateMachine):
     """A cluster that takes what it is told in order for each workload, and a view of it that lags behind."""
 
-    engine: sql.Engine
+    books: Books
     by_hand = False
 
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        self.connection = self.stack.enter_context(tried(self.engine))
+        self.connection = self.stack.enter_context(self.books.begin())
         self.number = 0
         self.queues: dict[str, list[tuple[int, int | None]]] = {name: [] for name in NAMES}
         self.history: list[tuple[str, int | None]] = []
@@ -138,21 +135,17 @@ class ByHand(Machine):
     by_hand = True
 
 
-@pytest.fixture(scope="module", autouse=True)
-def engine() -> Iterator[None]:
-    with memory() as made:
-        Machine.engine = made
-        yield
-
-
 @pytest.mark.parametrize("machine", [Machine, ByHand])
-def test_whatever_happens_in_whichever_order(machine: type[Machine]) -> None:
-    run_state_machine_as_test(machine, settings=settings(deadline=None, stateful_step_count=15))
+def test_whatever_happens_in_whichever_order(machine: type[Machine], record: Books) -> None:
+    machine.books = record
+    # What takes a way to another process is asked less often.
+    profile = settings() if isinstance(record, Memory) else settings(max_examples=10)
+    run_state_machine_as_test(machine, settings=settings(profile, deadline=None, stateful_step_count=15))
 
 
-async def test_of_many_at_once_as_many_as_fit(tmp_path: Path) -> None:
+async def test_of_many_at_once_as_many_as_fit(where: str) -> None:
     """Four desks before one database."""
-    desks = [await open_database(str(tmp_path / "desk.db")) for _ in range(4)]
+    desks = [await open_database(where) for _ in range(4)]
     owner = project(pods=1000)
     sizes = [1 + number * 7 % 13 for number in range(240)]
 
@@ -166,3 +159,22 @@ async def test_of_many_at_once_as_many_as_fit(tmp_path: Path) -> None:
         await desk.close()
     assert sum(sizes) > 1500
     assert 990 <= sum(taken) <= 1000
+
+
+async def test_the_same_from_many_at_once_is_on_record_once(where: str) -> None:
+    """Under one key, before four desks, be it fine or wrong."""
+    desks = [await open_database(where) for _ in range(4)]
+    told = Refused(Problem(CLUSTER_REFUSED, "no"))
+
+    def fine(number: int) -> Work[Kept]:
+        return partial(accept, submission=submission(number, key="a"), rendered=rendered(None, cores(1)))
+
+    def wrong(number: int) -> Work[Kept]:
+        return partial(refuse, submission=submission(number, key="b"), refused=told)
+
+    for work in (fine, wrong):
+        first = 100 if work is wrong else 0
+        kept = await asyncio.gather(*(desks[each % 4].do(work(first + each)) for each in range(40)))
+        assert len({each.id for each in kept}) == 1
+    for desk in desks:
+        await desk.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -30,10 +29,10 @@ def _small(name: str) -> str:
     return HELLO.replace("hello}", f"{name}}}").replace("8080", "8080, rollout: {surge: 0, unavailable: 1}")
 
 
-async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, where: str) -> None:
     async with cluster(plane) as client:
         project = await bounded(client, 10)
-        database = await open_database(str(tmp_path / "desk.db"))
+        database = await open_database(where)
         async with at_work(database, client) as desk:
             await desk.ready()
             desk.patience = 60.0
@@ -52,10 +51,10 @@ async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, tmp
         await client.delete(NOUNS["Project"], project)
 
 
-async def test_a_cluster_that_is_away_has_it_when_it_is_back(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_a_cluster_that_is_away_has_it_when_it_is_back(plane: ControlPlane, where: str) -> None:
     async with cluster(plane) as client, Forwarder(plane.port) as road:
         project = await bounded(client, 10)
-        database = await open_database(str(tmp_path / "desk.db"))
+        database = await open_database(where)
         async with (
             Client(plane.access(port=road.port), agent="desk") as away,
             at_work(database, away) as desk,

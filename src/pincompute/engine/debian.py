@@ -41,10 +41,12 @@ PACKAGES = (
     Package("mmdebstrap", ("mmdebstrap",)),
     # For tests: one program without libraries that can be nearly all others.
     Package("busybox-static", ("busybox",)),
+    # For tests, too: a desk's record may lie in one.
+    Package("postgresql-15", ("postgres", "initdb"), daemon=True),
 )
 
 # Where Debian puts programs. An ordinary user's PATH lacks some of these folders.
-FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin", "usr/lib/cni")
+FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin", "usr/lib/cni", "usr/lib/postgresql/15/bin")
 
 
 def bring(*programs: str) -> None:

@@ -32,6 +32,8 @@ def accept(connection: Connection, submission: Submission, rendered: Rendered) -
 
 def refuse(connection: Connection, submission: Submission, refused: Refused) -> Kept:
     """What is wrong by itself: it takes from nobody, and is on record all the same."""
+    # The same may be asked at the same time.
+    ledger.lock(connection, submission.cluster, submission.place.project)
     if before := known(connection, submission):
         return before
     return _decided(connection, submission, Decision.refused(Judge.DESK, submission.at, refused))

@@ -127,6 +127,7 @@ class Server:
     def __init__(self, url: str) -> None:
         named = sql.make_url(url).set(drivername="postgresql+asyncpg")
         self._engine = create_async_engine(named, pool_size=8, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
+        sql.event.listen(self._engine.sync_engine, "handle_error", _without_the_row)
 
     async def do(self, work: Work[T]) -> T:
         async with self._engine.begin() as connection:
@@ -154,3 +155,10 @@ def _prepared(connection: Any, _: object) -> None:
 def _begin(connection: Connection) -> None:
     # With the right to write from the beginning: two who read first could not both go on.
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _without_the_row(context: sql.engine.ExceptionContext) -> None:
+    """PostgreSQL says in its details what stood there, and errors are logged."""
+    cause = context.original_exception.__cause__
+    if cause is not None:
+        vars(cause).pop("detail", None)
