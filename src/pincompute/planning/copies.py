@@ -16,8 +16,10 @@ from pincompute.planning.pods.ailing import ails
 from pincompute.planning.pods.pod import Made
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.steps import Evict
-from pincompute.planning.why import Finding, first_cause, waits
+from pincompute.planning.why import Finding, answers, first_cause, waits
 from pincompute.planning.why.cause import Cause, Copy, Wait
+
+_SILENT = frozenset({reasons.HEALTH_CHECK_FAILED, reasons.PORT_SILENT, reasons.PROBE_FAILED})
 
 
 class Copies(NamedTuple):
@@ -103,13 +105,20 @@ def _blocked(snapshot: Snapshot, copies: Copies) -> Finding | None:
 
 
 def _holds_up(snapshot: Snapshot, pod: Pod) -> Problem | None:
-    """Also what is only slow to begin: of a former revision it need not begin at all."""
+    """Also what is only slow to begin or to answer: of a former revision it need not do so at all."""
     slow = _begins(snapshot, pod)
     return ails(snapshot, pod) or (slow.problem if isinstance(slow, Cause) else None)
 
 
 def _begins(snapshot: Snapshot, pod: Pod) -> Cause | Wait | None:
-    return None if pod.ready else next(waits.look(Copy(snapshot.owner, pod, snapshot.now, snapshot.runtimes)), None)
+    if pod.ready:
+        return None
+    copy = Copy(snapshot.owner, pod, snapshot.now, snapshot.runtimes)
+    found = next((each for look in (waits.look, answers.look) for each in look(copy)), None)
+    if isinstance(found, Cause) and found.problem.reason in _SILENT:
+        # How a former revision was asked is not known any more.
+        found = found._replace(problem=found.problem._replace(what="its program runs, but does not answer", next=""))
+    return found
 
 
 def _taken_up(snapshot: Snapshot, wanted: Object) -> bool:
