@@ -41,6 +41,23 @@ class Person(NamedTuple):
         assert process.returncode == code, said.decode()
         return said.decode()
 
+    @asynccontextmanager
+    async def hearing(self, *words: str) -> AsyncIterator[AsyncIterator[str]]:
+        """What `pin` says, line by line, while it says it."""
+        variables = {"PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pincompute", *words,
+            cwd=self.folder, env={**os.environ, **variables},
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        assert process.stdout is not None
+        try:
+            yield (line.decode().rstrip("\n") async for line in process.stdout)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
     async def ask(self, name: str, inside: str = "") -> tuple[int, str]:
         """As a browser would: every name under localhost is this machine; or inside the cluster, at its address."""
         address = f"http://{inside or '127.0.0.1'}:{80 if inside else self.platform.ports['http']}/"

@@ -52,8 +52,9 @@ PROJECT = "who"
 NUMBER = "900"
 SHOW = """\
 cat /run/identity/identity.pem /run/identity/trust.pem
-[ -z "$LOG_FOLDER" ] || echo written > $LOG_FOLDER/train.log
-trap exit TERM
+say() { [ -z "$LOG_FOLDER" ] || echo "$1" >> $LOG_FOLDER/train.log; }
+say written
+trap 'say ended; exit' TERM
 sleep $SECONDS_TO_LIVE & wait
 """
 SECURITY = {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -136,7 +137,7 @@ async def test_who_a_pod_is_follows_from_who_made_it(client: Client, real_platfo
 
 async def _make(client: Client, which: str) -> None:
     kind = which.partition("-")[0]
-    ends = kind in {"PinterestJobSet", "PinterestCronJob", "PinterestTrainingJob"}
+    ends = kind in {"PinterestJobSet", "PinterestCronJob"}
     metadata: Object = {"name": NAMES[which], "namespace": PROJECT, "labels": {PROJECT: "tested"}}
     if kind == "PinterestCronJob":
         metadata["annotations"] = {RUN_NOW: "1"}
@@ -343,9 +344,13 @@ async def _is_denied(client: Client, pod: str, why: str) -> None:
 
 
 async def _what_a_copy_wrote_outlives_it(client: Client, person: Person) -> None:
-    """Its sidecar ships by the certificate that the other one got."""
-    await person.pin("delete", TRAINING, "--project", PROJECT)
-    async with asyncio.timeout(60):
+    """Its sidecar ships by the certificate that the other one got; who follows hears it until the very end."""
+    async with person.hearing("logs", TRAINING, "--follow", "--project", PROJECT) as lines, asyncio.timeout(60):
+        heard = [await anext(lines)]
+        while heard[-1] != "train.log | written":
+            heard.append(await anext(lines))
+        await person.pin("delete", TRAINING, "--project", PROJECT)
+        assert "train.log | ended" in [line async for line in lines], heard
         await all_gone(client, PODS, PROJECT, labels=f"{WORKLOAD}={TRAINING}")
     said = (await person.pin("logs", TRAINING, "--project", PROJECT)).splitlines()
     assert "train.log | written" in said

@@ -6,6 +6,8 @@ from pincompute.api.wire import Wire
 
 LINES = 100
 """Of each copy, unless a person says otherwise."""
+HEARTBEAT = 10.0
+"""Seconds after which a store that is listened to says that it is there."""
 
 
 class Copies(Wire, frozen=True, omit_defaults=True, tag="copies", tag_field="is"):
@@ -78,9 +80,21 @@ class Life(Wire, frozen=True, kw_only=True):
     """When its pod was removed; empty while it is there."""
     end: End | None = None
 
+    @property
+    def of_a_file(self) -> bool:
+        """Files of a log volume have a dot in their names, and no container has."""
+        return "." in self.container
+
 
 class Entry(Wire, frozen=True):
     """One line as the store answers it."""
 
     time: str
     text: str
+
+
+class Fresh(Wire, frozen=True):
+    """Lines that the store has taken at this moment."""
+
+    life: Life
+    entries: list[Entry]

@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator, Awaitable, Iterable
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 
-from pincompute.api.logs import Copies, Mark, Said
+from pincompute.api.logs import Copies, Line, Mark, Said
 from pincompute.api.names import WORKLOAD
 from pincompute.base.problem import Refused
+from pincompute.controller.files import Files
 from pincompute.controller.lines import read_line
-from pincompute.controller.turns import Series, Turn, Whose, turns_of
+from pincompute.controller.log_store import LogStore
+from pincompute.controller.turns import Asked, Series, Turn, turns_of
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Gone, Unreachable
 from pincompute.kube.resource import PODS
@@ -21,6 +23,7 @@ from pincompute.planning.pods.lives import Pod, how
 
 REST = 2.0
 """Seconds that a pod may take to say that the life has ended whose lines have."""
+_OVER = ("Succeeded", "Failed")
 WAITING = 1000
 """Lines that are read before the first of them is taken: whoever reads slowly slows the reading, and nothing grows."""
 
@@ -43,14 +46,13 @@ class _Chain:
 
 
 class Following:
-    """Where it begins, `had` says; then `run` goes on."""
+    """Where it begins, `had` says; then `run` goes on. What is written into files, the store tells, if there is one."""
 
-    def __init__(self, client: Client, project: str, whose: Whose, container: str, copy: str) -> None:
+    def __init__(self, client: Client, store: LogStore | None, asked: Asked) -> None:
         self._client = client
-        self._project = project
-        self._whose = whose
-        self._container = container
-        self._copy = copy
+        self._asked = asked
+        self._labels = f"{WORKLOAD}={asked.whose.name}"
+        self._files = Files(store, client.clock, asked, self._say) if store else None
         self._chains: dict[tuple[str, str], _Chain] = {}
         self._copies: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -58,13 +60,16 @@ class Following:
 
     def had(self, series: Iterable[Series], said: Iterable[tuple[int, Said]], since: int) -> None:
         """What was told of copies that are there; of the others, nothing more will come."""
-        latest: dict[str, int] = {}
+        latest: dict[tuple[str, str], int] = {}
         for at, each in said:
-            if not isinstance(each, Copies):
-                latest[each.copy] = max(at, latest.get(each.copy, 0))
+            if isinstance(each, Line):
+                latest[each.copy, each.container] = at
         for each in series:
-            life = each.turns[-1].life
-            chain = self._chain((life.uid, life.container), max(since, latest.get(each.copy, 0)))
+            last = each.turns[-1]
+            life, told = last.life, max(since, latest.get((each.copy, last.container), 0))
+            if self._files and life.of_a_file:
+                self._files.had(life, told)
+            chain = self._chain((life.uid, life.container), told)
             over = {turn.life.restart for turn in each.turns if turn.life.end}
             chain.known |= {turn.life.restart for turn in each.turns}
             chain.begun |= over
@@ -75,6 +80,8 @@ class Following:
     async def run(self, over: Awaitable[None]) -> AsyncGenerator[Said]:
         """Until it is over, and all is told that was printed until then."""
         self._start(self._watch())
+        if self._files:
+            self._start(self._files.run())
         self._start(self._end(over))
         try:
             while (said := await self._told.get()) is not None:
@@ -90,7 +97,7 @@ class Following:
         """Every pod that there is, and then each change; a watch that ends is begun again."""
         while True:
             try:
-                changes = self._client.watch(PODS, self._project, labels=f"{WORKLOAD}={self._whose.name}", type=Pod)
+                changes = self._client.watch(PODS, self._asked.project, labels=self._labels, type=Pod)
                 async with aclosing(changes) as events:
                     async for event in events:
                         await self._see(event.object, gone=event.type == DELETED)
@@ -102,8 +109,8 @@ class Following:
             await self._client.clock.sleep(REST)
 
     async def _see(self, pod: Pod, *, gone: bool) -> None:
-        for turn in turns_of(self._whose, pod, self._container):
-            if self._copy in ("", turn.copy, turn.life.pod):
+        for turn in turns_of(self._asked.whose, pod, self._asked.container):
+            if self._asked.takes(turn):
                 await self._take(turn)
         if gone:
             for (uid, _), chain in self._chains.items():
@@ -114,9 +121,7 @@ class Following:
     async def _take(self, turn: Turn) -> None:
         life = turn.life
         chain = self._chain((life.uid, life.container), 0)
-        if turn.copy not in self._copies:
-            self._copies.append(turn.copy)
-            await self._told.put(Copies(list(self._copies)))
+        await self._join(turn.copy)
         if life.restart not in chain.begun:
             if chain.known - {life.restart} and life.restart not in chain.known:
                 chain.asked.put_nowait(Mark(turn.copy, "", "started again"))
@@ -127,6 +132,15 @@ class Following:
             chain.ended.add(life.restart)
             chain.changed.set()
             chain.asked.put_nowait(Mark(turn.copy, life.end.at, f"ended: {how(life.end)}"))
+
+    async def _join(self, copy: str) -> None:
+        if copy and copy not in self._copies:
+            self._copies.append(copy)
+            await self._told.put(Copies(list(self._copies)))
+
+    async def _say(self, said: Line | Mark) -> None:
+        await self._join(said.copy)
+        await self._told.put(said)
 
     def _chain(self, key: tuple[str, str], since: int) -> _Chain:
         if key not in self._chains:
@@ -160,7 +174,7 @@ class Following:
     async def _stream(self, chain: _Chain, turn: Turn) -> None:
         since = stamp(datetime.fromtimestamp(chain.since // 1_000_000_000, UTC)) if chain.since else ""
         source = self._client.logs(
-            self._project, turn.life.pod, container=turn.life.container, previous=turn.previous,
+            self._asked.project, turn.life.pod, container=turn.life.container, previous=turn.previous,
             follow=True, since=since, timestamps=True,
         )  # fmt: skip
         async with aclosing(source) as lines:
@@ -175,7 +189,20 @@ class Following:
         await over
         while any(each.busy or not each.asked.empty() for each in self._chains.values() if not each.gone):
             await self._client.clock.sleep(0.2)
+        if self._files:
+            await self._last_of(self._files)
         await self._told.put(None)
+
+    async def _last_of(self, files: Files) -> None:
+        """What a program wrote last is shipped when it has ended, and its pod ends after that."""
+        with suppress(ApiError):
+            while any(pod.status.phase not in _OVER for pod in await self._pods()):
+                await self._client.clock.sleep(REST / 4)
+        with suppress(Refused):
+            await files.catch_up()
+
+    async def _pods(self) -> list[Pod]:
+        return (await self._client.list(PODS, self._asked.project, labels=self._labels, type=Pod)).items
 
     def _start(self, work: Awaitable[None]) -> None:
         self._tasks.add(asyncio.ensure_future(work))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 
-from pincompute.api.logs import Copies, Life, Line, Mark, Said, Wanted
+from pincompute.api.logs import Copies, Entry, Life, Line, Mark, Said, Wanted
 from pincompute.api.names import WORKLOAD
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import COPY_UNKNOWN, NO_LOGS
@@ -29,12 +29,12 @@ class Lines:
 
     def __init__(self, client: Client, store: LogStore | None) -> None:
         self._client = client
-        self._store = store
+        self.store = store
 
     async def kept(self, project: str, name: str) -> tuple[list[Life], str]:
         """What the store has, or why it says nothing: those who are there can be read all the same."""
         try:
-            return (await self._store.lives(project, name) if self._store else []), ""
+            return (await self.store.lives(project, name) if self.store else []), ""
         except Refused as refused:
             return [], refused.problems[0].what
 
@@ -91,12 +91,12 @@ class Lines:
             )
             async with aclosing(source) as lines:
                 found = [read for read in [read_line(turn, line) async for line in lines] if read[0] > since]
-                if found or not (turn.life.end and self._store):
+                if found or not (turn.life.end and self.store):
                     return found
                 # The node may have forgotten it.
                 return await self._stored(project, whose, turn, tail, since)
         except ApiError as error:
-            if self._store:
+            if self.store:
                 # Its pod ended since it was listed, or its node is away.
                 return await self._stored(project, whose, turn, tail, since)
             # One copy that cannot be read does not silence the others.
@@ -104,14 +104,14 @@ class Lines:
             return [(0, Mark(turn.copy, "", what))]
 
     async def _stored(self, project: str, whose: Whose, turn: Turn, tail: int, since: int) -> list[tuple[int, Said]]:
-        assert self._store
-        entries = await self._store.lines(project, whose.name, turn.life, tail=tail, since=since)
-        return [(instant(each.time), _line(turn, each.time, each.text)) for each in entries]
+        assert self.store
+        entries = await self.store.lines(project, whose.name, turn.life, tail=tail, since=since)
+        return [(instant(each.time), line(turn, each)) for each in entries]
 
     def _no_copy(self, project: str, found: Sequence[Series], whose: Whose, wanted: Wanted) -> Refused:
         there = sorted({each.copy for each in found}, key=lambda each: (len(each), each))
         some = ", ".join(there[:20]) + (f" and {len(there) - 20} more" if len(there) > 20 else "")
-        gone = "" if self._store else "; where its pod is gone, no store of logs keeps its lines on this cluster"
+        gone = "" if self.store else "; where its pod is gone, no store of logs keeps its lines on this cluster"
         what = f"{whose.name} has printed nothing as '{wanted.copy}'"
         note = (f"there are {some}" if there else "nothing of it has run") + gone
         return Refused(Problem(COPY_UNKNOWN, what, Where(object=f"{project}/{whose.name}"), note))
@@ -128,6 +128,10 @@ def read_line(turn: Turn, line: str) -> tuple[int, Said]:
         return instant(time), _line(turn, time, text)
     except ValueError:
         return 0, _line(turn, "", line)
+
+
+def line(turn: Turn, entry: Entry) -> Line:
+    return _line(turn, entry.time, entry.text)
 
 
 def _line(turn: Turn, time: str, text: str) -> Line:

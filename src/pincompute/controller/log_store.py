@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
 
-from pincompute.api.logs import Entry, Life
+from pincompute.api.logs import HEARTBEAT, Entry, Fresh, Life
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import LOGS_AWAY
+from pincompute.kube.watch import Splitter
 
 T = TypeVar("T")
 PATIENCE = 10.0
@@ -31,6 +32,22 @@ class LogStore:
         found = {"project": project, "workload": workload, "tail": tail, "since": since}
         return await self._ask("/v1/lines", list[Entry], **named, **found)
 
+    async def fresh(self, project: str, workload: str) -> AsyncGenerator[Fresh | None]:
+        """What is written into files of log volumes from now on; first nothing, as soon as it listens."""
+        query = {"project": project, "workload": workload}
+        patience = aiohttp.ClientTimeout(total=None, sock_connect=PATIENCE, sock_read=3 * HEARTBEAT)
+        try:
+            async with self._session.get("/v1/fresh", params=query, timeout=patience) as answer:
+                if answer.status != 200:
+                    raise _away(f"it answered {answer.status}")
+                yield None
+                splitter = Splitter()
+                async for chunk in answer.content.iter_any():
+                    for line in filter(None, splitter.feed(chunk)):
+                        yield msgspec.json.decode(line, type=Fresh)
+        except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
+            raise _away(str(error) or type(error).__name__) from error
+
     async def _ask(self, path: str, type_: type[T], **query: Any) -> T:
         try:
             async with self._session.get(path, params=query) as answer:
@@ -40,7 +57,11 @@ class LogStore:
                 why = f"it answered {answer.status}"
         except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
             why = str(error) or type(error).__name__
-        raise Refused(Problem(LOGS_AWAY, f"the store of logs cannot be read: {why}", next="pin status"))
+        raise _away(why)
+
+
+def _away(why: str) -> Refused:
+    return Refused(Problem(LOGS_AWAY, f"the store of logs cannot be read: {why}", next="pin status"))
 
 
 @asynccontextmanager

@@ -75,6 +75,18 @@ class Whose(NamedTuple):
         return [each for each in series if each in before or (self.goes_on and there and each.gone)]
 
 
+class Asked(NamedTuple):
+    """Which lines somebody wants to hear of."""
+
+    project: str
+    whose: Whose
+    container: str = ""
+    copy: str = ""
+
+    def takes(self, turn: Turn) -> bool:
+        return self.copy in ("", turn.copy, turn.life.pod)
+
+
 def series_of(whose: Whose, pods: Iterable[Pod], kept: Iterable[Life], container: str) -> list[Series]:
     """Of the named container, or of the program and all files of the log volume."""
     pods = list(pods)
@@ -86,16 +98,21 @@ def series_of(whose: Whose, pods: Iterable[Pod], kept: Iterable[Life], container
         mains[life.uid] = mains[life.uid] or _main(whose, life, lives)
     for life in lives:
         program = life.container == mains[life.uid]
-        chosen = life.container == container if container else program or "." in life.container
+        chosen = life.container == container if container else program or life.of_a_file
         told = found.get(_key(life))
         if chosen and (told is None or told.previous):
             # A node forgets a former life when it likes; how it ended, its pod knows at once.
             ended = told.life if told else life
-            found[_key(life)] = Turn(_copy(whose, life.pod, life.labels), ended, program, stored=True)
+            found[_key(life)] = kept_turn(whose, life, program=program)._replace(life=ended)
     together: dict[tuple[str, str], list[Turn]] = {}
     for key in sorted(found):
         together.setdefault(key[:2], []).append(found[key])
     return [Series(turns) for turns in together.values()]
+
+
+def kept_turn(whose: Whose, life: Life, *, program: bool = False) -> Turn:
+    """Of what is read from the store: which copy it was, the labels say that are kept of its pod."""
+    return Turn(_copy(whose, life.pod, life.labels), life, program, stored=True)
 
 
 def turns_of(whose: Whose, pod: Pod, container: str) -> list[Turn]:

@@ -29,7 +29,7 @@ from pincompute.controller.lines import Lines, copies
 from pincompute.controller.log_store import LogStore
 from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS
-from pincompute.controller.turns import Whose, series_of
+from pincompute.controller.turns import Asked, Whose, series_of
 from pincompute.controller.watching import watching
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Forbidden, NotFound
@@ -181,7 +181,7 @@ class Workloads:
         for _, each in said:
             yield each
         if wanted.follow and workload:
-            following = Following(self._client, project, whose, wanted.container, wanted.copy)
+            following = Following(self._client, self._lines.store, Asked(project, whose, wanted.container, wanted.copy))
             following.had(chosen, said, wanted.since if wanted.tail else now)
             async with aclosing(following.run(self._over(workload))) as more:
                 async for each in more:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -10,10 +12,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from pincompute.agents.logs.callers import Caller
+from pincompute.agents.logs.hearers import Heard
 from pincompute.agents.logs.place import Batch, Position, Stream
 from pincompute.agents.logs.pods import Known
 from pincompute.agents.logs.store import Store
-from pincompute.api.logs import Life
+from pincompute.api.logs import HEARTBEAT, Life
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import LOGS_FULL
 
@@ -40,6 +43,7 @@ def application(store: Store, who: _Who, readers: frozenset[str]) -> web.Applica
             web.post("/v1/batches", routes.take),
             web.get("/v1/lives", routes.lives),
             web.get("/v1/lines", routes.lines),
+            web.get("/v1/fresh", routes.fresh),
         ]
     )
     return app
@@ -77,6 +81,19 @@ class Routes:
         tail, since = int(query["tail"]), int(query["since"])
         return _json(self._store.entries(query["project"], query["workload"], life, tail=tail, since=since))
 
+    async def fresh(self, request: web.Request) -> web.StreamResponse:
+        """What is written into files from now on, a line of JSON a batch; between them empty ones, by which a reader
+        tells silence from a store that is lost."""
+        self._must_read(request)
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        hearers, query = self._store.hearers, request.query
+        # Whoever asked may leave at any moment, and that is nothing to tell anybody.
+        with hearers.listening(query["project"], query["workload"]) as heard, suppress(ConnectionResetError):
+            await response.prepare(request)
+            await response.write(b"\n")
+            await _write(response, heard)
+        return response
+
     def _known(self, request: web.Request, stream: Stream) -> Known:
         """Whose pod it is, and that the caller may write of it."""
         known = self._store.pods.get(stream.uid)
@@ -92,6 +109,18 @@ class Routes:
     def _must_read(self, request: web.Request) -> None:
         if self._who(request).user not in self._readers:
             raise web.HTTPForbidden(text="only the desk may read")
+
+
+async def _write(response: web.StreamResponse, heard: Heard) -> None:
+    while True:
+        try:
+            fresh = await asyncio.wait_for(heard.get(), HEARTBEAT)
+        except TimeoutError:
+            await response.write(b"\n")
+        else:
+            if fresh is None:
+                return
+            await response.write(msgspec.json.encode(fresh) + b"\n")
 
 
 async def _healthz(_: web.Request) -> web.Response:

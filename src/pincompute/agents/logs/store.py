@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -13,11 +13,12 @@ import msgspec
 import structlog
 
 from pincompute.agents.logs import lines
+from pincompute.agents.logs.hearers import Hearers
 from pincompute.agents.logs.keeping import Limits, Lying, decide
 from pincompute.agents.logs.kept import Kept
 from pincompute.agents.logs.place import Batch, Position, Stream
 from pincompute.agents.logs.pods import Known, Pods, known_of
-from pincompute.api.logs import Entry, Life
+from pincompute.api.logs import Entry, Fresh, Life
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import LOGS_FULL
 from pincompute.objects.times import instant, stamp
@@ -39,6 +40,7 @@ class Store:
         free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     ) -> None:
         self.pods = Pods()
+        self.hearers = Hearers()
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._limits = limits
@@ -73,6 +75,9 @@ class Store:
             raise Refused(_full(error.strerror or str(error))) from error
         if taken and self._room is not None:
             self._room -= len(batch.lines)
+        life = _life(known, batch.stream.container, batch.stream.restart)
+        if taken and life.of_a_file and self.hearers.any(known.project, known.workload):
+            self.hearers.tell(known.project, known.workload, Fresh(life, _entries(batch.lines.split(b"\n"))))
         return taken, kept.position
 
     def see(self, pod: Pod) -> None:
@@ -104,21 +109,14 @@ class Store:
             if known is None:
                 continue
             for container in sorted(_folders(pod)):
-                ends = known.ends.get(container.name, {})
-                for number in sorted(_numbers(container)):
-                    life = Life(
-                        pod=known.name, uid=known.uid, container=container.name, restart=number, labels=known.labels,
-                        main=known.main, created=known.created, gone=known.gone, end=ends.get(number),
-                    )  # fmt: skip
-                    found.append(life)
+                found += [_life(known, container.name, number) for number in sorted(_numbers(container))]
         return found
 
     def entries(self, project: str, workload: str, life: Life, *, tail: int, since: int) -> list[Entry]:
         """Its last lines; what a runtime has broken in pieces is one line again."""
         pod = self._folder / _safe(project) / _safe(workload) / f"{_safe(life.pod)}_{_safe(life.uid)}"
         kept = Kept(pod / _safe(life.container) / f"{life.restart}.log")
-        whole = joined(each for each in map(lines.read, kept.last()) if each)
-        found = [each for each in whole if not since or instant(each.time) > since]
+        found = [each for each in _entries(kept.last()) if not since or instant(each.time) > since]
         return found[-tail:] if tail else []
 
     def keep_house(self, now: datetime) -> None:
@@ -212,6 +210,17 @@ def _told(what: str) -> Generator[None]:
 
 def _full(why: str) -> Problem:
     return Problem(LOGS_FULL, "the store of logs takes no more", note=why, next="make room on its disk")
+
+
+def _life(known: Known, container: str, number: int) -> Life:
+    return Life(
+        pod=known.name, uid=known.uid, container=container, restart=number, labels=known.labels, main=known.main,
+        created=known.created, gone=known.gone, end=known.ends.get(container, {}).get(number),
+    )  # fmt: skip
+
+
+def _entries(kept: Iterable[bytes]) -> list[Entry]:
+    return [*joined(each for each in map(lines.read, kept) if each)]
 
 
 def joined(found: Iterator[lines.Line]) -> Iterator[Entry]:
