@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from pincompute.kube.errors import ApiError, error_of
+from pincompute.api.names import GROUP
+from pincompute.base.reasons import NOT_OURS
+from pincompute.kube.errors import ApiError, Conflict, error_of
 from pincompute.kube.request import Request
 from pincompute.kube.resource import EVENTS, LEASES
 from simulation import ways
 from simulation.line import NEWS, TRIP, Faults, lost
 from simulation.refusals import Refusal
+from simulation.server import target
 from simulation.strangers import Stranger, meddle
 from simulation.ways import Mark, Point
 from simulation.world import TERMS, World
@@ -19,6 +23,10 @@ SILENCE = 5.0
 """Seconds for which nothing is heard of a kind."""
 LATE = 10.0
 """Seconds after the last change in which it may still be found that all is as wanted."""
+HALF = 1.0
+"""Seconds for which who begins anew sees half of what there is."""
+AROUND = {"projects", "runtimes", "pinterestsidecars"}
+"""The other half: what work is planned by."""
 
 REFUSALS = {
     ways.OVERTAKEN: Refusal(409, "Conflict", "Operation cannot be fulfilled: the object has been modified"),
@@ -51,14 +59,22 @@ class Disturbance(Faults):
         self.wrong: list[str] = []
         """What must never be sent."""
         self._stood_at = 0.0
+        self._died = 0.0
         self._struck: Request | None = None
         """That it went wrong at, once it is under way: others may be beside it."""
         self._silent = 0.0
         self._under_way: dict[int, int] = {}
+        self._said: dict[str, str] = {}
+        """At which revision each status was last written."""
 
     @property
     def struck(self) -> bool:
         return self._struck is not None
+
+    @property
+    def evicts(self) -> bool:
+        """Where it went wrong: of what is gone by then it is no matter how."""
+        return self._struck is not None and self._struck.path.endswith("/eviction")
 
     @property
     def late(self) -> list[str]:
@@ -73,8 +89,11 @@ class Disturbance(Faults):
         if not counts(request):
             return
         number = len(self.sent)
-        if not self._world.leads and _now() > self._stood_at + 2 * TRIP:
+        # What had left before is heard a trip later.
+        if not self._world.leads and _now() > self._stood_at + 1.5 * TRIP:
             self.wrong.append(f"written by who does not lead: {request.method} {request.path}")
+        if self.way != ways.ROBBED and _of_status(request) and NOT_OURS.code.encode() in request.body:
+            self.wrong.append(f"it is nobody else's: {request.path}")
         self.meet(number, request)
         self.sent.append(f"{request.method} {request.path}")
         self.at.append(_now())
@@ -92,6 +111,7 @@ class Disturbance(Faults):
         if not counts(request):
             return
         self.marks[self._under_way[id(request)]].append(self._mark())
+        self._listen(request, refused)
         if self._is(request, ways.LOST):
             await self._kill()
         if self._is(request, ways.UNANSWERED):
@@ -105,9 +125,24 @@ class Disturbance(Faults):
         self.marks[self._under_way.pop(id(request))].append(self._mark())
         if self._is(request, ways.AFTER):
             # It learns of it, and goes on until it has to wait for the first time.
+            self._died = _now()
             asyncio.get_running_loop().call_soon(self._world.kill)
 
+    def _listen(self, request: Request, refused: ApiError | None) -> None:
+        """Who has heard how his last word was taken does not contradict it."""
+        if not _of_status(request):
+            return
+        at = target(request.path)
+        there = self._world.store.get(at.resource, at.name, at.namespace)
+        revision = there["metadata"]["resourceVersion"] if there else ""
+        if refused is None:
+            self._said[request.path] = revision
+        elif isinstance(refused, Conflict) and self._said.get(request.path) == revision and self.way != ways.UNANSWERED:
+            self.wrong.append(f"told by a view that is older than what was told last: {request.path}")
+
     async def news(self, request: Request) -> float:
+        if self.way in ways.DEATHS and self.struck and _kind(request) in AROUND and _now() < self._died + LATE:
+            return HALF
         left = self._silent - _now()
         if left <= 0 or self._struck is None:
             return NEWS
@@ -118,17 +153,16 @@ class Disturbance(Faults):
         match self.way:
             case ways.BEFORE:
                 await self._kill()
+            case ways.BELATED:
+                asyncio.get_running_loop().call_later(SILENCE, self._arrive, request)
+                await self._kill()
             case ways.UNHEARD:
                 raise lost(request)
             case ways.LATE | ways.ASIDE:
                 self._fall_silent()
-            case ways.STOOD:
-                self._stood_at = _now()
-                self._world.clock.stood += TERMS.lasts
-                # It finds that out when it next wants to renew it, and all that is under way then is cut off.
-                self._world.moved = _now() + TERMS.renewed
-                asyncio.get_running_loop().call_later(TERMS.renewed, self._world.story.begin)
-                await asyncio.sleep(2 * TERMS.renewed)
+            case ways.STOOD | ways.SLEPT:
+                self._stand()
+                await asyncio.sleep(2 * TERMS.renewed if self.way == ways.STOOD else 0)
             case ways.ROBBED:
                 self.stranger = Stranger(self._world.store)
                 self.stranger.take(request)
@@ -139,6 +173,18 @@ class Disturbance(Faults):
             case way if way in REFUSALS:
                 raise error_of(REFUSALS[way].body, about=request.about)
 
+    def _stand(self) -> None:
+        self._stood_at = _now()
+        self._world.clock.stood += TERMS.lasts
+        # It finds that out when it next wants to renew it, and all that is under way then is cut off.
+        self._world.moved = _now() + TERMS.renewed
+        asyncio.get_running_loop().call_later(TERMS.renewed, self._world.story.begin)
+
+    def _arrive(self, request: Request) -> None:
+        self._world.story.moved()
+        with suppress(Refusal):
+            self._world.server.answer(request)
+
     def _fall_silent(self) -> None:
         self._silent = _now() + SILENCE
         self._world.moved = self._silent
@@ -148,6 +194,7 @@ class Disturbance(Faults):
         return request is self._struck and self.way == way
 
     async def _kill(self) -> None:
+        self._died = _now()
         self._world.kill()
         await asyncio.Event().wait()
 
@@ -167,7 +214,11 @@ def counts(request: Request) -> bool:
 
 
 def _kind(request: Request) -> str:
-    return request.resource.partition("/")[0]
+    return target(request.path).resource.plural
+
+
+def _of_status(request: Request) -> bool:
+    return request.path.endswith("/status") and GROUP in request.path
 
 
 async def _done(work: Awaitable[None]) -> None:

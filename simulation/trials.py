@@ -17,7 +17,7 @@ from simulation.clock import Stuck, VirtualLoop, run
 from simulation.disturbances import Disturbance
 from simulation.records import Record, Recorder, differences, loose
 from simulation.scenarios import COMPARED, Scenario
-from simulation.ways import CRASHES, OTHERS, VIEWS, Mark, Point, others, same
+from simulation.ways import CRASHES, DEATHS, OTHERS, OVERTAKEN, VIEWS, Mark, Point, others, same
 from simulation.world import Unsettled, World
 
 FOLLOWED = 1
@@ -161,6 +161,8 @@ async def _over(disturbance: Disturbance, world: World) -> list[str]:
     """What was under way ends, and whoever came goes."""
     if disturbance.hurried:
         await disturbance.hurried
+    if disturbance.way == OVERTAKEN and not (world.story.conflicts or disturbance.evicts):
+        return ["it went on although somebody had written in between"]
     if disturbance.stranger is None:
         return []
     wrong = disturbance.stranger.leave()
@@ -176,7 +178,7 @@ def learn(scenario: Scenario) -> Course:
 
 def judge(scenario: Scenario, learnt: Course, found: Course, point: Point) -> Verdict:
     wrong = list(found.wrong)
-    lives = 2 if point.way in CRASHES else 1
+    lives = 2 if point.way in DEATHS else 1
     if not wrong and found.lives != lives:
         wrong.append(f"the operator lived {found.lives} times, and not {lives}")
     if found.passes > PASSES:

@@ -13,11 +13,14 @@ CRASHES = (BEFORE, LOST, AFTER)
 """The operator is killed: it was not heard; it was done, and the answer did not arrive; the answer arrived."""
 
 UNHEARD, UNANSWERED = "unheard", "unanswered"
-OVERTAKEN, BROKEN, BUSY, FULL, STOOD = "overtaken", "broken", "busy", "full", "stood"
-FAULTS = (UNANSWERED, UNHEARD, OVERTAKEN, BROKEN, BUSY, FULL, STOOD)
+OVERTAKEN, BROKEN, BUSY, FULL = "overtaken", "broken", "busy", "full"
+STOOD, SLEPT, BELATED = "stood", "slept", "belated"
+FAULTS = (UNANSWERED, UNHEARD, OVERTAKEN, BROKEN, BUSY, FULL, STOOD, SLEPT, BELATED)
 """The same without a death; refused, as somebody wrote in between, by a fault of the server, for a while, or for want
-of room; or this machine stood still for so long that its lease has run out."""
-TURNS = ((UNHEARD, BROKEN, FULL), (OVERTAKEN, STOOD, BUSY, OVERTAKEN))
+of room; this machine stood still for so long that its lease has run out, and the write with it, or the write had left;
+or it was on its way while its writer was killed, and is heard when another has gone on."""
+DEATHS = (*CRASHES, BELATED)
+TURNS = ((UNHEARD, BROKEN, FULL), (OVERTAKEN, STOOD, BUSY, SLEPT, BELATED))
 """Of each of these a write has one: they are much the same to whoever wrote it."""
 
 LATE, ASIDE = "late", "aside"
@@ -77,10 +80,11 @@ def others(write: int, sent: str, *, hurried: bool) -> Iterator[Point]:
     yield Point(write, UNANSWERED)
     for each in TURNS:
         yield Point(write, each[write % len(each)])
-    yield Point(write, VIEWS[write % len(VIEWS)])
+    method, path = sent.split()
+    # What is gone has left no revision that could be waited for.
+    yield Point(write, LATE if method == "DELETE" else VIEWS[write % len(VIEWS)])
     if hurried and not write % 2:
         yield Point(write, HURRIED)
-    method, path = sent.split()
     if is_native(path):
         yield Point(write, MEDDLED if method == "PATCH" and write % 2 else ROBBED)
 

@@ -51,10 +51,12 @@ class Counting(Story):
     def __init__(self) -> None:
         super().__init__()
         self.most = 0
+        self.conflicts = 0
         self._passes: Counter[Key] = Counter()
 
     def add(self, key: Key, passed: Passed) -> None:
         super().add(key, passed)
+        self.conflicts += passed.outcome is Outcome.CONFLICT
         if passed.outcome in {Outcome.SETTLED, Outcome.GONE}:
             self._passes.pop(key, None)
         elif passed.outcome is not Outcome.BEHIND:
