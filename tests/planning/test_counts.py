@@ -7,7 +7,7 @@ import pytest
 
 from pincompute.api.runtime import RollProgress, RuntimeStatus
 from pincompute.api.status import Condition, Progress, Report, Status
-from pincompute.planning.counts import merely_counts
+from pincompute.planning.counts import COPIES, TOGETHER, may_wait
 
 
 def ready(word: str, message: str, reason: str = "Progressing") -> list[Condition]:
@@ -27,21 +27,21 @@ FURTHER = msgspec.structs.replace(WAVE, progress=RollProgress(reached=9, there=4
 @pytest.mark.parametrize(
     ("before", "after", "later"),
     [
-        (ROLLED, NEXT, True),
-        (ROLLED, ROLLED, False),
-        (ROLLED, msgspec.structs.replace(NEXT, conditions=ready("True", "4 of 4")), False),
-        (ROLLED, msgspec.structs.replace(NEXT, conditions=ready("False", "1 of 4", "CrashLoop")), False),
-        (ROLLED, msgspec.structs.replace(NEXT, observed_generation=2), False),
-        (ROLLED, msgspec.structs.replace(NEXT, runtime=3), False),
+        (ROLLED, NEXT, COPIES),
+        (ROLLED, ROLLED, 0),
+        (ROLLED, msgspec.structs.replace(NEXT, conditions=ready("True", "4 of 4")), 0),
+        (ROLLED, msgspec.structs.replace(NEXT, conditions=ready("False", "1 of 4", "CrashLoop")), 0),
+        (ROLLED, msgspec.structs.replace(NEXT, observed_generation=2), 0),
+        (ROLLED, msgspec.structs.replace(NEXT, runtime=3), 0),
         # Copies that are made anew: somebody waits for each.
-        (ROLLED, msgspec.structs.replace(NEXT, renewed=0), False),
-        (ROLLED, msgspec.structs.replace(NEXT, renewed=2), False),
-        (WAVE, FURTHER, True),
-        (WAVE, msgspec.structs.replace(FURTHER, wave="3 of 3"), False),
-        (WAVE, msgspec.structs.replace(FURTHER, done="t"), False),
-        (WAVE, msgspec.structs.replace(FURTHER, progress=RollProgress(broken=["me/web"])), False),
-        (Report(), Report(next="x"), False),
+        (ROLLED, msgspec.structs.replace(NEXT, renewed=0), 0),
+        (ROLLED, msgspec.structs.replace(NEXT, renewed=2), 0),
+        (WAVE, FURTHER, TOGETHER),
+        (WAVE, msgspec.structs.replace(FURTHER, wave="3 of 3"), 0),
+        (WAVE, msgspec.structs.replace(FURTHER, done="t"), 0),
+        (WAVE, msgspec.structs.replace(FURTHER, progress=RollProgress(broken=["me/web"])), 0),
+        (Report(), Report(next="x"), 0),
     ],
 )
-def test_what_merely_counts(before: Report, after: Report, later: bool) -> None:
-    assert merely_counts(before, after) == later
+def test_what_merely_counts_comes_later(before: Report, after: Report, later: float) -> None:
+    assert may_wait(before, after) == later

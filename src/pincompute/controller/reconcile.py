@@ -21,7 +21,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Forbidden, Full, Unreachable
 from pincompute.kube.resource import PODS
 from pincompute.objects.content import Object, identity
-from pincompute.planning.counts import merely_counts
+from pincompute.planning.counts import may_wait
 from pincompute.planning.diff import Difference, diff
 from pincompute.planning.people.news import news, put_back
 from pincompute.planning.plan import Plan, soonest
@@ -33,9 +33,6 @@ from pincompute.planning.steps import Adopt, Apply, Create, Delete, Renew, Step,
 LOOK_AGAIN = 1.0
 """Seconds: the event that brings the view up to date touches the key, unless what we wrote was gone before the view
 began anew, and no event ever comes."""
-
-COUNTED = 1.0
-"""Seconds between two reports that merely count copies: in a roll those would be most of all that is written."""
 
 
 class _Done(NamedTuple):
@@ -211,10 +208,10 @@ class Reconciler:
 
     def _later(self, key: Key, before: Report, after: Report) -> float | None:
         """Seconds after which it is told; nothing where that is now, or there is nothing to tell."""
-        if key not in self._told or not merely_counts(before, after):
+        if key not in self._told:
             return None
-        since = self._client.clock.monotonic() - self._told[key]
-        return COUNTED - since if since < COUNTED else None
+        left = self._told[key] + may_wait(before, after) - self._client.clock.monotonic()
+        return left if left > 0 else None
 
     async def _report(self, key: Key, owner: Any, status: Report) -> tuple[str, ...]:
         """The one step that this is, if it is one."""

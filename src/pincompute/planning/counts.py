@@ -7,10 +7,17 @@ import msgspec
 from pincompute.api.runtime import RollProgress, RuntimeStatus
 from pincompute.api.status import Report, Status
 
+COPIES = 3.0
+"""Seconds between two reports of one workload: a roll of many is told at many times, so that their sum moves on."""
+TOGETHER = 1.0
+"""The same of all of them together."""
 
-def merely_counts(before: Report, after: Report) -> bool:
-    """Nothing is told anew but how far it has come; whatever else is, is told at once."""
-    return before != after and _counts(after) and _rest(before) == _rest(after)
+
+def may_wait(before: Report, after: Report) -> float:
+    """Seconds after the last report that this one may come. What is more than a count of copies comes at once."""
+    if before == after or not _counts(after) or _rest(before) != _rest(after):
+        return 0.0
+    return COPIES if isinstance(after, Status) else TOGETHER
 
 
 def _counts(said: Report) -> bool:
