@@ -74,8 +74,8 @@ def _until_told(name: str) -> Any:
                 if answer["wrong"] or answer["reason"] in _KEPT_STILL or left <= 0:
                     return answer
                 nothing: list[int] = []
-                select.select([changes], nothing, nothing, left)
-                if not os.read(changes, 1 << 20):
+                there, _, _ = select.select([changes], nothing, nothing, left)
+                if there and not os.read(changes, 1 << 20):
                     return answer
         finally:
             watching.terminate()

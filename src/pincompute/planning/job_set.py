@@ -8,7 +8,7 @@ begun again when its Jobs are gone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from pincompute.objects.numbers import parse, spell
 from pincompute.planning import names, natives, revision, status
 from pincompute.planning.batch import attempts, jobs, outcome, tasks
 from pincompute.planning.batch.attempts import Course
-from pincompute.planning.batch.failures import grouped
+from pincompute.planning.batch.failures import Cause, grouped
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods.pod import Made
 from pincompute.planning.runtimes.in_place import Change, Way, of_work
@@ -39,7 +39,8 @@ class Running(NamedTuple):
     kept: tuple[str, ...] = ()
     """Jobs that end as they began."""
     pods: tuple[Pod, ...] = ()
-    retried: int = 0
+    retried: Mapping[tuple[str, str], Cause] = {}
+    """Places in which something failed and is tried again, and how it failed."""
     problems: tuple[Problem, ...] = ()
     stuck: Problem | None = None
     """What was asked of a Job that can no longer be changed."""
@@ -98,7 +99,7 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
         wanted=(*told, *wanted.values()),
         kept=tuple(name for name in sorted(seen) if name not in wanted),
         pods=attempts.living(snapshot, sorted(seen)),
-        retried=attempts.retried(snapshot, sorted(seen)),
+        retried=attempts.retried(snapshot, seen),
         stuck=stuck,
         way=of_work(changes),
         renewed=sum(len(each.changed) for each in changes),
@@ -136,9 +137,14 @@ def _ran(snapshot: Snapshot, found: Course) -> tuple[Pod, ...]:
 
 
 def _finding(snapshot: Snapshot, found: Course, running: Running) -> Finding:
-    """What keeps its pods from running; kept still on purpose, it has none, and nothing is wrong."""
+    """What keeps its pods from running; kept still on purpose, it has none, and nothing is wrong.
+
+    How a task has ended is told when it is given up: until then it is tried again.
+    """
     spec: JobSetSpec = snapshot.owner.spec
-    return Finding() if found.running is None or spec.suspended else first_cause(snapshot, running.pods)
+    if found.running is None or spec.suspended:
+        return Finding()
+    return first_cause(snapshot, tuple(each for each in running.pods if not each.has_ended))
 
 
 def _claims(snapshot: Snapshot) -> list[Object]:
@@ -192,13 +198,13 @@ def _status(snapshot: Snapshot, found: Course, running: Running, why: Problem | 
         runtime=found.attempts[-1].runtime,
         renewed=running.renewed,
         progress=status.progress(outcome.wanted_now(snapshot, found), running.pods),
-        conditions=[outcome.condition(snapshot, found, started, why)],
+        conditions=[outcome.condition(snapshot, found, started, why, [*running.retried.values()])],
         work=found.work,
         tasks=spec.count,
         done=len(found.done),
         failed=len(found.failures),
         running=started,
-        retrying=running.retried,
+        retrying=len(running.retried),
         completed=spell(found.done),
         failures=grouped(found.failures),
         attempts=found.attempts,

@@ -189,6 +189,12 @@ class Pod(Wire, frozen=True):
     def lives(self) -> bool:
         return not self.metadata.deletion_timestamp and self.status.phase not in {"Failed", "Succeeded"}
 
+    @property
+    def has_ended(self) -> bool:
+        """Its program; what runs beside it may take a moment longer."""
+        states = [each.state for each in self.status.container_statuses]
+        return bool(states) and all(each.terminated for each in states)
+
     def says(self, condition: str) -> bool:
         return any(each.type == condition and each.status == "True" for each in self.status.conditions)
 

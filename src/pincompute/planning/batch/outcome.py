@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pincompute.api.job_set import JobSetSpec, PinterestJobSet
 from pincompute.api.status import SUCCEEDED, Condition
 from pincompute.base import reasons
@@ -11,7 +13,7 @@ from pincompute.objects.quantity import amount, binary
 from pincompute.planning import status
 from pincompute.planning.batch import attempts
 from pincompute.planning.batch.attempts import Course
-from pincompute.planning.batch.failures import grouped
+from pincompute.planning.batch.failures import Cause, grouped
 from pincompute.planning.pods.pod import LEAST_MEMORY
 from pincompute.planning.snapshot import Native, Snapshot
 
@@ -33,7 +35,9 @@ def wanted_now(snapshot: Snapshot, found: Course) -> int:
     return min(left, spec.parallelism or left)
 
 
-def condition(snapshot: Snapshot, found: Course, started: int, why: Problem | None) -> Condition:
+def condition(
+    snapshot: Snapshot, found: Course, started: int, why: Problem | None, retried: Sequence[Cause] = ()
+) -> Condition:
     """True or False once no attempt is left; until then nobody can know."""
     spec: JobSetSpec = snapshot.owner.spec
     message = _counts(snapshot, found)
@@ -45,7 +49,7 @@ def condition(snapshot: Snapshot, found: Course, started: int, why: Problem | No
     if spec.suspended:
         message = f"{message}; suspended by {spec.suspended}"
         return status.said(snapshot, SUCCEEDED, reasons.SUSPENDED, message, status=None)
-    message = f"{message}, {started} running" if started else message
+    message = ", ".join([message, *([f"{started} running"] if started else []), *_again(retried)])
     if why:
         return status.said(snapshot, SUCCEEDED, why.reason, f"{message}; {why.message()}", status=None)
     return status.said(snapshot, SUCCEEDED, reasons.PROGRESSING, message, status=None)
@@ -84,6 +88,15 @@ def _counts(snapshot: Snapshot, found: Course) -> str:
     failed = f", {len(found.failures)} failed" if found.failures else ""
     needed = f", {spec.needed} {'is' if spec.needed == 1 else 'are'} enough" if spec.needed < spec.count else ""
     return f"{len(found.done)} of {spec.count} done{failed}{needed}"
+
+
+def _again(retried: Sequence[Cause]) -> list[str]:
+    """How most of them failed; whether that is wrong, nobody knows before they are given up."""
+    if not retried:
+        return []
+    first = grouped(dict(enumerate(retried)))[0]
+    how = f"{first.reason}, exit {first.exit_code}" if first.exit_code else first.reason
+    return [f"{len(retried)} failed and {'is' if len(retried) == 1 else 'are'} tried again ({how})"]
 
 
 def memory_of(spec: JobSetSpec) -> str:
