@@ -8,10 +8,11 @@ from typing import Any
 import yaml
 
 from pincompute.api.kinds import KINDS
-from pincompute.api.manifests import crds, structural
+from pincompute.api.manifests import structural
 from pincompute.api.noun import Noun
 from pincompute.base.reasons import REASONS
 from pincompute.engine.installation.contents import Words, contents
+from pincompute.kube.resource import CRDS
 
 ROOT = Path(__file__).parents[1]
 SECTIONS = ("added", "changed", "fixed")
@@ -21,19 +22,36 @@ def written() -> dict[Path, str]:
     """Every file that is not written by hand, whole."""
     return {
         ROOT / "docs" / "reasons.md": _reasons(),
-        ROOT / "deploy" / "crds.yaml": yaml.safe_dump_all(crds(), sort_keys=False, explicit_start=True),
+        ROOT / "deploy" / "crds.yaml": yaml.safe_dump_all(_kinds_of_ours(), sort_keys=False, explicit_start=True),
         ROOT / "deploy" / "pincompute.yaml": _platform(),
+        ROOT / "deploy" / "support.yaml": _support(),
         ROOT / "CHANGELOG.md": _changelog(),
         ROOT / "docs" / "kinds" / "README.md": _kinds(),
         **{ROOT / "docs" / "kinds" / f"{name}.md": _kind(kind) for name, kind in KINDS.items()},
     }
 
 
+def _kinds_of_ours() -> list[dict[str, Any]]:
+    """As `pin install` marks them."""
+    return [each for each in contents(Words()) if each["kind"] == CRDS.kind]
+
+
 def _platform() -> str:
-    """What `pin install` applies, but for the kinds, which have a file of their own."""
+    """What `pin install` applies, but for the kinds, which have a file of their own, and what runtimes need."""
     head = "# Written by `make docs`: what `pin install` applies beside crds.yaml. The image is yours to name.\n"
-    objects = [each for each in contents(Words()) if each["kind"] != "CustomResourceDefinition"]
-    return head + yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True, width=120)
+    objects = contents(Words(support=False))
+    return head + _dumped([each for each in objects if each["kind"] != CRDS.kind])
+
+
+def _support() -> str:
+    """Where a cluster gives pods no certificates, it is left out."""
+    head = "# Written by `make docs`: what the parts of a runtime need, on a cluster that gives pods certificates.\n"
+    without = contents(Words(support=False))
+    return head + _dumped([each for each in contents(Words()) if each not in without])
+
+
+def _dumped(objects: list[dict[str, Any]]) -> str:
+    return yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True, width=120)
 
 
 def _kinds() -> str:

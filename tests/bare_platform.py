@@ -21,6 +21,7 @@ from real_platform import free_port
 
 NEXT = "pincompute:next"
 """Our image by another name, as of another version."""
+PARTS = ("pincompute-identity:1", "pincompute-logs:1", "pincompute-logs:2")
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +38,4 @@ def bare_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform
 async def _bring(platform: Platform) -> None:
     async with Registry(registry.address(platform), platform.home.certificates) as images:
         await own_image.bring(images, Progress(), (own_image.NAME, NEXT))
+        await own_image.bring_parts(images, Progress(), PARTS)

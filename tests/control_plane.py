@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from pincompute.engine.certificates import Authority
+from pincompute.base.certificates import Authority
+from pincompute.engine.control_plane import GATES
 from pincompute.kube.access import Access
 
 
@@ -101,6 +102,8 @@ def _api(etcd: str, plane: ControlPlane) -> tuple[str, ...]:
         f"--tls-private-key-file={files.key('server')}",
         f"--client-ca-file={files.bundle}",
         "--authorization-mode=RBAC",
+        "--runtime-config=certificates.k8s.io/v1beta1=true",
+        f"--feature-gates={GATES}",
         "--service-account-issuer=https://test",
         f"--service-account-key-file={files.folder}/accounts.pub",
         f"--service-account-signing-key-file={files.key('accounts')}",

@@ -12,19 +12,24 @@ import pytest
 
 from bare_platform import NEXT
 from person import Person
-from pincompute.api.names import INSTALLED, OPERATOR, SYSTEM
-from pincompute.engine.installation.contents import ORDER
+from pincompute.api.names import INSTALLED, LOG_SHIPPER, LOG_STORE, NODES, OPERATOR, SIGNER, SYSTEM
+from pincompute.engine.installation.contents import ORDER, Words, contents
+from pincompute.engine.installation.install import write
+from pincompute.engine.nodes import kubelet
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import CRDS, DEPLOYMENTS, NAMESPACES, PODS, Resource
-from real_platform import until
+from pincompute.kube.resource import CRDS, DEPLOYMENTS, NAMESPACES, POD_CERTIFICATES, PODS, TRUST_BUNDLES, Resource
+from real_platform import PATIENCE, until
 from rights import audited
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-ACCOUNT = f"system:serviceaccount:{SYSTEM}:{OPERATOR}"
+ACCOUNTS = tuple(
+    f"system:serviceaccount:{namespace}:{name}"
+    for namespace, name in ((SYSTEM, OPERATOR), (SYSTEM, SIGNER), (SYSTEM, LOG_STORE), (NODES, LOG_SHIPPER))
+)
 
 
 async def test_a_cluster_gets_the_platform_and_loses_it_again_and_what_runs_never_notices(
@@ -32,10 +37,14 @@ async def test_a_cluster_gets_the_platform_and_loses_it_again_and_what_runs_neve
 ) -> None:
     person = Person(bare_platform, tmp_path)
     where = ("--kubeconfig", str(bare_platform.home.kubeconfig))
-    domain = ("--domain", f"localhost:{bare_platform.ports['http']}")
+    domain = f"localhost:{bare_platform.ports['http']}"
     async with Client(load(bare_platform.home.kubeconfig), agent="tests") as client:
         assert "NotInstalled" in await person.pin("uninstall", *where, code=1)
-        assert "leads after" in await person.pin("install", *where, *domain)
+        await _operator_alone(client, domain)
+        pod_logs = ("--pod-logs", str(kubelet.logs(bare_platform)))
+        said = await person.pin("install", *where, *pod_logs, "--runtime")
+        assert f"{SIGNER}, {LOG_STORE}, {LOG_SHIPPER} run after" in said
+        assert "removed" not in said.replace("0 removed", "")
         await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test")
         await person.pin("deploy", "hello", "--image", "hello:test", "--port", "8080", *where)
         before = await _pods(client)
@@ -45,32 +54,58 @@ async def test_a_cluster_gets_the_platform_and_loses_it_again_and_what_runs_neve
             # The same words once more, and the image of another version.
             said = await person.pin("install", *where, "--image", NEXT)
             assert "0 objects made" in said
-            assert f"localhost:{bare_platform.ports['http']}" in said, "what was not said stays"
+            assert domain in said, "what was not said stays"
             assert refused(bare_platform) == []
             # What cannot be pulled is told, and the operator that was there goes on.
             said = await person.pin("install", *where, "--image", "pincompute:nowhere", code=1)
             assert "ImagePullBackOff" in said
             await until(client, DEPLOYMENTS, SYSTEM, lambda seen: seen["status"]["availableReplicas"] == 2, OPERATOR)
             assert "1 workload running as before" in await person.pin("uninstall", *where)
-            assert SYSTEM not in await _names(client, NAMESPACES)
             assert await _pods(client) == before
-            assert "takes up what" in await person.pin("install", *where, *domain)
+            assert await _names(client, DEPLOYMENTS, SYSTEM) == [SIGNER], "what its pods need stays"
+            await _another_copy_gets_a_certificate(client)
+            assert "takes up what" in await person.pin("install", *where)
             await person.pin("wait", "hello", *where)
-            assert await _pods(client) == before
+            assert before <= await _pods(client)
         assert set(answers) == {200}
         await person.pin("scale", "hello", "2", *where)
         assert before < await _pods(client), "who was taken up is looked after as before"
+        await person.pin("delete", "hello", *where)
+        await _lines_outlive_their_pods(person, *where)
         await person.pin("uninstall", *where, "--workloads")
-        assert not {SYSTEM, "me"} & set(await _names(client, NAMESPACES))
+        assert not {SYSTEM, NODES, "me"} & set(await _names(client, NAMESPACES))
         assert [name for name in await _names(client, CRDS) if "pinterest" in name] == []
-        left = [(await client.list(each, labels=INSTALLED)).items for each in ORDER]
+        left = [(await client.list(each, labels=INSTALLED)).items for each in (*ORDER, TRUST_BUNDLES)]
         assert [each for several in left for each in several] == []
+
+
+async def _operator_alone(client: Client, domain: str) -> None:
+    """As an older version installed it; who comes then brings the rest."""
+    host, _, port = domain.partition(":")
+    await write(client, contents(Words(name="bare", domain=host, port=int(port), support=False)))
+
+
+async def _another_copy_gets_a_certificate(client: Client) -> None:
+    """While nobody but Kubernetes looks after the workload."""
+    await client.patch(DEPLOYMENTS, "hello", "me", {"spec": {"replicas": 2}}, style="merge", manager="tests")
+    await until(client, DEPLOYMENTS, "me", lambda seen: seen["status"].get("availableReplicas") == 2, "hello")
+    pods = (await client.list(PODS, "me")).items
+    issued = (await client.list(POD_CERTIFICATES, "me")).items
+    having = {each["spec"]["podUID"] for each in issued if "certificateChain" in each.get("status", {})}
+    assert {each["metadata"]["uid"] for each in pods} <= having
+
+
+async def _lines_outlive_their_pods(person: Person, *where: str) -> None:
+    """They are on their way while a pod runs, and whoever asks may be faster."""
+    async with asyncio.timeout(PATIENCE):
+        while "listening on port 8080" not in (said := await person.pin("logs", "hello", *where)):
+            assert "was deleted" in said
 
 
 def refused(platform: Platform) -> list[str]:
     return [
         f"{event['verb']} {event['objectRef']}"
-        for event in audited(platform, (ACCOUNT,))
+        for event in audited(platform, ACCOUNTS)
         if event.get("responseStatus", {}).get("code") == 403
     ]
 
@@ -105,8 +140,9 @@ async def _pods(client: Client) -> set[str]:
 
 
 async def _operators(client: Client) -> list[str]:
-    return [each["metadata"]["name"] for each in (await client.list(PODS, SYSTEM)).items]
+    listing = await client.list(PODS, SYSTEM, labels=f"app.kubernetes.io/name={OPERATOR}")
+    return [each["metadata"]["name"] for each in listing.items]
 
 
-async def _names(client: Client, resource: Resource) -> list[str]:
-    return [each["metadata"]["name"] for each in (await client.list(resource)).items]
+async def _names(client: Client, resource: Resource, namespace: str = "") -> list[str]:
+    return [each["metadata"]["name"] for each in (await client.list(resource, namespace)).items]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pincompute.engine.nodes import kubelet
 from pincompute.engine.platform import Platform
 from shared_platform import SharedPlatform
 from transcripts import PAGES, needs, replay
@@ -33,7 +34,8 @@ def test_on_a_real_node(real_platform: Platform, page: Path, tmp_path: Path) -> 
 def test_on_a_bare_cluster(bare_platform: Platform, page: Path, tmp_path: Path) -> None:
     home = bare_platform.home
     variables = {"PIN_STATE": str(home.root.parent), "PIN_NAME": home.name, "KUBECONFIG": str(home.kubeconfig)}
-    replay(page, tmp_path, {**variables, "DOMAIN": f"localhost:{bare_platform.ports['http']}"})
+    there = {"DOMAIN": f"localhost:{bare_platform.ports['http']}", "POD_LOGS": str(kubelet.logs(bare_platform))}
+    replay(page, tmp_path, {**variables, **there})
 
 
 def test_every_page_is_replayed_somewhere() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from pincompute.base.certificates import Authority
 from pincompute.base.context import Context
 from pincompute.engine import processes
-from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
 from pincompute.engine.images import registry
 from pincompute.engine.platform import Platform, Programs

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fleets import CLUSTER, NOW, noun, runtimes
 from pincompute.api.kubeflow import dropped
-from pincompute.engine.certificates import Authority
 from pincompute.engine.first_runtime import given
-from pincompute.engine.home import Home
-from pincompute.engine.platform import Platform, Programs
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
 
@@ -37,9 +33,8 @@ def templates(value: Any) -> list[Any]:
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_has_identity_and_logs(kind: str, number: int, tmp_path: Path) -> None:
-    home = Home("test", tmp_path)
-    comes = given(Platform(home, Programs(tmp_path), Authority(tmp_path), {}))
+def test_every_kind_has_identity_and_logs(kind: str, number: int) -> None:
+    comes = given()
     objects = [each for each in comes if each["kind"] == "PinterestSidecar"]
     parts = next(each["spec"]["parts"] for each in comes if each["metadata"]["name"] == str(number))
     current = {"metadata": {"name": str(number)}, "kind": "Runtime", "spec": {"parts": parts}}

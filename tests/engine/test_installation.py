@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from control_plane import ControlPlane, control_plane
-from pincompute.api.names import CLUSTER_FACTS, ENGINE, INSTALLED, OPERATOR, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, ENGINE, INSTALLED, INSTALLER, LOG_STORE, OPERATOR, SIGNER, SYSTEM
 from pincompute.base.settings import setting
 from pincompute.engine.build import build
 from pincompute.engine.installation import rights
 from pincompute.engine.installation.contents import ORDER, RESOURCES, VERSION, Words, contents, stays
-from pincompute.engine.installation.install import superfluous, write
+from pincompute.engine.installation.install import clear, superfluous, write
 from pincompute.engine.installation.look import Seen, look, numbers, problems, settled
+from pincompute.engine.installation.runtime import given
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CLUSTER_ROLES, CONFIG_MAPS, CRDS, DEPLOYMENTS, ROLES, Object
 from pincompute.objects.content import identity
+from transcripts import ROOT
 
 WANTED = contents(Words())
-EMPTY = Seen("https://staging", "v1.36.3", "ann", "Team/Staging", [])
+EMPTY = Seen("https://staging", "v1.36.3", "ann", "Team/Staging", True, [])
 
 
 def of(kind: str) -> list[Object]:
@@ -33,15 +37,19 @@ def test_everything_is_marked_and_named_once() -> None:
     assert len({identity(each) for each in WANTED}) == len(WANTED)
 
 
-def test_only_the_account_of_the_operator_gets_rights_and_none_is_a_wildcard() -> None:
+def test_only_our_accounts_get_rights_and_none_is_a_wildcard() -> None:
     subjects = [each for binding in (*of("ClusterRoleBinding"), *of("RoleBinding")) for each in binding["subjects"]]
-    assert {each["kind"]: each["name"] for each in subjects} == {"ServiceAccount": OPERATOR}
+    accounts = {(each["namespace"], each["name"]) for each in subjects if each["kind"] == "ServiceAccount"}
+    assert accounts == {(SYSTEM, OPERATOR), (SYSTEM, SIGNER), (SYSTEM, LOG_STORE)}
+    # Every pod may ask who it is; for what, the guard says.
+    assert [each["name"] for each in subjects if each["kind"] != "ServiceAccount"] == ["system:serviceaccounts"]
     assert "*" not in str([role["rules"] for role in (*of("ClusterRole"), *of("Role"))])
 
 
 def test_other_facts_start_the_operator_anew_and_the_same_do_not() -> None:
     def template(words: Words) -> Object:
-        return next(each for each in contents(words) if each["kind"] == "Deployment")["spec"]["template"]
+        found = (each for each in contents(words) if identity(each) == f"Deployment/{OPERATOR}")
+        return next(found)["spec"]["template"]
 
     assert template(Words()) == template(Words())
     assert template(Words(domain="apps.example.com")) != template(Words())
@@ -57,19 +65,54 @@ def test_an_old_kubernetes_and_a_newer_platform_are_refused() -> None:
 
 def test_what_was_not_said_stays_as_it_is_on_the_cluster() -> None:
     assert settled(EMPTY, "", "") == Words(name="team-staging")
-    there = contents(Words(image="images.example.com/ours/pincompute:0.0.1", name="staging", domain="a.org", port=81))
+    said = Words("images.example.com/ours/pincompute:0.0.1", "staging", "a.org", 81, pod_logs="/logs")
+    there = contents(said)
     seen = EMPTY._replace(objects=there)
-    kept = Words(image=f"images.example.com/ours/pincompute:{VERSION}", name="staging", domain="a.org", port=81)
+    kept = said._replace(image=f"images.example.com/ours/pincompute:{VERSION}")
     assert settled(seen, "", "") == kept
     assert settled(seen, "mine:1", "b.org:90") == kept._replace(image="mine:1", domain="b.org", port=90)
     assert settled(seen, "", "b.org").port == 80
 
 
 def test_what_running_work_and_its_people_need_stays() -> None:
-    staying = {identity(each) for each in WANTED if stays(each)}
+    staying = {identity(each) for each in WANTED if stays(each, served=False)}
     assert {f"PriorityClass/{name}" for name in ("pincompute-on-demand", "pincompute-reserved")} < staying
     assert "ClusterRole/pincompute-project-viewer" in staying
-    assert not {f"ClusterRole/{OPERATOR}", f"Deployment/{OPERATOR}", f"Namespace/{SYSTEM}"} & staying
+    gone = {f"ClusterRole/{OPERATOR}", f"Deployment/{OPERATOR}", f"Namespace/{SYSTEM}", f"Deployment/{SIGNER}"}
+    assert not gone & staying
+
+
+def test_where_pods_have_certificates_only_the_operator_goes() -> None:
+    gone = {identity(each) for each in WANTED if not stays(each, served=True)}
+    kinds = (
+        "ClusterRole ClusterRoleBinding Deployment NetworkPolicy PodDisruptionBudget Role RoleBinding ServiceAccount"
+    )
+    assert gone == {f"{kind}/{OPERATOR}" for kind in kinds.split()}
+
+
+def test_where_no_pod_can_be_given_a_certificate_there_is_nobody_who_gives_any() -> None:
+    words = settled(EMPTY._replace(certificates=False), "", "")
+    without = {identity(each) for each in contents(words)}
+    assert {identity(each) for each in WANTED} - without >= {f"Deployment/{SIGNER}", f"StatefulSet/{LOG_STORE}"}
+    assert [each.reason.code for each in problems(EMPTY._replace(certificates=False), WANTED, runtime=True)] == [
+        "PodCertificatesMissing"
+    ]
+
+
+def test_images_of_parts_lie_beside_the_platforms_own() -> None:
+    def images(image: str) -> set[str]:
+        return {one["image"] for each in given(image, rolled=True) for one in each["spec"].get("sidecars", ())}
+
+    assert images("pincompute:0.1.0") == {"pincompute-identity:1", "pincompute-logs:1", "pincompute-logs:2"}
+    assert "images.example.com:5000/ours/pincompute-logs:1" in images("images.example.com:5000/ours/pincompute:0.1.0")
+
+
+def test_where_work_runs_no_runtime_is_rolled_out_by_itself() -> None:
+    def rolls(*, rolled: bool) -> list[str]:
+        return [each["metadata"]["name"] for each in given("pincompute:1", rolled=rolled) if "roll" in each["spec"]]
+
+    assert rolls(rolled=True) == ["1"]
+    assert rolls(rolled=False) == []
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +152,7 @@ async def test_all_rights_that_are_missing_are_told_at_once(own_plane: ControlPl
 
 @pytest.mark.cluster
 async def test_writing_twice_changes_nothing_and_what_is_wanted_no_more_goes(client: Client) -> None:
-    await write(client, await look(client, WANTED), WANTED, Progress())
+    await write(client, WANTED)
     first = await look(client, WANTED)
     assert {identity(each) for each in first.ours} == {identity(each) for each in WANTED}
     assert first.runs
@@ -119,12 +162,53 @@ async def test_writing_twice_changes_nothing_and_what_is_wanted_no_more_goes(cli
     await client.create(CONFIG_MAPS, theirs, manager=ENGINE)
     seen = await look(client, WANTED)
     assert [identity(each) for each in superfluous(seen, WANTED)] == ["Role/former"]
-    await write(client, seen, WANTED, Progress())
+    await write(client, WANTED)
+    await clear(client, seen, WANTED, Progress())
     again = await look(client, WANTED)
     assert revisions(again) == revisions(first)
     assert await client.get(CONFIG_MAPS, "theirs", SYSTEM)
     for each in ORDER:
         assert [one for one in again.ours if one["kind"] == each.kind], f"{each.kind} is looked for, and never written"
+
+
+@pytest.mark.cluster
+async def test_the_files_of_deploy_by_kubectl_make_the_same(own_plane: ControlPlane, client: Client) -> None:
+    await write(client, WANTED)
+    own_plane.access()
+    files = own_plane.authority
+    where = (
+        f"--server={own_plane.server}", f"--certificate-authority={files.bundle}",
+        f"--client-certificate={files.certificate('admin')}", f"--client-key={files.key('admin')}",
+    )  # fmt: skip
+    program = build(Path(setting("cache")), Progress()).kubernetes
+    command = (program, "kubectl", "apply", "--server-side", "-f", ROOT / "deploy", *where)
+    before = (await look(client, WANTED)).ours
+    # What `pin install` wrote is taken over; and then the same again.
+    for more in ("--force-conflicts",), ():
+        process = await asyncio.create_subprocess_exec(*command, *more, stdout=PIPE, stderr=STDOUT)
+        said, _ = await process.communicate()
+        assert process.returncode == 0, said.decode()
+        assert said.decode().count("serverside-applied") == len(WANTED)
+    after = (await look(client, WANTED)).ours
+    assert fields(after, "kubectl") == fields(before, INSTALLER)
+    assert list(map(content, after)) == list(map(content, before))
+
+
+def fields(objects: list[Object], manager: str) -> dict[str, Object]:
+    """What somebody applied, of each."""
+    return {
+        identity(each): one["fieldsV1"]
+        for each in objects
+        for one in each["metadata"]["managedFields"]
+        if (one["manager"], one["operation"]) == (manager, "Apply")
+    }
+
+
+def content(object_: Object) -> Object:
+    """Without what says only who wrote it when, and what the cluster makes of it."""
+    aside = {"managedFields", "resourceVersion"}
+    metadata = {name: value for name, value in object_["metadata"].items() if name not in aside}
+    return {**{name: value for name, value in object_.items() if name != "status"}, "metadata": metadata}
 
 
 def revisions(seen: Seen) -> dict[str, str]:

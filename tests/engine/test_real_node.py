@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pincompute.base.certificates import Authority
 from pincompute.base.problem import Refused
-from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
 from pincompute.engine.nodes import containers, dns, image, kubelet, proxy, real_node
 from pincompute.engine.nodes.machine import Machine

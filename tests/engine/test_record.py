@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pincompute.base import certificates
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import NAME_INVALID, PLATFORM_UNKNOWN, RECORD_INVALID
-from pincompute.engine import certificates
 from pincompute.engine.home import Home, home_of, known
 from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.processes import Process

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import stat
 from collections.abc import Awaitable, Callable
 
 import aiohttp
@@ -12,6 +14,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Invalid, NotFound, Unreachable
 from pincompute.kube.execution import PROTOCOL, Chunk
 from pincompute.kube.forwarding import PROTOCOL as FORWARDING
+from pincompute.kube.tunnel import tunnel
 from pretended import Answer, pretending, says
 
 Talk = Callable[[web.WebSocketResponse], Awaitable[None]]
@@ -122,6 +125,31 @@ async def test_a_port_is_spoken_with_until_it_hangs_up() -> None:
         assert [piece async for piece in there.received()] == [b"ok", b"ay"]
     assert heard == [b"\0hello"]
     assert asked[0].path_qs == "/api/v1/namespaces/me/pods/web-0/portforward?ports=80"
+
+
+async def test_a_port_as_a_socket_of_this_machine() -> None:
+    async def talk(socket: web.WebSocketResponse) -> None:
+        for message in (b"\0P\0", b"\1P\0"):
+            await socket.send_bytes(message)
+        heard = (await socket.receive()).data
+        await socket.send_bytes(b"\0heard " + heard[1:])
+
+    async with pretending(talking(talk, FORWARDING)) as (client, _), tunnel(client, "me", "web-0", 80) as path:
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        for word in (b"one", b"two"):
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(word)
+            assert await reader.read() == b"heard " + word
+            writer.close()
+    assert not path.parent.exists()
+
+
+async def test_a_socket_to_where_nobody_may_go_breaks_off() -> None:
+    answer = says(403, '{"kind":"Status","code":403,"reason":"Forbidden","message":"no"}')
+    async with pretending(answer) as (client, _), tunnel(client, "me", "web-0", 80) as path:
+        reader, writer = await asyncio.open_unix_connection(path)
+        assert await reader.read() == b""
+        writer.close()
 
 
 async def test_a_port_that_nobody_listens_on() -> None:

@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from pincompute.api.names import INFRASTRUCTURE, PRIORITY, SYSTEM
+from pincompute.api.names import INFRASTRUCTURE, NODES, PRIORITY, SYSTEM
 from pincompute.api.noun import NAME_PATTERN, Fault, Noun, Rule, Spec
 from pincompute.api.status import READY, Report
 from pincompute.api.wire import Strict, amount
 from pincompute.api.workload import Tier
 
-NOT_PROJECTS = ("default", SYSTEM)
+NOT_PROJECTS = ("default", SYSTEM, NODES)
 """Namespaces that a cluster needs for itself."""
 KUBERNETES = "kube-"
 RESERVED = "system:"

@@ -191,6 +191,13 @@ KUBERNETES_TOO_OLD = _reason(
     "The cluster's Kubernetes lacks what the platform builds on.",
     "Upgrade the cluster to the version that the message names.",
 )
+POD_CERTIFICATES_MISSING = _reason(
+    "PodCertificatesMissing",
+    INFRASTRUCTURE,
+    501,
+    "The cluster's Kubernetes gives pods no certificates, and the parts of a runtime stand on them.",
+    "Have certificates.k8s.io/v1beta1 served, with the gates that docs/installing.md names; or do without --runtime.",
+)
 NEWER_INSTALLED = _reason(
     "NewerInstalled",
     USER,

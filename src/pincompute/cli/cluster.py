@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from pincompute.api.account import Account, Answer, Changed
@@ -11,12 +11,14 @@ from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
 from pincompute.api.fleet import Rolling
+from pincompute.api.logs import Said, Wanted
 from pincompute.api.names import HAND
 from pincompute.api.preview import Preview
 from pincompute.api.summary import Summary
 from pincompute.base.clock import SystemClock
 from pincompute.cli.port import Port
 from pincompute.controller.fleet import Fleets
+from pincompute.controller.log_store import log_store_within
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
@@ -26,12 +28,12 @@ class ClusterPort:
     """As the desk does it, but for the record."""
 
     def __init__(self, client: Client) -> None:
+        self._client = client
         self._workloads = Workloads(client)
         self.all = self._workloads.all
         self.find = self._workloads.find
         self.watch = self._workloads.watch
         self.follow = self._workloads.follow
-        self.logs = self._workloads.logs
         self.delete = self._workloads.delete
         fleets = Fleets(client)
         self.fleet, self.copies, self.follow_roll = fleets.fleet, fleets.copies, fleets.follow_roll
@@ -54,6 +56,14 @@ class ClusterPort:
 
     async def change_roll(self, number: int, change: dict[str, Any]) -> Rolling:
         return await self._fleets.roll(number, change, manager=HAND)
+
+    async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
+        async with (
+            log_store_within(self._client) as store,
+            aclosing(Workloads(self._client, store).logs(project, name, wanted)) as lines,
+        ):
+            async for each in lines:
+                yield each
 
     async def images(self) -> list[str]:
         """A cluster does not say what its registries hold."""

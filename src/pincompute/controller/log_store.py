@@ -11,8 +11,13 @@ import aiohttp
 import msgspec
 
 from pincompute.api.logs import HEARTBEAT, Entry, Fresh, Life
+from pincompute.api.names import LOG_STORE, LOG_STORE_PORT, SYSTEM
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import LOGS_AWAY
+from pincompute.kube.client import Client
+from pincompute.kube.errors import Forbidden, NotFound
+from pincompute.kube.resource import PODS
+from pincompute.kube.tunnel import tunnel
 from pincompute.kube.watch import Splitter
 
 T = TypeVar("T")
@@ -66,7 +71,28 @@ def _away(why: str) -> Refused:
 
 @asynccontextmanager
 async def log_store(address: str, tls: ssl.SSLContext) -> AsyncIterator[LogStore]:
+    async with _asking(address, aiohttp.TCPConnector(ssl=tls)) as store:
+        yield store
+
+
+@asynccontextmanager
+async def log_store_within(client: Client) -> AsyncIterator[LogStore | None]:
+    """That of the cluster itself, where it has one: whom the API server lets look into its pod may read."""
+    pod = f"{LOG_STORE}-0"
+    try:
+        await client.get(PODS, pod, SYSTEM)
+    except (NotFound, Forbidden):
+        yield None
+        return
+    async with (
+        tunnel(client, SYSTEM, pod, LOG_STORE_PORT) as path,
+        _asking("http://log-store", aiohttp.UnixConnector(str(path))) as store,
+    ):
+        yield store
+
+
+@asynccontextmanager
+async def _asking(address: str, connector: aiohttp.BaseConnector) -> AsyncIterator[LogStore]:
     patience = aiohttp.ClientTimeout(total=PATIENCE)
-    connector = aiohttp.TCPConnector(ssl=tls)
     async with aiohttp.ClientSession(address, connector=connector, timeout=patience) as session:
         yield LogStore(session)

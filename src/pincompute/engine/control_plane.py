@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import yaml
 
+from pincompute.base.certificates import write_private
 from pincompute.engine.build import pinned
-from pincompute.engine.certificates import write_private
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.parts import Part, Web
 from pincompute.engine.platform import Platform

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pincompute.engine.certificates import write_private
+from pincompute.base.certificates import write_private
 
 
 def write_changed(file: Path, content: str) -> None:

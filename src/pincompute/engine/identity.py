@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pincompute.api.names import ENGINE, IDENTITY, SIGNER, SYSTEM
-from pincompute.engine.certificates import Authority, write_private
+from pincompute.api.names import ENGINE, SIGNER, SYSTEM
+from pincompute.base.certificates import Authority, write_private
+from pincompute.controller.trust import trust_bundle
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.resource import TRUST_BUNDLES, Object
+from pincompute.kube.resource import TRUST_BUNDLES
 from pincompute.objects.spiffe import SpiffeId
 
 
@@ -34,15 +35,6 @@ def vouch(platform: Platform, name: str) -> Path:
     return folder
 
 
-def trust_bundle(platform: Platform) -> Object:
-    """What pods trust; they find it by the name of the signer that it is of."""
-    return {
-        "apiVersion": TRUST_BUNDLES.api_version,
-        "kind": TRUST_BUNDLES.kind,
-        "metadata": {"name": f"{IDENTITY.replace('/', ':')}:root"},
-        "spec": {"signerName": IDENTITY, "trustBundle": authority(platform).bundle.read_text()},
-    }
-
-
 async def furnish(client: Client, platform: Platform) -> None:
-    await client.apply(trust_bundle(platform), TRUST_BUNDLES, manager=ENGINE)
+    bundle = trust_bundle(authority(platform).bundle.read_text())
+    await client.apply(bundle, TRUST_BUNDLES, manager=ENGINE)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from pincompute.engine.certificates import write_private
+from pincompute.base.certificates import write_private
 from pincompute.engine.platform import Platform
 
 

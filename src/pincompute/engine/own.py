@@ -12,11 +12,11 @@ from pathlib import Path
 import pincompute
 from pincompute import __version__
 from pincompute.api.names import DESK, OPERATOR, SIGNER
+from pincompute.base.certificates import write_private
 from pincompute.base.context import Context, write_context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import EXTRA_MISSING
 from pincompute.engine import identity, keeper
-from pincompute.engine.certificates import write_private
 from pincompute.engine.debian import program
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.parts import Alive, Part, Web

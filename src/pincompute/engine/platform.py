@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pincompute.engine.certificates import Authority
+from pincompute.base.certificates import Authority
 from pincompute.engine.home import Home
 from pincompute.engine.nodes.shape import Simulated
 

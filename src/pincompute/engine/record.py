@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from pincompute.base.certificates import write_private
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import RECORD_INVALID
-from pincompute.engine.certificates import write_private
 from pincompute.engine.home import Home
 from pincompute.engine.nodes.shape import Simulated
 from pincompute.engine.processes import Process

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from pincompute.base.certificates import write_private
 from pincompute.base.successor import VARIABLE, Successor
 from pincompute.engine import proc, processes
-from pincompute.engine.certificates import write_private
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Part
 from pincompute.engine.processes import Process

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from pincompute.base.certificates import Authority
 from pincompute.base.problem import Problem
 from pincompute.engine import places, ports
-from pincompute.engine.certificates import Authority
 from pincompute.engine.home import Home
 from pincompute.engine.nodes import real_node
 from pincompute.engine.nodes.shape import Simulated, change

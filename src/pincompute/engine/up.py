@@ -108,7 +108,7 @@ async def _await(platform: Platform, since: str, progress: Progress) -> None:
         if platform.real:
             await first_runtime.bring_images(platform, progress)
         async with Client(load(platform.home.kubeconfig), agent="pin") as client:
-            await first_runtime.furnish(client, platform)
+            await first_runtime.furnish(client, first_runtime.given())
 
 
 def _since(kubelet: Process | None) -> str:

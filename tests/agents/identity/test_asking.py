@@ -23,7 +23,7 @@ from pincompute.agents.identity import asking
 from pincompute.agents.identity.asking import Failed, keep, valid
 from pincompute.agents.identity.bundle import client_context, own_id
 from pincompute.agents.identity.issuing import Issuer, requested_key
-from pincompute.engine.certificates import Authority
+from pincompute.base.certificates import Authority
 from pincompute.objects.spiffe import SpiffeId
 from pincompute.planning.pods.identity import Granted
 

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from authorities import DOMAIN, NOW, WEB, key_request
 from pincompute.agents.identity.bundle import peer_id
 from pincompute.agents.identity.issuing import Issuer, requested_key
+from pincompute.base.certificates import Authority
 from pincompute.base.problem import Refused
-from pincompute.engine.certificates import Authority
 from pincompute.objects.spiffe import SpiffeId, parse
 from pincompute.planning.pods.identity import LIFE, Granted
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from authorities import DOMAIN, key_request
 from pincompute.agents.identity.issuing import Issuer
 from pincompute.agents.identity.signer import Signer
-from pincompute.engine.certificates import Authority
+from pincompute.base.certificates import Authority
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Unreachable, error_of

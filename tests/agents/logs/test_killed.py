@@ -19,7 +19,7 @@ from pincompute.agents.logs.follow import Follower
 from pincompute.agents.logs.kept import Kept
 from pincompute.agents.logs.place import Batch, Position, Stream
 from pincompute.agents.logs.ship import Shipper
-from pincompute.engine.certificates import Authority
+from pincompute.base.certificates import Authority
 
 STREAM = Stream("me", "hello-0", "uid", "hello")
 TIMES = 5

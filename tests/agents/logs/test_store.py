@@ -12,7 +12,8 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestServer
 
-from pincompute.agents.logs.callers import Caller
+from authorities import DOMAIN, authority, svid
+from pincompute.agents.logs.callers import Caller, a_pod
 from pincompute.agents.logs.keeping import Limits
 from pincompute.agents.logs.place import Batch, Position, Stream
 from pincompute.agents.logs.server import application
@@ -83,6 +84,21 @@ async def test_only_its_node_and_itself_write_of_a_pod(store: Store, who: Caller
 @pytest.mark.parametrize(("who", "status"), [(READER, 200), (SHIPPER, 403), (OWN, 403), (Caller(), 403)])
 async def test_only_the_desk_reads(store: Store, who: Caller, status: int) -> None:
     assert (await asked(store, who, "/v1/lives", project="me", workload="hello"))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("name", "who"),
+    [
+        ("me/hello", OWN),
+        ("pincompute-nodes/log-shipper", SHIPPER),
+        ("pincompute-system/desk", READER),
+        ("me/desk", Caller(project="me", workload="desk")),
+        ("me", Caller()),
+    ],
+)
+def test_who_asks_says_the_certificate_of_a_pod(name: str, who: Caller) -> None:
+    shown = svid(authority(), f"spiffe://{DOMAIN}/{name}")
+    assert a_pod(shown.der, DOMAIN) == who
 
 
 async def test_a_batch_that_comes_twice_is_stored_once(store: Store) -> None:

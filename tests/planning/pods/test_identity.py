@@ -15,6 +15,7 @@ from pincompute.planning.pods.identity import (
     CHAINS,
     LIFE,
     SLACK,
+    Account,
     Bearer,
     Evidence,
     Granted,
@@ -52,14 +53,16 @@ class Case:
         self.pod |= {"spec": {"nodeName": "node-1", "serviceAccountName": "web"}, "status": {"phase": "Pending"}}
         self.gone: set[str] = set()
 
-    def decided(self, now: datetime = NOW, request: Request | None = None) -> Granted | Problem:
+    def decided(
+        self, now: datetime = NOW, request: Request | None = None, parts: frozenset[Account] = frozenset()
+    ) -> Granted | Problem:
         evidence = Evidence(
             None if "pod" in self.gone else msgspec.convert(self.pod, Bearer),
             None if "account" in self.gone else msgspec.convert(self.account, Link),
             tuple(msgspec.convert(each, Link) for each in self.owners),
             None if "workload" in self.gone else msgspec.convert(self.workload, Link),
         )
-        return decide(request or msgspec.convert(self.request, Request), evidence, DOMAIN, now)
+        return decide(request or msgspec.convert(self.request, Request), evidence, DOMAIN, now, parts)
 
 
 def thing(kind: str, name: str, uid: str, above: str = "", *, labels: dict[str, str] | None = None) -> dict[str, Any]:
@@ -74,6 +77,57 @@ def test_a_pod_that_a_workload_made_is_who_it_is(chain: tuple[str, ...]) -> None
     granted = Case(chain).decided()
     assert isinstance(granted, Granted)
     assert granted.who == SpiffeId(DOMAIN, ("me", "web"))
+
+
+PARTS = frozenset({("pincompute-system", "pincompute-log-store")})
+
+
+def part() -> Case:
+    """The store of logs, as a pod of the cluster."""
+    case = Case(("apps/v1 StatefulSet",))
+    case.gone.add("workload")
+    case.request["metadata"] |= {"namespace": "pincompute-system"}
+    case.request["spec"] |= {"serviceAccountName": "pincompute-log-store"}
+    case.pod["spec"] |= {"serviceAccountName": "pincompute-log-store"}
+    case.account = thing("v1 ServiceAccount", "pincompute-log-store", "account-1")
+    case.owners = [thing("apps/v1 StatefulSet", "pincompute-log-store", "owner-0")]
+    return case
+
+
+def test_a_part_of_the_platform_is_who_its_account_is() -> None:
+    granted = part().decided(parts=PARTS)
+    assert isinstance(granted, Granted)
+    assert granted.who == SpiffeId(DOMAIN, ("pincompute-system", "log-store"))
+
+
+def test_where_the_platform_runs_outside_nobody_is_a_part_of_it() -> None:
+    denied = part().decided()
+    assert isinstance(denied, Problem)
+    assert "the workload that made its StatefulSet pincompute-log-store is no more" in denied.what
+
+
+@pytest.mark.parametrize(
+    ("field", "fields", "words"),
+    [
+        ("account", {"uid": "another"}, "the service account pincompute-log-store is another one by now"),
+        ("pod", {"uid": "another"}, "the pod of that name is another one by now"),
+        ("pod", {"ownerReferences": []}, "StatefulSet pincompute-log-store is not the one that made it"),
+    ],
+)
+def test_of_a_part_as_much_must_hold_as_of_anybody(field: str, fields: dict[str, Any], words: str) -> None:
+    case = part()
+    getattr(case, field)["metadata"].update(fields)
+    denied = case.decided(parts=PARTS)
+    assert isinstance(denied, Problem)
+    assert words in denied.what
+
+
+def test_what_makes_the_pods_of_a_part_is_called_as_it_is() -> None:
+    case = part()
+    case.owners[0]["metadata"]["name"] = "stranger"
+    denied = case.decided(parts=PARTS)
+    assert isinstance(denied, Problem)
+    assert "StatefulSet stranger made it, and not pincompute-log-store" in denied.what
 
 
 def spoil(field: str, **fields: Any) -> Callable[[Case], object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,21 +13,39 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from pincompute.agents.identity.issuing import Issuer
+from pincompute.agents.identity.root import Root
 from pincompute.agents.identity.signer import Signer
 from pincompute.agents.process import answering, until_told
+from pincompute.api.names import LOG_SHIPPER, LOG_STORE, NODES, SYSTEM
+from pincompute.kube.access import Access
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
 
 STALE = 600.0
 """Seconds without a word from the API server; of a quiet kind it may say nothing until the watch is renewed."""
 
 
-async def run(kubeconfig: Path, listen: str, certificate: Path, key: Path) -> None:
-    """Until told to end."""
+PARTS = frozenset({(SYSTEM, LOG_STORE), (NODES, LOG_SHIPPER)})
+"""The platform's own parts that run in the cluster, where the signer does, and speak to pods."""
+
+
+async def run(access: Access, listen: str, certificate: Path, key: Path) -> None:
+    """Until told to end; its files are for others to renew."""
     with until_told():
-        async with Client(load(kubeconfig), agent="signer") as client:
+        async with Client(access, agent="signer") as client:
             signer = Signer(client, Issuer(certificate, key))
             async with _page(listen, signer):
+                await signer.run()
+
+
+async def run_in_cluster(access: Access, listen: str, folder: Path) -> None:
+    """Until told to end; what it signs with is the cluster's, and laid into the folder."""
+    with until_told():
+        async with Client(access, agent="signer") as client:
+            root = Root(client, folder)
+            await root.establish()
+            signer = Signer(client, Issuer(root.certificate, root.key), PARTS)
+            async with _page(listen, signer), asyncio.TaskGroup() as group:
+                group.create_task(root.renew())
                 await signer.run()
 
 

@@ -21,7 +21,7 @@ from pincompute.kube.errors import Conflict, Invalid, NotFound
 from pincompute.kube.informer import Informer, Key
 from pincompute.kube.retry import backoff
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.pods.identity import Request, decide
+from pincompute.planning.pods.identity import Account, Request, decide
 
 HANDS = 8
 """How many requests are worked at together: most of the time of one is waiting for the API server."""
@@ -36,11 +36,12 @@ Place = tuple[Form, Key]
 
 
 class Signer:
-    def __init__(self, client: Client, issuer: Issuer) -> None:
+    def __init__(self, client: Client, issuer: Issuer, parts: frozenset[Account] = frozenset()) -> None:
         self.counts: Counter[str] = Counter()
         """Answers so far, by Issued, Denied and Failed, and what is tried again."""
         self.issuer = issuer
         self._client = client
+        self._parts = parts
         self._waiting: asyncio.Queue[Place] = asyncio.Queue()
         self._failures: Counter[Place] = Counter()
         ours = f"spec.signerName={IDENTITY}"
@@ -109,7 +110,8 @@ class Signer:
 
     async def _decided(self, request: Request) -> Answer:
         now = self._client.clock.now()
-        decision = decide(request, await gather(self._client, request), self.issuer.trust_domain, now)
+        evidence = await gather(self._client, request)
+        decision = decide(request, evidence, self.issuer.trust_domain, now, self._parts)
         if isinstance(decision, Problem):
             return Answer.of(decision, now)
         try:

@@ -9,7 +9,7 @@ from cryptography.x509.oid import NameOID
 
 from pincompute.agents.identity.bundle import peer_id
 from pincompute.agents.logs.pods import Known
-from pincompute.api.names import LOG_SHIPPER
+from pincompute.api.names import HAND, LOG_SHIPPER, NODES, PREFIX, SYSTEM
 
 
 class Caller(NamedTuple):
@@ -29,7 +29,14 @@ def one_of_ours(certificate: bytes) -> Caller:
     return Caller(user=str(names[0].value) if len(names) == 1 else "")
 
 
+WHOEVER_MAY = Caller(user=HAND)
+"""At the door within the store's own pod: the API server lets only those come so far who may look into it."""
+
+
 def a_pod(certificate: bytes, trust_domain: str) -> Caller:
-    """At the door where only the signer of pods is believed."""
+    """At the door where only the signer of pods is believed; the platform's own parts may be pods, too."""
     who = peer_id(certificate, trust_domain)
-    return Caller("", *who.path) if len(who.path) == 2 else Caller()
+    if len(who.path) != 2:
+        return Caller()
+    place, name = who.path
+    return Caller(user=PREFIX + name) if place in {SYSTEM, NODES} else Caller("", place, name)

@@ -13,6 +13,7 @@ from pincompute.agents.logs.place import Batch, Position, Stream
 
 PATIENCE = 20.0
 STORED, OUT_OF_STEP, TOO_EARLY = 200, 409, 425
+_STORE = "/pincompute-system/log-store"
 
 
 class Away(Exception):  # noqa: N818  (it reads as what happened)
@@ -58,6 +59,30 @@ class Papers(NamedTuple):
 
     def check(self, certificate: dict[str, Any]) -> None:
         """The host's name was."""
+
+
+class Identity:
+    """Its pod's own certificate; the store has one of the same trust domain, in which its name is not a host's."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.load_verify_locations(self._folder / "trust.pem")
+        context.load_cert_chain(self._folder / "identity.pem")
+        return context
+
+    def written(self) -> float:
+        return max((self._folder / each).stat().st_mtime for each in ("trust.pem", "identity.pem"))
+
+    def check(self, certificate: dict[str, Any]) -> None:
+        """Before a byte is sent: anybody in the trust domain could answer at the address."""
+        names = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
+        if len(names) != 1 or not names[0].startswith("spiffe://") or not names[0].endswith(_STORE):
+            raise Away(f"it is not the store that answers, but {', '.join(names) or 'nobody with a name'}")
 
 
 class Courier:

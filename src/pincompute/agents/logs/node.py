@@ -1,4 +1,7 @@
-"""Ships what containers of a node print: `python -m pincompute.agents.logs.node FOLDER STORE TRUST CERTIFICATE KEY`."""
+"""Ships what containers of a node print: `python -m pincompute.agents.logs.node FOLDER STORE [TRUST CERTIFICATE KEY]`.
+
+Who it is, the last three files say; in a pod its identity.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pincompute.agents.logs.courier import Courier, Papers
+from pincompute.agents.logs.courier import Courier, Identity, Papers
 from pincompute.agents.logs.follow import Follower, names
 from pincompute.agents.logs.place import Stream
 from pincompute.agents.logs.ship import Shipper
@@ -59,7 +62,8 @@ def _restarts(path: str) -> list[int]:
 
 def main() -> None:
     folder, store, *papers = sys.argv[1:]
-    Shipper(Courier(store, Papers(*map(Path, papers))), partial(find, Path(folder)), PAUSE).run()
+    shown = Papers(*map(Path, papers)) if papers else Identity(Path(os.environ["IDENTITY_FOLDER"]))
+    Shipper(Courier(store, shown), partial(find, Path(folder)), PAUSE).run()
 
 
 if __name__ == "__main__":

@@ -12,20 +12,20 @@ from typing import NamedTuple
 from aiohttp import web
 
 from pincompute.agents.identity.bundle import own_id, server_context
-from pincompute.agents.logs.callers import Caller, a_pod, one_of_ours
+from pincompute.agents.logs.callers import WHOEVER_MAY, Caller, a_pod, one_of_ours
 from pincompute.agents.logs.server import application
 from pincompute.agents.logs.store import Store
 from pincompute.agents.process import answering, until_told
-from pincompute.api.names import DESK, WORKLOAD
+from pincompute.api.names import DESK, HAND, WORKLOAD
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
-from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import PODS
 from pincompute.kube.watch import DELETED, Event
 from pincompute.planning.pods.lives import Pod
 
-READERS = frozenset({DESK})
+READERS = frozenset({DESK, HAND})
 HOUSEKEEPING = 60.0
 PAUSE = 1.0
 
@@ -63,20 +63,35 @@ class PodsDoor(NamedTuple):
         return a_pod(_shown(request), own_id(self.identity).trust_domain)
 
 
+class OwnDoor(NamedTuple):
+    """Where people come by way of the API server, which forwards them to the loopback address of this pod."""
+
+    listen: str
+
+    def context(self) -> None:
+        """What comes here comes by the API server's own connection."""
+
+    def who(self, _: web.Request) -> Caller:
+        return WHOEVER_MAY
+
+
+_Doors = Sequence[Door | PodsDoor | OwnDoor]
+
+
 def _shown(request: web.Request) -> bytes:
     assert request.transport is not None
     shown: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
     return shown.getpeercert(binary_form=True) or b""
 
 
-async def run(kubeconfig: Path, folder: Path, doors: Sequence[Door | PodsDoor]) -> None:
+async def run(access: Access, folder: Path, doors: _Doors) -> None:
     """Until told to end."""
     with until_told():
-        async with Client(load(kubeconfig), agent="log-store") as client:
+        async with Client(access, agent="log-store") as client:
             await _run(client, Store(folder), doors)
 
 
-async def _run(client: Client, store: Store, doors: Sequence[Door | PodsDoor]) -> None:
+async def _run(client: Client, store: Store, doors: _Doors) -> None:
     clock = SystemClock()
 
     def changed(event: Event[Pod]) -> None:

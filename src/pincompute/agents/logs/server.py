@@ -108,7 +108,7 @@ class Routes:
 
     def _must_read(self, request: web.Request) -> None:
         if self._who(request).user not in self._readers:
-            raise web.HTTPForbidden(text="only the desk may read")
+            raise web.HTTPForbidden(text="a pod may not read")
 
 
 async def _write(response: web.StreamResponse, heard: Heard) -> None:

@@ -6,15 +6,13 @@ It stands in every pod, so it imports as little as it can; who it is, its variab
 from __future__ import annotations
 
 import os
-import ssl
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from pincompute.agents.logs.courier import Away, Courier
+from pincompute.agents.logs.courier import Courier, Identity
 from pincompute.agents.logs.follow import Follower, names
 from pincompute.agents.logs.lines import wrapped
 from pincompute.agents.logs.place import Stream
@@ -25,31 +23,6 @@ MOST = 50
 """Files of one pod: whatever a program writes, the store and this one stay small."""
 FIRST = "pincompute-logs:1"
 """The image of logs-1, which stays as it was: it ships the first files by name. What came after is mended."""
-_STORE = "/pincompute-system/log-store"
-
-
-class Identity:
-    """Its pod's own certificate; the store has one of the same trust domain, in which its name is not a host's."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.check_hostname = False
-        context.load_verify_locations(self._folder / "trust.pem")
-        context.load_cert_chain(self._folder / "identity.pem")
-        return context
-
-    def written(self) -> float:
-        return max((self._folder / each).stat().st_mtime for each in ("trust.pem", "identity.pem"))
-
-    def check(self, certificate: dict[str, Any]) -> None:
-        """Before a byte is sent: anybody in the trust domain could answer at the address."""
-        names = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
-        if len(names) != 1 or not names[0].startswith("spiffe://") or not names[0].endswith(_STORE):
-            raise Away(f"it is not the store that answers, but {', '.join(names) or 'nobody with a name'}")
 
 
 class Files:

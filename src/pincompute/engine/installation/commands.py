@@ -13,13 +13,15 @@ import click
 import yaml
 
 from pincompute.api.kinds import WORKLOADS
+from pincompute.api.names import SYSTEM
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import NOT_INSTALLED, USAGE
 from pincompute.base.settings import setting
 from pincompute.engine.installation import rights
 from pincompute.engine.installation.contents import VERSION, Words, contents, stays
-from pincompute.engine.installation.install import await_operator, first_project, superfluous, write
+from pincompute.engine.installation.install import bring, first_project, superfluous
 from pincompute.engine.installation.look import Seen, look, problems, settled
+from pincompute.engine.installation.runtime import bring as bring_runtimes
 from pincompute.engine.installation.uninstall import census
 from pincompute.engine.installation.uninstall import uninstall as take_away
 from pincompute.engine.progress import Progress
@@ -89,13 +91,15 @@ def _domain(_: click.Context, __: click.Parameter, said: str) -> str:
     help="The platform's own image, as the cluster's nodes pull it.",
 )
 @click.option("--domain", default="", callback=_domain, metavar="HOST[:PORT]", help="Under which its ingress answers.")
+@click.option("--runtime", is_flag=True, help="Give workloads identity and logs, as runtimes 1 and 2.")
+@click.option("--pod-logs", default="", metavar="FOLDER", help="Where nodes keep what containers print; /var/log/pods.")
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, and do nothing.")
-def install(way: Way, image: str, domain: str, *, ask: bool, dry_run: bool) -> None:
+def install(way: Way, image: str, domain: str, pod_logs: str, **how: bool) -> None:
     """Bring the platform to a cluster that exists, or the one there to this version.
 
     It says first what it makes, and on a terminal it asks. Nothing that runs on the cluster notices.
     """
-    asyncio.run(_install(way, image, domain, ask=ask, dry_run=dry_run))
+    asyncio.run(_install(way, lambda seen: settled(seen, image, domain, pod_logs), said=bool(domain), **how))
 
 
 @click.command()
@@ -109,16 +113,18 @@ def uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
     asyncio.run(_uninstall(way, ask=ask, workloads=workloads))
 
 
-async def _install(way: Way, image: str, domain: str, *, ask: bool, dry_run: bool) -> None:
+async def _install(  # noqa: PLR0913  (they are the words of one command)
+    way: Way, settle: Callable[[Seen], Words], *, said: bool, ask: bool, dry_run: bool, runtime: bool
+) -> None:
     progress = Progress()
     async with way.client() as client:
         plain = contents(Words())
         refuse_all(await rights.missing(client, rights.to_install(), plain))
         seen = await look(client, plain)
-        words = settled(seen, image, domain)
+        words = settle(seen)
         wanted = contents(words)
-        refuse_all(problems(seen, wanted))
-        if seen.ours and not seen.facts and not domain:
+        refuse_all(problems(seen, wanted, runtime=runtime))
+        if seen.ours and not seen.facts and not said:
             # What went with the platform is not guessed: another domain would be another address of every service.
             what = "the platform was here before, and under which domain its services answer went with it"
             raise Refused(Problem(USAGE, what, next=f"pin install{way.words} --domain HOST[:PORT]"))
@@ -129,13 +135,24 @@ async def _install(way: Way, image: str, domain: str, *, ask: bool, dry_run: boo
             return
         if ask:
             click.confirm(f"{'Upgrade' if seen.runs else 'Install'} it?", abort=True, err=True)
-        await write(client, seen, wanted, progress)
-        await await_operator(client, wanted, progress)
+        await bring(client, seen, wanted, progress)
         project = await first_project(client, setting("project"), "kubectl describe project")
+        prepared = runtime and not await _given_runtime(client, words)
     port = "" if words.port == 80 else f":{words.port}"
     mine = "" if project == setting("project") else f" --project {project}"
+    there = way.words or " --kubeconfig " + usual()
     click.echo(f"PinCompute {VERSION} runs there; services answer at http://NAME.{project}.{words.domain}{port}")
-    click.echo(f"next: pin deploy hello --image hello:dev --port 8080{mine}{way.words or ' --kubeconfig ' + usual()}")
+    if prepared:
+        click.echo(f"the workloads that are there get runtime 1 when you say so: pin runtime roll 1{there}")
+    click.echo(f"next: pin deploy hello --image hello:dev --port 8080{mine}{there}")
+
+
+async def _given_runtime(client: Client, words: Words) -> bool:
+    """Whether everybody has it: nobody is disturbed where nobody is."""
+    work = await census(client)
+    idle = not any(work[each] for each in WORKLOADS)
+    await bring_runtimes(client, words.image, rolled=idle)
+    return idle or bool(work["Runtime"])
 
 
 async def _uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
@@ -147,12 +164,13 @@ async def _uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
             what = f"`pin install` made nothing on {seen.server}"
             raise Refused(Problem(NOT_INSTALLED, what, next="--context OTHER, if you meant another cluster"))
         work = await census(client)
+        served = bool(work["Runtime"])
         count = sum(len(work[each]) for each in WORKLOADS)
         progress.say(_met(seen))
-        progress.say(_going(seen.ours, count, len(work["Project"]), workloads=workloads))
+        progress.say(_going(seen.ours, count, len(work["Project"]), workloads=workloads, served=served))
         if ask:
             click.confirm("Remove it?", abort=True, err=True)
-        await take_away(client, seen, progress, workloads=workloads)
+        await take_away(client, seen, progress, workloads=workloads, served=served)
     if workloads:
         click.echo("PinCompute and all that it ran are gone")
     else:
@@ -178,16 +196,23 @@ def _told(seen: Seen, wanted: list[Object], words: Words) -> str:
     else:
         head = f"PinCompute {VERSION} is installed"
     counts = f"{len(new)} objects made, {len(wanted) - len(new)} as they are or changed, {len(gone)} removed"
-    return f"{head}: two operators of {words.image} in pincompute-system\n  {counts}; see them with --dry-run"
+    said = (
+        "and who signs for pods and keeps their logs"
+        if words.support
+        else "alone: pods are given no certificates there"
+    )
+    return f"{head}: two operators of {words.image} in {SYSTEM}, {said}\n  {counts}; see them with --dry-run"
 
 
-def _going(ours: list[Object], count: int, projects: int, *, workloads: bool) -> str:
+def _going(ours: list[Object], count: int, projects: int, *, workloads: bool, served: bool) -> str:
     """What is about to go, and what stays."""
-    staying = [each for each in ours if stays(each)]
+    staying = [each for each in ours if stays(each, served=False)]
     work = f"{_counted(count, 'workload')} and {_counted(projects, 'project')}"
     if workloads:
         return f"goes: the platform, {work} with all that is in them"
     kinds = f"{len(staying)} kinds, priorities and roles that they need"
+    if served:
+        return f"goes: the operator\nstays: {work}, running, {kinds}, and who signs for its pods and keeps their logs"
     return f"goes: the platform\nstays: {work}, running, and {kinds}"
 
 
@@ -197,7 +222,8 @@ def _as_it_was(seen: Seen) -> str:
         return " --domain HOST[:PORT]"
     words = settled(seen, "", "")
     image = "" if words.image == Words().image else f" --image {words.image}"
-    return f"{image} --domain {words.domain}:{words.port}"
+    logs = "" if words.pod_logs == Words().pod_logs else f" --pod-logs {words.pod_logs}"
+    return f"{image} --domain {words.domain}:{words.port}{logs}"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import cache
 from string import Template
 from typing import Any, NamedTuple
 
@@ -9,17 +11,19 @@ import yaml
 
 import pincompute
 from pincompute.api.manifests import crds
-from pincompute.api.names import CLUSTER_FACTS, INSTALLED, OPERATOR, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, INSTALLED, LOG_STORE, OPERATOR, PREFIX, SIGNER, SYSTEM
 from pincompute.engine.bootstrap import CONTROLLERS, MANIFESTS, held_by
 from pincompute.kube import resource as kinds
 from pincompute.kube.resource import Object, Resource
 from pincompute.objects.content import digest
 
 VERSION = pincompute.__version__
+POD_ITSELF = "system:serviceaccounts"
+"""Who asks for certificates where no node does."""
 IMAGE = "pincompute"
 """Where nobody says otherwise, the platform's own, of the version that this program is."""
 
-# In this order: what is named by the rest comes first, and the operator, which needs it all, last.
+# In this order: what is named by the rest comes first, and what runs, which needs it all, last.
 ORDER = (
     kinds.NAMESPACES,
     kinds.CRDS,
@@ -34,7 +38,10 @@ ORDER = (
     kinds.ADMISSION_BINDINGS,
     kinds.NETWORK_POLICIES,
     kinds.DISRUPTION_BUDGETS,
+    kinds.SERVICES,
     kinds.DEPLOYMENTS,
+    kinds.STATEFUL_SETS,
+    kinds.DAEMON_SETS,
 )
 RESOURCES: dict[str, Resource] = {each.kind: each for each in ORDER}
 
@@ -47,6 +54,10 @@ class Words(NamedTuple):
     domain: str = "localhost"
     """Under which its ingress answers: services are at `http://NAME.PROJECT.<domain>`."""
     port: int = 80
+    pod_logs: str = "/var/log/pods"
+    """The folder of every node in which its kubelet keeps what containers print."""
+    support: bool = True
+    """Whether it has what the parts of a runtime need: pods must be able to be given certificates there."""
 
     @property
     def facts(self) -> dict[str, str]:
@@ -72,27 +83,54 @@ def contents(words: Words) -> list[Object]:
         *crds(),
         *_read("tiers"),
         *_read("roles"),
-        *_rights(),
+        *_rights(OPERATOR),
         *_read("guard", makers=_makers()),
         *_read("operator", image=words.image, facts=digest(words.facts)),
         facts,
+        *(support(words) if words.support else ()),
     ]
     return sorted((_marked(each) for each in objects), key=lambda each: ORDER.index(RESOURCES[each["kind"]]))
 
 
-def stays(object_: Object) -> bool:
-    """What running work and its people need when the platform is gone: kinds, priorities, and the roles of members."""
-    kind = object_["kind"]
-    return kind in {"CustomResourceDefinition", "PriorityClass"} or (
-        kind == "ClusterRole" and object_["metadata"]["name"] != OPERATOR
-    )
+def support(words: Words) -> list[Object]:
+    """What the parts of a runtime need: who signs for pods, and who ships and keeps their logs."""
+    return [
+        *_read("support", image=words.image, pod_logs=words.pod_logs),
+        *_rights(SIGNER, LOG_STORE, POD_ITSELF),
+    ]
 
 
-def _rights() -> list[Object]:
-    """The operator's, as on every cluster, but held by an account instead of a certificate."""
-    account = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}
-    objects = held_by(_read("access"), OPERATOR)
-    return [{**each, "subjects": [account]} if "subjects" in each else each for each in objects]
+@cache
+def places() -> tuple[tuple[Resource, str], ...]:
+    """Where what is ours lies: each kind, and the namespaces in which there is any; none for kinds that have none."""
+    found = {(RESOURCES[each["kind"]], each["metadata"].get("namespace", "")) for each in contents(Words())}
+    return tuple(sorted(found, key=lambda each: (ORDER.index(each[0]), each[1])))
+
+
+def stays(object_: Object, *, served: bool) -> bool:
+    """What running work and its people need when the platform is gone: kinds, priorities, and the roles of members.
+
+    Work that has the parts of a runtime needs who signs for it, and that nobody takes its name: all but the operator.
+    """
+    kind, name = object_["kind"], object_["metadata"]["name"]
+    if kind in {"CustomResourceDefinition", "PriorityClass"}:
+        return True
+    return name != OPERATOR if served else name.startswith(f"{PREFIX}project-")
+
+
+def _rights(*users: str) -> list[Object]:
+    """As on every cluster, but held by accounts instead of certificates."""
+    objects = held_by(_read("access"), *users)
+    return [{**each, "subjects": _accounts(each, users)} if "subjects" in each else each for each in objects]
+
+
+def _accounts(binding: Object, users: Collection[str]) -> list[Object]:
+    """In place of those users; a group of accounts stays one."""
+    named = [each for each in binding["subjects"] if each["name"] in users]
+    return [
+        each if each["kind"] == "Group" else {"kind": "ServiceAccount", "name": each["name"], "namespace": SYSTEM}
+        for each in named
+    ]
 
 
 def _makers() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import groupby
 
 from pincompute.api.names import INSTALLER, OPERATOR, SYSTEM
@@ -37,20 +38,37 @@ _ILLS = frozenset(
 )
 
 
-async def write(client: Client, seen: Seen, wanted: list[Object], progress: Progress) -> None:
-    """What is the same stays as it is; what is no longer wanted goes; the operator comes last."""
+async def bring(client: Client, seen: Seen, wanted: list[Object], progress: Progress) -> None:
+    """What is the same stays as it is; what is no longer wanted goes; return when all of it does its work."""
+    begun = client.clock.monotonic()
+    # What needs a certificate comes after who gives it: a kubelet asks again ever more seldom.
+    later = [each for each in wanted if each["kind"] in {kinds.DAEMON_SETS.kind, kinds.STATEFUL_SETS.kind}]
+    first = [each for each in wanted if each not in later]
+    await write(client, first)
+    running = [each for each in first if each["kind"] == kinds.DEPLOYMENTS.kind]
+    (operator,) = (each for each in running if each["metadata"]["name"] == OPERATOR)
+    await _until(client, operator, lambda pods: _leads(client, pods))
+    progress.say(f"{await _leader(client)} leads after {span(client.clock.monotonic() - begun)}")
+    support = [*(each for each in running if each is not operator), *later]
+    await asyncio.gather(*(_until(client, each) for each in support if each not in later))
+    await write(client, later)
+    await asyncio.gather(*(_until(client, each) for each in later))
+    if support:
+        names = ", ".join(each["metadata"]["name"] for each in support)
+        progress.say(f"{names} run after {span(client.clock.monotonic() - begun)}")
+    await clear(client, seen, wanted, progress)
+
+
+async def write(client: Client, wanted: list[Object]) -> None:
+    """Kind by kind, in their order."""
     for _, together in groupby(wanted, key=lambda each: each["kind"]):
         await asyncio.gather(*(client.apply(each, RESOURCES[each["kind"]], manager=INSTALLER) for each in together))
+
+
+async def clear(client: Client, seen: Seen, wanted: list[Object], progress: Progress) -> None:
     for each in superfluous(seen, wanted):
         await remove(client, each)
         progress.say(f"{identity(each)} removed: this version has none")
-
-
-async def await_operator(client: Client, wanted: list[Object], progress: Progress) -> None:
-    begun = client.clock.monotonic()
-    (deployment,) = (each for each in wanted if each["kind"] == kinds.DEPLOYMENTS.kind)
-    leader = await _led(client, deployment)
-    progress.say(f"{leader} leads after {span(client.clock.monotonic() - begun)}")
 
 
 async def first_project(client: Client, name: str, look_at: str) -> str:
@@ -77,42 +95,74 @@ async def remove(client: Client, object_: Object) -> None:
         return
 
 
-async def _led(client: Client, wanted: Object) -> str:
-    """The pod that leads, once all of the operator's are as wanted."""
-    clock = client.clock
+async def _until(
+    client: Client, wanted: Object, served: Callable[[list[Object]], Awaitable[bool]] | None = None
+) -> None:
+    """Return when all of its pods are as wanted, and serve."""
+    clock, kind, metadata = client.clock, RESOURCES[wanted["kind"]], wanted["metadata"]
+    name, namespace = metadata["name"], metadata["namespace"]
     begun, ailing = clock.monotonic(), 0.0
     told = "none has come yet"
     while clock.monotonic() - begun < PATIENCE:
-        deployment = await client.get(kinds.DEPLOYMENTS, OPERATOR, SYSTEM)
-        pods = [each for each in (await client.list(kinds.PODS, SYSTEM)).items if _like(each, wanted)]
-        leader = await _leader(client)
-        if _complete(deployment) and leader in {each["metadata"]["name"] for each in pods}:
-            return leader
+        seen = await client.get(kind, name, namespace)
+        listing = await client.list(kinds.PODS, namespace, labels=f"app.kubernetes.io/name={name}")
+        pods = [each for each in listing.items if _like(each, wanted)]
+        if _observed(seen) and _COMPLETE[kind.kind](seen) and (served is None or await served(pods)):
+            return
         ill = next(filter(None, map(_ill, pods)), "")
         told = ill or told
         ailing = (ailing or clock.monotonic()) if ill else 0.0
         if ill and clock.monotonic() - ailing > FAILING:
             break
         await asyncio.sleep(0.5)
-    place = Where(object=f"deployments {SYSTEM}/{OPERATOR}")
-    what = "the operator's pods do not run, and what runs already is not touched"
-    next_ = f"kubectl describe pods --namespace {SYSTEM}; then the same command again, or with --image"
+    place = Where(object=f"{kind.plural} {namespace}/{name}")
+    whose = "the operator's pods" if name == OPERATOR else f"the pods of {name}"
+    what = f"{whose} do not run, and what runs already is not touched"
+    next_ = f"kubectl describe pods --namespace {namespace}; then the same command again, or with --image"
     raise Refused(Problem(PART_FAILED, what, place, told, next_))
+
+
+async def _leads(client: Client, pods: list[Object]) -> bool:
+    return await _leader(client) in {each["metadata"]["name"] for each in pods}
 
 
 def _like(pod: Object, wanted: Object) -> bool:
     """Of the making that is wanted: those of the one before are still there meanwhile."""
     template = wanted["spec"]["template"]
-    facts, images = template["metadata"]["annotations"], [each["image"] for each in template["spec"]["containers"]]
+    facts, images = (
+        template["metadata"].get("annotations", {}),
+        [each["image"] for each in template["spec"]["containers"]],
+    )
     return facts.items() <= pod["metadata"].get("annotations", {}).items() and images == [
         each["image"] for each in pod["spec"]["containers"]
     ]
 
 
-def _complete(deployment: Object) -> bool:
-    status, replicas = deployment.get("status", {}), deployment["spec"]["replicas"]
-    counts = {status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")}
-    return status.get("observedGeneration", 0) >= deployment["metadata"]["generation"] and counts == {replicas}
+def _observed(seen: Object) -> bool:
+    return bool(seen.get("status", {}).get("observedGeneration", 0) >= seen["metadata"]["generation"])
+
+
+def _every_copy(deployment: Object) -> bool:
+    status, replicas = deployment["status"], deployment["spec"]["replicas"]
+    return {status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")} == {replicas}
+
+
+def _in_turn(stateful_set: Object) -> bool:
+    status, replicas = stateful_set["status"], stateful_set["spec"]["replicas"]
+    return {status.get(each, 0) for each in ("updatedReplicas", "availableReplicas")} == {replicas}
+
+
+def _somewhere(daemon_set: Object) -> bool:
+    """Of many nodes one is always away."""
+    status = daemon_set["status"]
+    return bool(status.get("numberAvailable", 0)) or status.get("desiredNumberScheduled", 0) == 0
+
+
+_COMPLETE: dict[str, Callable[[Object], bool]] = {
+    kinds.DEPLOYMENTS.kind: _every_copy,
+    kinds.STATEFUL_SETS.kind: _in_turn,
+    kinds.DAEMON_SETS.kind: _somewhere,
+}
 
 
 async def _leader(client: Client) -> str:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import CLUSTER_FACTS, INSTALLED, OPERATOR, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, INSTALLED, LOG_SHIPPER, OPERATOR
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import KUBERNETES_TOO_OLD, NEWER_INSTALLED, NOT_OURS
-from pincompute.engine.installation.contents import IMAGE, ORDER, RESOURCES, VERSION, Words
+from pincompute.base.reasons import KUBERNETES_TOO_OLD, NEWER_INSTALLED, NOT_OURS, POD_CERTIFICATES_MISSING
+from pincompute.engine.installation.contents import IMAGE, RESOURCES, VERSION, Words, places
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
@@ -30,6 +30,8 @@ class Seen(NamedTuple):
     """Such as v1.36.3."""
     user: str
     context: str
+    certificates: bool
+    """Whether it knows how pods are given certificates, and told whom to trust by them."""
     objects: list[Object]
     """Those of ours, and whatever else stands where one of ours would."""
 
@@ -46,7 +48,7 @@ class Seen(NamedTuple):
     @property
     def runs(self) -> bool:
         """Whether the platform is there, and not only what stayed of it."""
-        return any(each["kind"] == "Deployment" for each in self.ours)
+        return self.find("Deployment", OPERATOR) is not None
 
     @property
     def facts(self) -> dict[str, str]:
@@ -58,11 +60,13 @@ class Seen(NamedTuple):
 
 
 async def look(client: Client, wanted: list[Object]) -> Seen:
-    version, user, objects = await asyncio.gather(_version(client), _user(client), _objects(client, wanted))
-    return Seen(client.access.server, version, user, client.access.context, objects)
+    version, user, certificates, objects = await asyncio.gather(
+        _version(client), _user(client), _certificates(client), _objects(client, wanted)
+    )
+    return Seen(client.access.server, version, user, client.access.context, certificates, objects)
 
 
-def settled(seen: Seen, image: str, domain: str) -> Words:
+def settled(seen: Seen, image: str, domain: str, pod_logs: str = "") -> Words:
     """What was not said stays as it is on this cluster; of the image, where it lies."""
     facts = seen.facts
     # Only a name that may be part of an identity can be a cluster's.
@@ -73,10 +77,12 @@ def settled(seen: Seen, image: str, domain: str) -> Words:
         name=name,
         domain=host or facts.get("domain", Words().domain),
         port=int(port or (80 if host else facts.get("port", 80))),
+        pod_logs=pod_logs or _pod_logs(seen),
+        support=seen.certificates,
     )
 
 
-def problems(seen: Seen, wanted: list[Object]) -> Iterator[Problem]:
+def problems(seen: Seen, wanted: list[Object], *, runtime: bool = False) -> Iterator[Problem]:
     """Why nothing may be installed there."""
     if numbers(seen.version)[:2] < OLDEST:
         least = ".".join(map(str, OLDEST))
@@ -86,6 +92,9 @@ def problems(seen: Seen, wanted: list[Object]) -> Iterator[Problem]:
         what = f"PinCompute {seen.installed} is installed there, and this is {VERSION}"
         next_ = f"use pin {seen.installed}, or a newer one"
         yield Problem(NEWER_INSTALLED, what, Where(object=seen.server), next=next_)
+    if runtime and not seen.certificates:
+        what = f"the cluster gives pods no certificates: it does not serve {kinds.POD_CERTIFICATES.api_version}"
+        yield Problem(POD_CERTIFICATES_MISSING, what, Where(object=seen.server), next="the same without --runtime")
     ours = {identity(each) for each in seen.ours}
     names = {identity(each) for each in wanted}
     for each in seen.objects:
@@ -110,6 +119,12 @@ def _image(seen: Seen) -> str:
     return f"{before.host}/{before.path}:{VERSION}" if before.host or before.path != IMAGE else Words().image
 
 
+def _pod_logs(seen: Seen) -> str:
+    shipper = seen.find("DaemonSet", LOG_SHIPPER)
+    volumes = shipper["spec"]["template"]["spec"]["volumes"] if shipper else ()
+    return next((each["hostPath"]["path"] for each in volumes if "hostPath" in each), Words().pod_logs)
+
+
 def _typed(object_: Object) -> str:
     metadata = object_["metadata"]
     resource = RESOURCES[object_["kind"]]
@@ -128,16 +143,26 @@ async def _user(client: Client) -> str:
     return str(msgspec.json.decode(answer)["status"]["userInfo"].get("username", ""))
 
 
+async def _certificates(client: Client) -> bool:
+    """By what it says it serves; that its nodes do as well is seen when they do."""
+    needed = (kinds.POD_CERTIFICATES, kinds.TRUST_BUNDLES)
+    try:
+        answer = await client.raw("GET", f"/apis/{kinds.POD_CERTIFICATES.api_version}")
+    except NotFound:
+        return False
+    return {each.plural for each in needed} <= {each["name"] for each in msgspec.json.decode(answer)["resources"]}
+
+
 async def _objects(client: Client, wanted: list[Object]) -> list[Object]:
     """Ours by their mark, whatever we want by now; and what has a name that we want."""
-    marked = await asyncio.gather(*(_marked(client, each) for each in ORDER))
+    marked = await asyncio.gather(*(_marked(client, *each) for each in places()))
     named = await asyncio.gather(*(_named(client, each) for each in wanted))
     found = [*(each for several in marked for each in several), *(each for each in named if each)]
     return list({each["metadata"]["uid"]: each for each in found}.values())
 
 
-async def _marked(client: Client, resource: kinds.Resource) -> list[Object]:
-    listing = await client.list(resource, SYSTEM if resource.namespaced else "", labels=INSTALLED)
+async def _marked(client: Client, resource: kinds.Resource, namespace: str) -> list[Object]:
+    listing = await client.list(resource, namespace, labels=INSTALLED)
     return [{**each, "kind": resource.kind} for each in listing.items]
 
 

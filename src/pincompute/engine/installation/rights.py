@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from pincompute.api.names import SYSTEM
+from pincompute.api.names import NODES, SYSTEM
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import INSTALLER_RIGHTS_MISSING
 from pincompute.controller.resources import NOUNS
-from pincompute.engine.installation.contents import ORDER
+from pincompute.engine.installation.contents import ORDER, places
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.resource import Object
@@ -37,13 +37,11 @@ _ROLES = tuple(each for each in ORDER if each in (kinds.CLUSTER_ROLES, kinds.ROL
 
 def to_install() -> list[Right]:
     """Everything is read, written and, once it is wanted no more, removed; and then watched."""
-    writes = [
-        Right(verb, each.plural, each.group, SYSTEM if each.namespaced else "") for each in ORDER for verb in _WRITES
-    ]
+    writes = [Right(verb, each.plural, each.group, place) for each, place in places() for verb in _WRITES]
     projects, leases = NOUNS["Project"], kinds.LEASES
     return [
         *writes,
-        Right("list", "pods", namespace=SYSTEM),
+        *(Right("list", "pods", namespace=each) for each in (SYSTEM, NODES)),
         Right("get", leases.plural, leases.group, SYSTEM),
         Right("watch", "namespaces"),
         *(Right(verb, projects.plural, projects.group) for verb in ("list", "create")),
@@ -51,11 +49,7 @@ def to_install() -> list[Right]:
 
 
 def to_remove(*, workloads: bool) -> list[Right]:
-    removed = [
-        Right(verb, each.plural, each.group, SYSTEM if each.namespaced else "")
-        for each in ORDER
-        for verb in ("list", "delete")
-    ]
+    removed = [Right(verb, each.plural, each.group, place) for each, place in places() for verb in ("list", "delete")]
     ours = [Right(verb, each.plural, each.group) for each in NOUNS.values() for verb in ("list", "delete")]
     return [*removed, Right("list", "pods", namespace=SYSTEM), *(ours if workloads else ())]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import OPERATOR, PROJECT, SYSTEM
+from pincompute.api.names import INSTALLED, OPERATOR, PROJECT, SYSTEM
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import STILL_THERE
 from pincompute.controller.resources import NOUNS
@@ -18,6 +18,7 @@ from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object, Resource
+from pincompute.objects.content import identity
 
 PATIENCE = 300.0
 """Seconds in which what was told to go must have gone."""
@@ -29,10 +30,10 @@ async def census(client: Client) -> dict[str, list[Object]]:
     return dict(zip(NOUNS, found, strict=True))
 
 
-async def uninstall(client: Client, seen: Seen, progress: Progress, *, workloads: bool) -> None:
+async def uninstall(client: Client, seen: Seen, progress: Progress, *, workloads: bool, served: bool) -> None:
     """The operator first: nobody makes again what goes. Then, from the leaves to the root, what is told to go."""
-    gone = [each for each in reversed(_ordered(seen.ours)) if workloads or not stays(each)]
-    operators = [each for each in gone if each["kind"] == kinds.DEPLOYMENTS.kind]
+    gone = [each for each in reversed(_ordered(seen.ours)) if workloads or not stays(each, served=served)]
+    operators = [each for each in gone if identity(each) == f"{kinds.DEPLOYMENTS.kind}/{OPERATOR}"]
     for each in operators:
         await remove(client, each)
     await _until(progress, "the operator's pods", lambda: _operators(client))
@@ -42,6 +43,10 @@ async def uninstall(client: Client, seen: Seen, progress: Progress, *, workloads
         if each not in operators:
             await remove(client, each)
     await _until(progress, "the platform", lambda: _left(client, gone))
+    if workloads or not served:
+        # The signer published it, and publishes no more.
+        for each in await _there(client, kinds.TRUST_BUNDLES, labels=INSTALLED):
+            await _end(client, kinds.TRUST_BUNDLES, each)
 
 
 async def _end_work(client: Client, progress: Progress) -> None:
@@ -63,9 +68,9 @@ async def _end(client: Client, resource: Resource, object_: Object) -> None:
         return
 
 
-async def _there(client: Client, resource: Resource) -> list[Object]:
+async def _there(client: Client, resource: Resource, labels: str = "") -> list[Object]:
     try:
-        return (await client.list(resource)).items
+        return (await client.list(resource, labels=labels)).items
     except NotFound:
         return []
 

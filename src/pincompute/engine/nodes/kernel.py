@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from pincompute.engine.certificates import write_private
+from pincompute.base.certificates import write_private
 
 _SETTINGS = Path("/proc/sys")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pincompute.api.names import API_VERSION, KIND, PROJECT, WORKLOAD
+from pincompute.api.names import API_VERSION, KIND, PREFIX, PROJECT, WORKLOAD
 from pincompute.api.wire import Metadata, Wire
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import IDENTITY_DENIED
@@ -179,11 +179,21 @@ class Granted(NamedTuple):
     end: datetime
 
 
-def decide(request: Request, evidence: Evidence, trust_domain: str, now: datetime) -> Granted | Problem:
-    """The same answer to the same question: a request that comes twice gets no more than it would have got once."""
+Account = tuple[str, str]
+"""The namespace and the name of a service account."""
+
+
+def decide(
+    request: Request, evidence: Evidence, trust_domain: str, now: datetime, parts: frozenset[Account] = frozenset()
+) -> Granted | Problem:
+    """The same answer to the same question: a request that comes twice gets no more than it would have got once.
+
+    `parts` are the accounts of the platform's own parts that run in the cluster: a part is who its account is.
+    """
     asked, place = request.spec, request.metadata.namespace
-    why = next(_objections(request, evidence), "")
-    if why or evidence.workload is None:
+    part = (place, asked.service_account_name) in parts
+    why = next(_objections(request, evidence, part=part), "")
+    if why:
         return Problem(
             IDENTITY_DENIED,
             f"{asked.pod_name} gets no certificate: {why}",
@@ -192,10 +202,11 @@ def decide(request: Request, evidence: Evidence, trust_domain: str, now: datetim
         )
     begin = now.replace(microsecond=0) - SLACK
     renew = begin + timedelta(seconds=int(LIFE.total_seconds() * (0.5 + JITTER * _spread(request.metadata.uid))))
-    return Granted(SpiffeId(trust_domain, (place, evidence.workload.metadata.name)), begin, renew, begin + LIFE)
+    name = asked.service_account_name.removeprefix(PREFIX) if part else asked.service_account_name
+    return Granted(SpiffeId(trust_domain, (place, name)), begin, renew, begin + LIFE)
 
 
-def _objections(request: Request, evidence: Evidence) -> Iterator[str]:
+def _objections(request: Request, evidence: Evidence, *, part: bool) -> Iterator[str]:
     """Each in the words that the condition will say."""
     if request.spec.unverified_user_annotations:
         yield f"the signer knows no {', '.join(request.spec.unverified_user_annotations)}; leave userAnnotations out"
@@ -214,6 +225,9 @@ def _objections(request: Request, evidence: Evidence) -> Iterator[str]:
         return
     yield from _wrong_chain(pod, evidence.owners)
     native = evidence.owners[-1]
+    if part:
+        yield from _wrong_part(request, account, native)
+        return
     if workload is None or workload.metadata.uid != native.metadata.controller:
         yield f"the workload that made its {native.kind} {native.metadata.name} is no more"
         return
@@ -248,10 +262,21 @@ def _wrong_chain(pod: Bearer, owners: tuple[Link, ...]) -> Iterator[str]:
         yield f"no workload becomes what made it: {', '.join(kinds)}"
 
 
+def _wrong_part(request: Request, account: Link, native: Link) -> Iterator[str]:
+    """What makes the pods of a part is called as the part is."""
+    yield from _another_account(request, account)
+    if native.metadata.name != account.metadata.name:
+        yield f"{native.kind} {native.metadata.name} made it, and not {account.metadata.name}"
+
+
+def _another_account(request: Request, account: Link) -> Iterator[str]:
+    if account.metadata.uid != request.spec.service_account_uid:
+        yield f"the service account {account.metadata.name} is another one by now"
+
+
 def _wrong_account(request: Request, account: Link, workload: Link) -> Iterator[str]:
     name = account.metadata.name
-    if account.metadata.uid != request.spec.service_account_uid:
-        yield f"the service account {name} is another one by now"
+    yield from _another_account(request, account)
     if name != workload.metadata.name or account.metadata.controller != workload.metadata.uid:
         yield f"the service account {name} is not that of {workload.kind} {workload.metadata.name}"
 

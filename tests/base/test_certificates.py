@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from pincompute.engine.certificates import LIFE, SLACK, Authority
+from pincompute.base.certificates import LIFE, SLACK, Authority
 
 
 class Calendar:

@@ -1,4 +1,4 @@
-"""The platform's own certificate authority: a certificate for each part and each user, renewed in time."""
+"""A certificate authority in a folder: a certificate for each part and each user, renewed in time."""
 
 from __future__ import annotations
 
