@@ -17,6 +17,7 @@ from pincompute.submission.platform import Delivered, Seen
 from pincompute.submission.record import Kept, State
 from pincompute.submission.tables import audit
 
+UPTO = {"PinterestService": 1_000}
 BOUNDED = project(cpu=10, pods=8)
 
 
@@ -94,6 +95,29 @@ def test_what_shrinks_is_free_for_others_when_it_has_shrunk(connection: Connecti
     assert ledger.unsettled(connection, CLUSTER) == []
 
 
+def test_an_older_sight_does_not_undo_what_was_written(connection: Connection) -> None:
+    shown(connection, "web", cores(2), revision=5)
+    ask(connection, 1, "web", cores(8))
+    outbox.delivered(connection, submission(1), NOW, Delivered({}, written=7))
+    shown(connection, "web", cores(2), revision=6)
+    assert held(connection) == {"web": 8}
+    # Nor does that of a desk which takes the shift, and lags behind.
+    ledger.restore(connection, CLUSTER, [Seen(place("web"), cores(2), 6)], {"PinterestService": 6})
+    assert held(connection) == {"web": 8}
+
+
+def test_what_another_desk_has_told_is_not_told_again(connection: Connection) -> None:
+    ask(connection, 1, "web", cores(1))
+    outbox.delivered(connection, submission(1), NOW, Delivered({}, written=7))
+    outbox.delivered(connection, submission(1), NOW, Delivered({}, written=9))
+    outbox.returned(connection, submission(1), NOW, Refused(Problem(CLUSTER_REFUSED, "no")))
+    kept = record.named(connection, "ads", "s-1")
+    assert kept is not None
+    assert (kept.state, held(connection)) == (State.DELIVERED, {"web": 1})
+    shown(connection, "web", cores(1), revision=7)
+    assert ledger.unsettled(connection, CLUSTER) == []
+
+
 def test_what_the_platform_refuses_is_free_again(connection: Connection) -> None:
     shown(connection, "web", cores(1))
     ask(connection, 1, "web", cores(5))
@@ -118,7 +142,7 @@ def test_all_that_is_seen_takes_the_place_of_all_that_was_known(connection: Conn
     ask(connection, 1, "written", cores(1))
     outbox.delivered(connection, submission(1, "written"), NOW, Delivered({}, written=1_000))
     ask(connection, 2, "waits", cores(2))
-    ledger.restore(connection, CLUSTER, [Seen(place("by-hand"), cores(3), 0), Seen(place("ended"), NOTHING, 0)])
+    ledger.restore(connection, CLUSTER, [Seen(place("by-hand"), cores(3), 0), Seen(place("ended"), NOTHING, 0)], UPTO)
     assert held(connection) == {"waits": 2, "by-hand": 3}
 
 

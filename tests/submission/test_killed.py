@@ -109,6 +109,25 @@ async def test_killed_when_it_has_answered_and_the_cluster_is_away(
         await client.delete(NOUNS["Project"], ask.project)
 
 
+@pytest.mark.parametrize("step", ["taken by the carrier", "applied", "delivered, and not yet on disk"])
+@pytest.mark.parametrize("where", ["postgresql"], indirect=True)
+async def test_where_one_of_two_dies_the_other_goes_on(
+    plane: ControlPlane, tmp_path: Path, where: str, step: str
+) -> None:
+    async with cluster(plane) as client, process(plane, tmp_path, where, STEPS[step]) as first:
+        project = await new_project(client)
+        asked = [Ask(project, "deploy", name) for name in ("w0", "w1", "w2")]
+        # It is this one that carries, whoever accepts.
+        told = [await asked[0].outcome(first.http)]
+        async with process(plane, tmp_path, where) as second:
+            told.append(await asked[1].outcome(second.http))
+            first.armed.set()
+            told.append(await asked[2].outcome(second.http))
+            await first.death()
+            assert [await each.outcome(second.http) for each in asked] == told
+            await _as_it_is(client, where, asked, told)
+
+
 async def _last_words(desk: Living, ask: Ask) -> str:
     """The id under which it was answered, where it was, before death."""
     desk.armed.set()

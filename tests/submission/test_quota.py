@@ -88,11 +88,13 @@ class Machine(RuleBasedStateMachine):
     def the_bookkeeper_looks_again(self) -> None:
         self.look({each.name for each in ledger.unsettled(self.connection, CLUSTER)})
 
-    @rule()
-    def the_desk_begins_anew(self) -> None:
-        self.seen = len(self.history)
-        there = self.cluster()
-        ledger.restore(self.connection, CLUSTER, [Seen(place(each), cores(size), 0) for each, size in there.items()])
+    @rule(all_of_it=st.booleans())
+    def a_desk_begins(self, all_of_it: bool) -> None:
+        """A new one has seen all; one that waited for its turn may lag behind."""
+        self.seen = len(self.history) if all_of_it else self.seen
+        there = self.cluster(self.seen)
+        seen = [Seen(place(each), cores(size), self.seen) for each, size in there.items()]
+        ledger.restore(self.connection, CLUSTER, seen, {"PinterestService": self.seen})
 
     @precondition(lambda self: self.by_hand)
     @rule(name=names, size=st.one_of(st.none(), st.integers(0, 40)))

@@ -13,6 +13,7 @@ from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import ledger
 from pincompute.submission.database import Connection, Database
 from pincompute.submission.platform import Platform, Sight
+from pincompute.submission.shift import Shift
 
 AGAIN = 1.0
 """Seconds between two looks at whether something that was written can be seen; most are seen before the first."""
@@ -29,10 +30,13 @@ class Bookkeeper:
         self._clock = clock
         self._expected: set[Place] = set()
         self._news = asyncio.Event()
+        self._turn = asyncio.Lock()
 
-    async def run(self) -> None:
-        """For as long as the desk does; what goes wrong with one sight is mended by the next that shows everything."""
+    async def run(self, _: Shift) -> None:
+        """For a shift; what goes wrong with one sight is mended by the next that shows everything."""
         while True:
+            # What was written before may not be seen yet.
+            self._news.set()
             try:
                 async with asyncio.TaskGroup() as both:
                     both.create_task(self._observe())
@@ -53,6 +57,7 @@ class Bookkeeper:
 
     async def _look_again(self) -> None:
         """What is seen before it is known here that it was written would otherwise be forgotten."""
+        await self._platform.seen()
         while True:
             await self._news.wait()
             self._news.clear()
@@ -65,9 +70,11 @@ class Bookkeeper:
 
     async def _enter(self, sight: Sight) -> None:
         def work(connection: Connection) -> None:
-            if sight.whole:
-                ledger.restore(connection, self._platform.name, sight.seen)
+            if sight.whole is not None:
+                ledger.restore(connection, self._platform.name, sight.seen, sight.whole)
             else:
                 ledger.settle(connection, self._platform.name, sight.seen)
 
-        await self._database.do(work)
+        # Each later than the one before it: what was seen first is never written last.
+        async with self._turn:
+            await self._database.do(work)

@@ -1,6 +1,7 @@
 """The carrier: takes to a platform what was accepted for it, in order for each workload, until it is there.
 
-It is handed each parcel as soon as that is on record, and finds at its start what was left by the one before it.
+It is handed each parcel as soon as that is on record, and finds when its shift begins what was left by the one before
+it. Where several desks have one record, it looks for what the others have accepted.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -17,15 +19,20 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
 from pincompute.submission import outbox
 from pincompute.submission.bookkeeper import Bookkeeper
-from pincompute.submission.database import Database
+from pincompute.submission.database import Database, Work
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Delivered, Platform
 from pincompute.submission.record import Submission
+from pincompute.submission.shift import Shift
 
 AT_ONCE = 8
 """Parcels of different workloads."""
 LONGEST = 5.0
 """Seconds between two attempts."""
+LOOK = 0.25
+"""Seconds between two looks at what other desks have accepted."""
+ELSEWHERE = 0.1
+"""Seconds between two looks at what another desk made of a submission."""
 OF_ONE = 5
 """How often a platform that is there may fail at one thing, before that counts as its answer."""
 
@@ -52,19 +59,71 @@ class Carrier:
         self._hands = asyncio.Semaphore(AT_ONCE)
         self._answers = asyncio.Event()
         self._answers.set()
+        self.begun = asyncio.Event()
+        """What was left by the one before is in hand."""
+        self._shift: Shift | None = None
+        self._handed = asyncio.Event()
+        self._meanwhile: set[str] = set()
 
-    async def begin(self) -> None:
-        """With what was accepted before and has not arrived."""
-        for parcel in await self._database.do(partial(outbox.waiting, cluster=self.platform.name)):
-            self.take(parcel)
+    async def run(self, shift: Shift) -> None:
+        """For a shift: with what was left before, and then with what is handed over and what others accept."""
+        self._shift = shift
+        try:
+            while True:
+                self._handed.clear()
+                while await self._look():
+                    pass
+                self.begun.set()
+                await self._wait()
+        finally:
+            self._shift = None
+            self.begun.clear()
+            await self._end()
 
-    async def close(self) -> None:
+    def take(self, parcel: Parcel) -> None:
+        """It is on record; from now on it is on its way, by whoever has the shift."""
+        if self._database.shared:
+            # Another may have accepted something before this one.
+            self._handed.set()
+        elif self.begun.is_set():
+            self._enqueue(parcel)
+
+    async def arrival(self, submission: str, seconds: float) -> None:
+        """Return when it is known what became of it, or when that takes longer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not await self._database.do(partial(outbox.concluded, submission=submission)):
+                    if concluded := self._concluded.get(submission):
+                        await asyncio.wait([concluded])
+                        return
+                    await asyncio.sleep(ELSEWHERE)
+
+    async def _look(self) -> int:
+        """What is not in hand by now, and was not meanwhile; how much that was."""
+        self._meanwhile.clear()
+        in_hand = frozenset(self._concluded)
+        found = await self._database.do(partial(outbox.waiting, cluster=self.platform.name, known=in_hand))
+        known = self._meanwhile | self._concluded.keys()
+        new = [each for each in found if each.submission.id not in known]
+        for parcel in new:
+            self._enqueue(parcel)
+        return len(new)
+
+    async def _wait(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK if self._database.shared else None):
+                await self._handed.wait()
+
+    async def _end(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for concluded in self._concluded.values():
+            concluded.cancel()
+        self._concluded.clear()
+        self._queues.clear()
 
-    def take(self, parcel: Parcel) -> None:
-        """It is on record; from now on it is on its way."""
+    def _enqueue(self, parcel: Parcel) -> None:
         place = parcel.submission.place
         self._concluded[parcel.submission.id] = asyncio.get_running_loop().create_future()
         queue = self._queues.setdefault((place.project, place.name), deque())
@@ -74,39 +133,40 @@ class Carrier:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def arrival(self, submission: str, seconds: float) -> None:
-        """Return when it is known what became of it, or when that takes longer."""
-        if concluded := self._concluded.get(submission):
-            await asyncio.wait([concluded], timeout=seconds)
-
     async def _carry(self, workload: Workload, queue: deque[Parcel]) -> None:
         while queue:
             submission = queue[0].submission
             await self._one(queue[0])
+            self._meanwhile.add(submission.id)
             self._concluded.pop(submission.id).set_result(None)
             queue.popleft()
         del self._queues[workload]
 
     async def _one(self, parcel: Parcel) -> None:
         """Until it is delivered, or refused."""
+        submission = parcel.submission
         failures, answered = 0, 0
         while True:
             await self._answers.wait()
             try:
                 async with self._hands:
-                    await self._deliver(parcel)
+                    found = await self._deliver(parcel)
+            except Refused as refused:
+                await self._returned(submission, refused)
+                return
             except Away as away:
                 problem, answered = away.problem, answered + 1 if away.answered else 0
             except Exception:
-                log.exception("a parcel could not be delivered", submission=parcel.submission.id)
+                log.exception("a parcel could not be delivered", submission=submission.id)
                 problem, answered = Problem(INTERNAL, "the desk failed at this; its log says more"), answered + 1
             else:
+                await self._delivered(submission, found)
                 return
             failures += 1
             if answered == OF_ONE:
-                await self._returned(parcel.submission, Refused(problem))
+                await self._returned(submission, Refused(problem))
                 return
-            await self._database.do(partial(outbox.tried, submission=parcel.submission.id, error=problem.what))
+            await self._note(partial(outbox.tried, submission=submission.id, error=problem.what))
             await self._rest(failures, away=not answered)
 
     async def _rest(self, failures: int, *, away: bool) -> None:
@@ -120,21 +180,28 @@ class Carrier:
         finally:
             self._answers.set()
 
-    async def _deliver(self, parcel: Parcel) -> None:
-        submission = parcel.submission
-        try:
-            found = await self.platform.deliver(submission.id, submission.place, parcel.order)
-        except Refused as refused:
-            await self._returned(submission, refused)
-        else:
-            await self._delivered(submission, found)
+    async def _deliver(self, parcel: Parcel) -> Delivered:
+        while self._shift is None or not self._shift.certain():
+            await self._clock.sleep(ELSEWHERE)
+        return await self.platform.deliver(parcel.submission.id, parcel.submission.place, parcel.order)
 
     async def _delivered(self, submission: Submission, found: Delivered) -> None:
         at = self._clock.now()
-        await self._database.do(lambda connection: outbox.delivered(connection, submission, at, found))
+        await self._note(lambda connection: outbox.delivered(connection, submission, at, found))
         if found.written:
             self._books.expect(submission.place)
 
     async def _returned(self, submission: Submission, refused: Refused) -> None:
         at = self._clock.now()
-        await self._database.do(lambda connection: outbox.returned(connection, submission, at, refused))
+        await self._note(lambda connection: outbox.returned(connection, submission, at, refused))
+
+    async def _note(self, work: Work[None]) -> None:
+        """However long that takes: what the platform did is not undone by a record that cannot be written."""
+        while True:
+            try:
+                await self._database.do(work)
+            except Exception:
+                log.exception("what became of a submission could not be noted")
+                await self._clock.sleep(LONGEST)
+            else:
+                return

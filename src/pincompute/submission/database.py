@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -16,6 +17,8 @@ import sqlalchemy as sql
 from alembic import command
 from alembic.config import Config
 from sqlalchemy.ext.asyncio import create_async_engine
+
+from pincompute.submission.shift import Shift, of_a_file, of_a_server
 
 T = TypeVar("T")
 Connection = sql.Connection
@@ -28,8 +31,15 @@ TOGETHER = 64
 
 
 class Database(Protocol):
+    shared: bool
+    """Several desks may be before it."""
+
     async def do(self, work: Work[T]) -> T:
         """All of it, on disk, or nothing."""
+        ...
+
+    def shift(self, platform: str) -> AbstractAsyncContextManager[Shift]:
+        """Entered when nobody else has that of this platform."""
         ...
 
     async def close(self) -> None: ...
@@ -48,7 +58,10 @@ class File:
     What is asked while it writes waits, and then goes to the disk together: that is what takes the time.
     """
 
+    shared = False
+
     def __init__(self, file: Path) -> None:
+        self._file = file
         if not file.exists():
             # What people submit is nobody else's to read.
             file.touch(mode=0o600)
@@ -64,6 +77,9 @@ class File:
         self._asked.append(_Asked(work, done))
         self._thread.submit(self._together, done.get_loop())
         return await done
+
+    def shift(self, platform: str) -> AbstractAsyncContextManager[Shift]:
+        return of_a_file(self._file)
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
@@ -124,7 +140,10 @@ def _tell(asked: Sequence[_Asked], outcomes: Sequence[_Outcome]) -> None:
 class Server:
     """PostgreSQL, named as `postgresql://…`."""
 
+    shared = True
+
     def __init__(self, url: str) -> None:
+        self._url = url
         named = sql.make_url(url).set(drivername="postgresql+asyncpg")
         self._engine = create_async_engine(named, pool_size=8, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
         sql.event.listen(self._engine.sync_engine, "handle_error", _without_the_row)
@@ -132,6 +151,9 @@ class Server:
     async def do(self, work: Work[T]) -> T:
         async with self._engine.begin() as connection:
             return await connection.run_sync(work)
+
+    def shift(self, platform: str) -> AbstractAsyncContextManager[Shift]:
+        return of_a_server(self._url, platform)
 
     async def close(self) -> None:
         await self._engine.dispose()

@@ -111,20 +111,26 @@ class Kubernetes:
 
     async def run(self) -> None:
         """For as long as the desk does."""
-        await self._census.run()
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._census.run())
+            both.create_task(self._take())
 
     async def seen(self) -> None:
         await self._taken.wait()
 
-    async def observe(self) -> AsyncGenerator[Sight]:
+    async def _take(self) -> None:
         while not self._taken.is_set():
             try:
                 await self._census.taken()
                 self._taken.set()
             except ApiError:
                 await self._client.clock.sleep(1.0)
+
+    async def observe(self) -> AsyncGenerator[Sight]:
+        await self.seen()
         self._census.take()
-        yield Sight(tuple(map(self.look, self._census.everybody())), whole=True)
+        revisions = {kind: self._census.revision(kind) for kind in WORKLOADS}
+        yield Sight(tuple(map(self.look, self._census.everybody())), whole=revisions)
         while True:
             await self._census.news.wait()
             yield Sight(tuple(map(self.look, sorted(self._census.take()))))

@@ -7,7 +7,7 @@ it had until it is down, and nobody takes that meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
@@ -85,9 +85,10 @@ def settle(connection: Connection, cluster: str, seen: Iterable[Seen]) -> None:
             connection.execute(ledger.insert(), _row(cluster, each.place, STANDS, each.footprint))
 
 
-def restore(connection: Connection, cluster: str, seen: Sequence[Seen]) -> None:
-    """All that is there was seen, later than anything was written: only what is on its way is left beside it."""
-    over = sql.or_(ledger.c.submission == STANDS, ledger.c.written.is_not(None))
+def restore(connection: Connection, cluster: str, seen: Sequence[Seen], upto: Mapping[str, int]) -> None:
+    """All that is there, of each kind up to a revision: what is on its way, or came later, is left beside it."""
+    come = [sql.and_(ledger.c.kind == kind, ledger.c.written <= revision) for kind, revision in upto.items()]
+    over = sql.or_(ledger.c.submission == STANDS, *come)
     connection.execute(ledger.delete().where(ledger.c.cluster == cluster, over))
     rows = [_row(cluster, each.place, STANDS, each.footprint) for each in seen if each.footprint is not None]
     if rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from pincompute.submission.tables import outbox, revisions, submissions
 
 _orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 
+AT_ONCE = 1_000
+"""Orders that are read at one time."""
 _PENDING = (
     sql.select(revisions.c.kind, revisions.c.workload)
     .join(outbox, outbox.c.submission == revisions.c.submission)
@@ -49,15 +52,16 @@ def put(connection: Connection, parcel: Parcel) -> None:
     connection.execute(outbox.insert(), row)
 
 
-def waiting(connection: Connection, cluster: str) -> list[Parcel]:
-    """In the order in which they were accepted."""
-    asked = (
-        outbox.join(submissions, submissions.c.id == outbox.c.submission)
-        .select()
-        .where(outbox.c.cluster == cluster, outbox.c.done_at.is_(None))
-        .order_by(outbox.c.number)
-    )
-    return [_parcel(row, cluster) for row in connection.execute(asked).mappings()]
+def waiting(connection: Connection, cluster: str, known: Collection[str] = ()) -> list[Parcel]:
+    """In the order in which they were accepted, without those that somebody knows already."""
+    there = (outbox.c.cluster == cluster, outbox.c.done_at.is_(None))
+    found = connection.execute(sql.select(outbox.c.submission).where(*there).order_by(outbox.c.number)).scalars()
+    new = [each for each in found if each not in known][:AT_ONCE]
+    if not new:
+        return []
+    asked = outbox.join(submissions, submissions.c.id == outbox.c.submission).select()
+    rows = connection.execute(asked.where(outbox.c.submission.in_(new)).order_by(outbox.c.number)).mappings()
+    return [_parcel(row, cluster) for row in rows]
 
 
 def _parcel(row: RowMapping, cluster: str) -> Parcel:
@@ -81,7 +85,8 @@ def tried(connection: Connection, submission: str, error: str) -> None:
 
 def delivered(connection: Connection, submission: Submission, at: datetime, found: Delivered) -> None:
     answer = msgspec.json.encode(found.answer).decode()
-    _conclude(connection, submission, Decision(Judge.PLATFORM, at, accepted=True, rule="", words=answer))
+    if not _conclude(connection, submission, Decision(Judge.PLATFORM, at, accepted=True, rule="", words=answer)):
+        return
     if found.written:
         ledger.written(connection, submission.id, found.written)
     else:
@@ -90,11 +95,19 @@ def delivered(connection: Connection, submission: Submission, at: datetime, foun
 
 def returned(connection: Connection, submission: Submission, at: datetime, refused: Refused) -> None:
     """The platform will not have it: what it took of the quota is free again."""
-    _conclude(connection, submission, Decision.refused(Judge.PLATFORM, at, refused))
-    ledger.release(connection, submission.id)
+    if _conclude(connection, submission, Decision.refused(Judge.PLATFORM, at, refused)):
+        ledger.release(connection, submission.id)
 
 
-def _conclude(connection: Connection, submission: Submission, decision: Decision) -> None:
-    done = {"done_at": decision.at.isoformat()}
-    connection.execute(outbox.update().where(outbox.c.submission == submission.id).values(done))
+def concluded(connection: Connection, submission: str) -> bool:
+    asked = sql.select(outbox.c.done_at).where(outbox.c.submission == submission)
+    return connection.execute(asked).scalar() is not None
+
+
+def _conclude(connection: Connection, submission: Submission, decision: Decision) -> bool:
+    """Once: another desk that has taken over may have told of it."""
+    here = (outbox.c.submission == submission.id, outbox.c.done_at.is_(None))
+    if not connection.execute(outbox.update().where(*here).values(done_at=decision.at.isoformat())).rowcount:
+        return False
     record.decide(connection, submission, decision)
+    return True

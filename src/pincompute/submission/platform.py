@@ -5,7 +5,7 @@ Kubernetes is the first. Nothing of the desk but the adapter of a platform knows
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -74,8 +74,8 @@ class Seen(NamedTuple):
 
 class Sight(NamedTuple):
     seen: tuple[Seen, ...]
-    whole: bool = False
-    """These are all that there are."""
+    whole: Mapping[str, int] | None = None
+    """These are all that there are; and up to which revision, for each kind."""
 
 
 class Away(Exception):  # noqa: N818  (it reads as what happened)

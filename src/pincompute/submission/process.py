@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.kubernetes import Kubernetes
 from pincompute.submission.server import application, runner
+from pincompute.submission.shift import serve
 
 
 @click.command()
@@ -66,12 +68,14 @@ async def at_work(
     platform = Kubernetes(client)
     books = Bookkeeper(database, platform, clock)
     carrier = Carrier(database, platform, books, clock, client.chance)
-    helpers = [asyncio.create_task(each) for each in (platform.run(), books.run())]
-    await carrier.begin()
+    watching = asyncio.create_task(platform.run())
+    working = asyncio.create_task(serve(partial(database.shift, platform.name), (carrier.run, books.run)))
     try:
+        if not database.shared:
+            # Before a file there is one desk: what it accepts is carried by nobody else.
+            await carrier.begun.wait()
         yield Desk(database, carrier, Workloads(client, store), clock, ids or RandomIds())
     finally:
-        await carrier.close()
-        for each in helpers:
+        for each in (working, watching):
             each.cancel()
-        await asyncio.gather(*helpers, return_exceptions=True)
+        await asyncio.gather(working, watching, return_exceptions=True)
