@@ -115,7 +115,7 @@ async def _desk(plane: ControlPlane, folder: Path, hand: Client) -> AsyncGenerat
     port = _free_port()
     process = await asyncio.create_subprocess_exec(
         PIN, "desk", "--kubeconfig", str(_kubeconfig(plane, folder)), "--listen", f"127.0.0.1:{port}",
-        "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"),
+        "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"), "--folder", str(folder),
         stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -18,12 +18,15 @@ from pincompute.api.names import API_VERSION, ENGINE
 from pincompute.base.context import Context
 from pincompute.controller.fleet import Fleets
 from pincompute.controller.resources import NOUNS
+from pincompute.kube.artifacts import Folder
 from pincompute.kube.client import Client
 from pincompute.kube.resource import Object
 from pincompute.submission import ledger, record
+from pincompute.submission.builds import Builds
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.process import at_work
 from pincompute.submission.record import State
+from pincompute.submission.repository import Repositories
 from pincompute.submission.server import application
 from workloads import cluster, new_project
 
@@ -61,12 +64,16 @@ class World(NamedTuple):
             return answer.status, msgspec.json.decode(await answer.read())
 
 
+def builds_in(folder: Path) -> Builds:
+    return Builds(Folder(folder / "artifacts"), Repositories(folder / "repositories"))
+
+
 @asynccontextmanager
 async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
         database = await open_database(str(folder / "desk.db"))
         async with (
-            at_work(database, client, ids=NextId()) as desk,
+            at_work(database, client, builds_in(folder), ids=NextId()) as desk,
             TestClient(TestServer(application(desk, Fleets(client), TOKEN))) as http,
         ):
             # Whoever hangs up while they are being connected leaves a socket behind.

@@ -18,6 +18,7 @@ from pincompute.api.noun import Noun
 from pincompute.api.wire import LOOKS, Open
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
+from signing import trusted
 
 Drawn = st.SearchStrategy[Any]
 Path = tuple[str, ...]
@@ -81,6 +82,9 @@ HINTS: dict[Path, Drawn] = {
     ("schedule",): st.sampled_from(["30 3 * * mon-fri", "*/10 * * * *", "0 0 29 2 *", "0 2 1 * 0", "@daily"]),
     ("timeZone",): st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]),
     ("people",): st.lists(_words, min_size=1, max_size=3, unique=True),
+    ("landing", "people"): st.just(trusted("ann", "ben")) | st.just(trusted("ann", "ben", "carla")),
+    ("landing", "builders"): st.just(trusted("ci")) | st.just(trusted("ci", "other")),
+    ("landing", "reviewers"): st.integers(0, 2),
     ("volumes", "*", "name"): _volumes,
     ("volumeMounts", "*", "name"): _volumes,
     ("mounts", "*", "name"): _volumes,

@@ -36,6 +36,13 @@ ONLY_TOLD: dict[tuple[str, str], str] = {
     ("PinterestTrainingJob", "roles.chief.replicas"): "one leads: any other number is refused",
     ("PinterestDaemon", "wholeNode"): "a daemon shares its node: anything but false is refused",
     ("PinterestDaemon", "tier"): "a daemon goes before every tier: any that is written but reserved is refused",
+    ("", "build"): "the record of a revision keeps it; what it stands for is written out beside it",
+    ("Project", "landing"): "the desk goes by it",
+    ("Project", "landing.repository"): "the desk goes by it",
+    ("Project", "landing.branch"): "the desk goes by it",
+    ("Project", "landing.reviewers"): "the desk goes by it",
+    ("Project", "landing.builders"): "the desk goes by it",
+    ("Project", "landing.people"): "the desk goes by it",
     ("Runtime", "roll.security"): "it is for people who read the file; without it, roll.breakHolds is refused",
 }
 """Fields after which nothing is planned otherwise, each with the reason why it is there; no kind is every kind."""

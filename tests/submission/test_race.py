@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from control_plane import ControlPlane
-from desks import bounded, holds
+from desks import bounded, builds_in, holds
 from forwarder import Forwarder
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
@@ -29,11 +30,11 @@ def _small(name: str) -> str:
     return HELLO.replace("hello}", f"{name}}}").replace("8080", "8080, rollout: {surge: 0, unavailable: 1}")
 
 
-async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, where: str) -> None:
+async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, where: str, tmp_path: Path) -> None:
     async with cluster(plane) as client:
         project = await bounded(client, 10)
         database = await open_database(where)
-        async with at_work(database, client) as desk:
+        async with at_work(database, client, builds_in(tmp_path)) as desk:
             await desk.ready()
             desk.patience = 60.0
             asked = await asyncio.gather(*(desk.submit(_small(f"w{each}"), project) for each in range(30)))
@@ -51,13 +52,13 @@ async def test_of_many_at_once_as_many_as_fit_are_taken(plane: ControlPlane, whe
         await client.delete(NOUNS["Project"], project)
 
 
-async def test_a_cluster_that_is_away_has_it_when_it_is_back(plane: ControlPlane, where: str) -> None:
+async def test_a_cluster_that_is_away_has_it_when_it_is_back(plane: ControlPlane, where: str, tmp_path: Path) -> None:
     async with cluster(plane) as client, Forwarder(plane.port) as road:
         project = await bounded(client, 10)
         database = await open_database(where)
         async with (
             Client(plane.access(port=road.port), agent="desk") as away,
-            at_work(database, away) as desk,
+            at_work(database, away, builds_in(tmp_path)) as desk,
         ):
             await desk.ready()
             await road.cut()

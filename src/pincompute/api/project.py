@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
+from pincompute.api.landing import Landing
 from pincompute.api.names import INFRASTRUCTURE, NODES, PRIORITY, SYSTEM
 from pincompute.api.noun import NAME_PATTERN, Fault, Noun, Rule, Spec
 from pincompute.api.status import READY, Report
@@ -134,6 +135,10 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
             "open: a deployer brings in anything. landed by default."
         ),
     ] = Review.LANDED
+    landing: Annotated[
+        Landing | None,
+        Meta(description="Where what is reviewed and landed lies, and whose word counts; without it nothing is."),
+    ] = None
     members: Annotated[Members, Meta(description="Who may do what, such as deployer: {groups: [ads]}.")] = Members()
     quota: Annotated[
         Quota,
@@ -156,6 +161,8 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
                 "quota: {on-demand: {}}",
             )
         yield from _member_faults(self.members)
+        if self.landing:
+            yield from self.landing.faults(("landing",))
         for index, caller in enumerate(self.callers):
             if caller == name:
                 yield Fault(("callers", index), f"{name} always reaches itself", next="leave it out")

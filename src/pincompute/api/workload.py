@@ -95,6 +95,13 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
     tier: Annotated[
         Tier, Meta(description="reserved, on-demand or preemptible, which alone may be ended to make room.")
     ] = Tier.ON_DEMAND
+    build: Annotated[
+        str,
+        Meta(
+            description="Which published version it is, such as 1.4: the desk says so when it deploys one.",
+            max_length=63,
+        ),
+    ] = ""
     iam_role: Annotated[
         str, Meta(description="The role it takes towards a cloud, such as ads-reader.", max_length=256)
     ] = ""

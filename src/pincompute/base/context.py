@@ -24,6 +24,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's own registry, as `address:port`; empty where it has none."""
     certificates: str = ""
     """The folder with `ca.crt`, by which the registry is known."""
+    artifacts: str = ""
+    """Where builds are published: a folder, or an address."""
 
 
 def _file(state: Path, name: str) -> Path:

@@ -348,6 +348,69 @@ VERSIONS_DIFFER = _reason(
 NOT_SIGNED_IN = _reason(
     "NotSignedIn", USER, 401, "A request did not say who sends it.", "`pin` sends the token of `pin up` by itself."
 )
+ONLY_LANDED = _reason(
+    "OnlyLanded",
+    USER,
+    403,
+    "A project takes only what was reviewed and landed, and this was neither.",
+    "`pin publish` is what CI does with what landed; `pin deploy NAME --version VERSION` deploys it.",
+)
+BUILD_UNKNOWN = _reason(
+    "BuildUnknown",
+    USER,
+    404,
+    "Nothing was published under that name and version.",
+    "The message says which versions there are.",
+)
+BUILD_ALTERED = _reason(
+    "BuildAltered",
+    USER,
+    403,
+    "What lies in the artifact store is not what was signed, or not what stands in the repository.",
+    "Publish it anew from the commit that landed; if nobody meant to change it, somebody else did.",
+)
+BUILDER_UNKNOWN = _reason(
+    "BuilderUnknown",
+    USER,
+    403,
+    "A build is not signed by a builder that its project trusts.",
+    "The project's `landing.builders` says who may publish.",
+)
+NOT_LANDED = _reason(
+    "NotLanded",
+    USER,
+    403,
+    "A build was made of a commit that is not on the project's protected branch.",
+    "Land it, and publish what landed.",
+)
+NOT_REVIEWED = _reason(
+    "NotReviewed",
+    USER,
+    403,
+    "Too few people other than its authors have reviewed a commit.",
+    "`pin review COMMIT` signs that it is good; the project's `landing.people` says who may.",
+)
+LANDING_UNKNOWN = _reason(
+    "LandingUnknown",
+    INFRASTRUCTURE,
+    409,
+    "A project takes only what was reviewed and landed, and does not say where that lies or whose word counts.",
+    "`spec.landing` of the project says it.",
+)
+REPOSITORY_FAILED = _reason(
+    "RepositoryFailed",
+    INFRASTRUCTURE,
+    503,
+    "A project's repository cannot be read.",
+    "The message has git's own words.",
+)
+STORE_FAILED = _reason(
+    "StoreFailed",
+    INFRASTRUCTURE,
+    503,
+    "The artifact store did not answer, or did not do what it was asked.",
+    "The message says where it is asked, and what it answered.",
+)
 PROJECT_UNKNOWN = _reason(
     "ProjectUnknown", USER, 404, "There is no project of that name.", "`kubectl get namespaces` lists them."
 )

@@ -14,8 +14,11 @@ from pincompute.api.fleet import Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.names import HAND
 from pincompute.api.preview import Preview
+from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
 from pincompute.base.clock import SystemClock
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import USAGE
 from pincompute.cli.port import Port
 from pincompute.controller.fleet import Fleets
 from pincompute.controller.log_store import log_store_within
@@ -41,6 +44,12 @@ class ClusterPort:
 
     async def submit(self, text: str, file: str, project: str) -> Summary:
         return await self._workloads.write(admit_workload(read_one(text, file), project), manager=HAND)
+
+    async def deploy(self, project: str, name: str, version: str) -> Summary:
+        raise _needs_desk(f"{project}/{name} {version} is deployed by the desk, which reads the artifact store")
+
+    async def provenance(self, project: str, name: str) -> ProvenanceAccount:
+        raise _needs_desk(f"the desk knows where {project}/{name} comes from")
 
     async def plan(self, text: str, project: str) -> list[Preview]:
         return await self._workloads.preview(admit_all(read(text), project), SystemClock().now())
@@ -74,3 +83,7 @@ class ClusterPort:
 async def cluster_port(kubeconfig: str, context: str) -> AsyncIterator[Port]:
     async with Client(load(kubeconfig, context), agent="pin") as client:
         yield ClusterPort(client)
+
+
+def _needs_desk(what: str) -> Refused:
+    return Refused(Problem(USAGE, f"{what}: there is none on this way", next="leave --kubeconfig and --context out"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,10 +14,12 @@ from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read
 from pincompute.api.names import API_VERSION
 from pincompute.api.service import PinterestService
+from pincompute.api.summary import Summary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
 from pincompute.cli.follow import Timer, follow
+from pincompute.cli.port import Port
 from pincompute.cli.target import Target, connect, to_platform
 
 
@@ -23,6 +27,7 @@ from pincompute.cli.target import Target, connect, to_platform
 @click.argument("name_or_file")
 @click.option("--image", help="The container image; with --port, the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The port that the program listens on.")
+@click.option("--version", help="The published build to run; what it says and which images is all in it.")
 @click.option("--replicas", type=click.IntRange(0, 10_000), default=1, help="How many copies.", show_default=True)
 @click.option("--simulated", is_flag=True, help="Pretend to run it, on a simulated node.")
 @click.option("--timeout", default=120.0, help="Seconds to follow it at most.", show_default=True)
@@ -34,6 +39,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     name_or_file: str,
     image: str | None,
     port: int | None,
+    version: str | None,
     replicas: int,
     simulated: bool,
     timeout: float,
@@ -41,23 +47,36 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
 ) -> None:
     """Run a workload and follow it to its goal.
 
-    NAME_OR_FILE is a file such as hello.yaml, or a name for which one is written.
+    NAME_OR_FILE is a file such as hello.yaml, or a name: of what was published as --version, or for which a file is
+    written.
     """
     patience = None if no_wait else timeout
+    if version is not None:
+        asyncio.run(_deploy(target, partial(_published, target, name_or_file, version), patience))
+        return
     if image is None and port is None:
         file = Path(name_or_file)
-        asyncio.run(_deploy(target, _read(file, name_or_file), file, patience, fresh=False))
+        asyncio.run(_deploy(target, partial(_sent, target, _read(file, name_or_file), file), patience))
     else:
         text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
-        asyncio.run(_deploy(target, text, Path(f"{name_or_file}.yaml"), patience, fresh=True))
+        file = Path(f"{name_or_file}.yaml")
+        asyncio.run(_deploy(target, partial(_sent, target, text, file, fresh=True), patience))
 
 
-async def _deploy(target: Target, text: str, file: Path, patience: float | None, *, fresh: bool) -> None:
+async def _published(target: Target, name: str, version: str, platform: Port) -> Summary:
+    return await platform.deploy(target.project, name, version)
+
+
+async def _sent(target: Target, text: str, file: Path, platform: Port, *, fresh: bool = False) -> Summary:
+    if fresh:
+        _write(file, text, target.project)
+    return await platform.submit(text, str(file), target.project)
+
+
+async def _deploy(target: Target, submit: Callable[[Port], Awaitable[Summary]], patience: float | None) -> None:
     timer = Timer.start(SystemClock(), patience or 0.0)
     async with connect(target) as platform:
-        if fresh:
-            _write(file, text, target.project)
-        submitted = await platform.submit(text, str(file), target.project)
+        submitted = await submit(platform)
         if patience is None:
             click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
             return

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohttp
 import msgspec
@@ -16,6 +16,7 @@ from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
+from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.receipt import Receipt
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
@@ -59,6 +60,13 @@ class DeskPort:
         except Refused as refused:
             # The desk knows lines, but not which of our files it was.
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
+
+    async def deploy(self, project: str, name: str, version: str) -> Summary:
+        path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/submissions"
+        return self._decoded(await self._tell("POST", path), Summary)
+
+    async def provenance(self, project: str, name: str) -> ProvenanceAccount:
+        return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/provenance", ProvenanceAccount)
 
     async def plan(self, text: str, project: str) -> list[Preview]:
         return await self._ask("POST", f"/v1/projects/{project}/plans", list[Preview], text.encode())

@@ -10,6 +10,7 @@ from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
+from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
 
@@ -18,6 +19,12 @@ class Port(Protocol):
     """What can be asked of a platform."""
 
     async def submit(self, text: str, file: str, project: str) -> Summary: ...
+
+    async def deploy(self, project: str, name: str, version: str) -> Summary:
+        """What was published."""
+        ...
+
+    async def provenance(self, project: str, name: str) -> ProvenanceAccount: ...
 
     async def plan(self, text: str, project: str) -> list[Preview]:
         """What documents would become and change, all or none."""

@@ -62,6 +62,7 @@ def announce(platform: Platform) -> None:
         kubeconfig=str(platform.home.kubeconfig),
         images=f"{platform.address}:{platform.ports['registry']}",
         certificates=str(platform.home.certificates),
+        artifacts=str(platform.home.data / "artifacts"),
     )
     write_context(platform.home.root.parent, context)
 
@@ -79,6 +80,7 @@ def _desk(platform: Platform) -> Part:
     return _server(
         "desk", platform, DESK, platform.ports["desk"],
         "--token-file", _token(platform), "--database", platform.home.data / "desk.sqlite",
+        "--folder", platform.home.data / "desk", "--artifacts", platform.home.data / "artifacts",
         *(("--log-store", platform.log_store) if platform.log_store else ()),
     )  # fmt: skip
 

@@ -73,6 +73,12 @@ class Registry:
     async def exists(self, image: ImageName) -> bool:
         return await self._has(f"{image.repository}/manifests/{image.reference}")
 
+    async def digest(self, image: ImageName) -> str:
+        """What the name stands for now; empty where there is none of that name."""
+        path = f"{image.repository}/manifests/{image.reference}"
+        async with self._ask("HEAD", path, known=(200, 404)) as answer:
+            return answer.headers.get("Docker-Content-Digest", "") if answer.status == 200 else ""
+
     async def manifest(self, image: ImageName) -> dict[str, Any]:
         """What the image consists of; empty where there is none of that name."""
         async with self._ask("GET", f"{image.repository}/manifests/{image.reference}", known=(200, 404)) as answer:

@@ -35,7 +35,10 @@ from pincompute.planning.training.gang import Gang
 from pincompute.planning.training.outcome import Outcome
 from pincompute.planning.why import Finding
 
-PACE = ("suspended", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role", "hold")
+PACE = (
+    "suspended", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role", "hold",
+    "build",
+)  # fmt: skip
 """Fields that do not change what runs."""
 
 

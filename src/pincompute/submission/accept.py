@@ -11,10 +11,10 @@ from pincompute.submission import ledger, outbox, record
 from pincompute.submission.database import Connection
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Rendered
-from pincompute.submission.record import Decision, Judge, Kept, Submission
+from pincompute.submission.record import Decision, Judge, Kept, Submission, Vouched
 
 
-def accept(connection: Connection, submission: Submission, rendered: Rendered) -> Kept:
+def accept(connection: Connection, submission: Submission, rendered: Rendered, vouched: Vouched | None = None) -> Kept:
     """What is decided now; or what was, when this was submitted before."""
     ledger.lock(connection, submission.cluster, submission.place.project)
     if before := known(connection, submission):
@@ -24,6 +24,8 @@ def accept(connection: Connection, submission: Submission, rendered: Rendered) -
     kept = _decided(connection, submission, Decision(Judge.DESK, submission.at, accepted=True, rule="", words=""))
     if rendered.whole is not None:
         record.revise(connection, submission, rendered.whole)
+    if vouched is not None:
+        record.vouch(connection, submission, vouched)
     if rendered.footprint is not None:
         ledger.take(connection, submission.cluster, submission.place, submission.id, rendered.footprint)
     outbox.put(connection, Parcel(submission, rendered.order))

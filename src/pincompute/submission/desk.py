@@ -19,27 +19,34 @@ from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
 from pincompute.api.preview import Preview
+from pincompute.api.project import Project
+from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import SUBMISSION_UNKNOWN
 from pincompute.controller.workloads import Workloads
+from pincompute.planning.landing import claimed, closed, deployable
 from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import outbox, record
 from pincompute.submission.accept import accept, known, refuse
+from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Connection, Database
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Rendered
-from pincompute.submission.record import Kept, State, Submission
+from pincompute.submission.provenance import traced
+from pincompute.submission.record import Kept, State, Submission, Vouched
 
 PATIENCE = 2.0
 """Seconds that an answer waits for the platform to have it; it is on record long before."""
 
 Render = Callable[[Workload | None], Awaitable[Rendered]]
 """Of what a workload was accepted as before, and is on its way."""
+Vouch = Callable[[Project | None], Awaitable[Vouched | None]]
+"""Who vouches for it, in the project that it is to run in."""
 
 
 class Sender(NamedTuple):
@@ -54,11 +61,24 @@ class Sender(NamedTuple):
 ANYBODY = Sender()
 
 
+async def _needless(project: Project | None) -> None:
+    """What is there already was vouched for when it came."""
+    del project
+
+
+async def _unvouched(workload: Workload, project: Project | None) -> None:
+    """A file that somebody has sent."""
+    refuse_all(filter(None, [closed(project, workload)]))
+
+
 class Desk:
     """Decides, records, and hands over to the platform."""
 
-    def __init__(self, database: Database, carrier: Carrier, workloads: Workloads, clock: Clock, ids: Ids) -> None:
+    def __init__(  # noqa: PLR0913  (those it works with)
+        self, database: Database, carrier: Carrier, workloads: Workloads, builds: Builds, *, clock: Clock, ids: Ids
+    ) -> None:
         self.workloads = workloads
+        self.builds = builds
         self.patience = PATIENCE
         self._database = database
         self._platform = carrier.platform
@@ -74,8 +94,20 @@ class Desk:
     async def submit(self, text: str, project: str, sender: Sender = ANYBODY) -> Kept:
         """A document: what became of it."""
         workload = admit_workload(read_one(text), project)
+        refuse_all(filter(None, [claimed(workload)]))
         submission = self._submission(Place.of(workload), "deploy", text, sender)
-        return await self._decided(submission, partial(self._platform.render, workload), waits=sender.waits)
+        return await self._decided(
+            submission, partial(self._platform.render, workload), partial(_unvouched, workload), waits=sender.waits
+        )
+
+    async def deploy(self, project: str, name: str, version: str, sender: Sender = ANYBODY) -> Kept:
+        """What was published: what became of it."""
+        build = await self.builds.find(project, name, version)
+        workload = deployable(build)
+        submission = self._submission(Place.of(workload), "deploy", build.text, sender)._replace(about=version)
+        return await self._decided(
+            submission, partial(self._platform.render, workload), partial(self.builds.vouch, build), waits=sender.waits
+        )
 
     async def change(self, project: str, name: str, change: Change, sender: Sender = ANYBODY) -> Kept:
         """One thing of a workload that is there."""
@@ -101,6 +133,12 @@ class Desk:
     async def why(self, project: str, name: str) -> Answer:
         return await self.workloads.why(project, name, self._clock.now())
 
+    async def provenance(self, project: str, name: str) -> ProvenanceAccount:
+        """From the commit to the copies, looked at now."""
+        account = await self.account(project, name)
+        last = await self._database.do(partial(record.deployed, project=project, name=name))
+        return await traced(account, last, await self._platform.project(project), self.builds)
+
     async def plan(self, text: str, project: str) -> list[Preview]:
         """What documents would become and change; nothing is written, not even the record."""
         return await self.workloads.preview(admit_all(read(text), project), self._clock.now())
@@ -114,15 +152,15 @@ class Desk:
             id_, self._clock.now(), sender.who, self._platform.name, place, verb, document, sender.key, about
         )
 
-    async def _decided(self, submission: Submission, render: Render, *, waits: bool) -> Kept:
+    async def _decided(self, submission: Submission, render: Render, vouch: Vouch = _needless, *, waits: bool) -> Kept:
         """Decided and on its way, whether or not the one who asked still listens."""
-        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, render)))
+        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, render, vouch)))
         if kept.state is not State.ACCEPTED or not waits:
             return kept
         await self._carrier.arrival(kept.id, self.patience)
         return await self.submission(kept.place.project, kept.id)
 
-    async def _decide(self, submission: Submission, render: Render) -> Kept:
+    async def _decide(self, submission: Submission, render: Render, vouch: Vouch) -> Kept:
         """What was decided now, or of the same when it was sent before."""
         place = submission.place
         turn = self._turns.setdefault((place.project, place.name), asyncio.Lock())
@@ -132,6 +170,7 @@ class Desk:
                 return known_
             try:
                 rendered = await render(pending)
+                vouched = await vouch(rendered.project)
             except Away as away:
                 raise Refused(away.problem) from away
             except Refused as refused:
@@ -140,7 +179,7 @@ class Desk:
                     raise
                 return await self._database.do(partial(refuse, submission=submission, refused=refused))
             submission = submission._replace(place=rendered.place)
-            kept = await self._database.do(partial(accept, submission=submission, rendered=rendered))
+            kept = await self._database.do(partial(accept, submission=submission, rendered=rendered, vouched=vouched))
             if kept.id == submission.id and kept.state is State.ACCEPTED:
                 self._carrier.take(Parcel(submission, rendered.order))
             return kept

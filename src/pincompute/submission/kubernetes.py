@@ -73,7 +73,7 @@ class Kubernetes:
     @_or_away
     async def render(self, workload: Workload, pending: Workload | None) -> Rendered:
         place = Place.of(workload)
-        project = await self._project(place.project)
+        project = await self.project(place.project)
         whole = carried(pending or self._census.find(place), workload)
         snapshot = self._census.snapshot(first(whole))
         planned = settled(snapshot)
@@ -86,7 +86,7 @@ class Kubernetes:
 
     @_or_away
     async def amend(self, project: str, name: str, change: Change, pending: Workload | None) -> Rendered:
-        whose = await self._project(project)
+        whose = await self.project(project)
         workload = pending or await self._find(project, name)
         edit = await self._workloads.foresee(workload, change)
         whole = edit.workload
@@ -151,7 +151,7 @@ class Kubernetes:
     def _wants(self, whole: Workload) -> Footprint:
         return footprint(settled(self._census.snapshot(first(whole))), max(1, nodes(whole)))
 
-    async def _project(self, name: str) -> Project | None:
+    async def project(self, name: str) -> Project | None:
         """By whose quota; nothing is promised of a project that nobody has seen, and some have no more than a name."""
         try:
             async with asyncio.timeout(PATIENCE):

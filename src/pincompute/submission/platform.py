@@ -101,6 +101,10 @@ class Platform(Protocol):
 
     async def remove(self, project: str, name: str, uid: str, pending: Workload | None) -> Rendered: ...
 
+    async def project(self, name: str) -> Project | None:
+        """Nothing where it has no more than a name."""
+        ...
+
     async def deliver(self, submission: str, place: Place, order: Order) -> Delivered:
         """As often as it takes: what was taken already is left alone."""
         ...

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 from aiohttp import web
@@ -17,13 +18,16 @@ from pincompute.base.ids import Ids, RandomIds
 from pincompute.controller.fleet import Fleets
 from pincompute.controller.log_store import LogStore, log_store
 from pincompute.controller.workloads import Workloads
+from pincompute.kube.artifacts import open_store
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
 from pincompute.submission.bookkeeper import Bookkeeper
+from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.kubernetes import Kubernetes
+from pincompute.submission.repository import Repositories
 from pincompute.submission.server import application, runner
 from pincompute.submission.shift import serve
 
@@ -34,34 +38,51 @@ from pincompute.submission.shift import serve
 @click.option("--token-file", type=click.Path(path_type=Path), required=True, help="What clients must show.")
 @click.option("--log-store", default="", help="Where lines are kept; nowhere by default.")
 @click.option("--database", required=True, help="Where the record is kept: a file, or postgresql://…")
-def desk(kubeconfig: Path, listen: str, token_file: Path, log_store: str, database: str) -> None:
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where it keeps what it reads again.")
+@click.option("--artifacts", default="", help="Where builds are: https://…/artifactory/REPOSITORY, or its folder.")
+def desk(token_file: Path, **words: Any) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
-    asyncio.run(_run(kubeconfig, listen, token_file.read_text().strip(), log_store, database))
+    asyncio.run(_run(Words(token=token_file.read_text().strip(), **words)))
 
 
-async def _run(kubeconfig: Path, listen: str, token: str, logs_at: str, database: str) -> None:
+class Words(NamedTuple):
+    """What it was started with."""
+
+    kubeconfig: Path
+    listen: str
+    token: str
+    log_store: str
+    database: str
+    folder: Path
+    artifacts: str
+
+
+async def _run(words: Words) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    access = load(kubeconfig)
-    database_ = await open_database(database)
+    access = load(words.kubeconfig)
+    database = await open_database(words.database)
     async with Client(access, agent="desk") as client, AsyncExitStack() as stack:
         # By the same certificate that it has for the cluster.
-        store = await stack.enter_async_context(log_store(logs_at, access.tls())) if logs_at else None
-        desk = await stack.enter_async_context(at_work(database_, client, store))
-        running = runner(application(desk, Fleets(client), token))
+        lines = await stack.enter_async_context(log_store(words.log_store, access.tls())) if words.log_store else None
+        # Who publishes has a token of their own; the desk only reads.
+        store = await stack.enter_async_context(open_store(words.artifacts or str(words.folder / "artifacts")))
+        builds = Builds(store, Repositories(words.folder / "repositories"))
+        desk = await stack.enter_async_context(at_work(database, client, builds, lines))
+        running = runner(application(desk, Fleets(client), words.token))
         await running.setup()
-        host, _, port = listen.rpartition(":")
+        host, _, port = words.listen.rpartition(":")
         await web.TCPSite(running, host, int(port)).start()
         await stop.wait()
         await running.cleanup()
-    await database_.close()
+    await database.close()
 
 
 @asynccontextmanager
 async def at_work(
-    database: Database, client: Client, store: LogStore | None = None, ids: Ids | None = None
+    database: Database, client: Client, builds: Builds, lines: LogStore | None = None, ids: Ids | None = None
 ) -> AsyncGenerator[Desk]:
     """A desk with all that works for it: who watches its platform, who keeps the ledger, and who carries."""
     clock = client.clock
@@ -74,7 +95,7 @@ async def at_work(
         if not database.shared:
             # Before a file there is one desk: what it accepts is carried by nobody else.
             await carrier.begun.wait()
-        yield Desk(database, carrier, Workloads(client, store), clock, ids or RandomIds())
+        yield Desk(database, carrier, Workloads(client, lines), builds, clock=clock, ids=ids or RandomIds())
     finally:
         for each in (working, watching):
             each.cancel()

@@ -16,7 +16,7 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, REASONS
 from pincompute.planning.quotas.footprint import Place
 from pincompute.submission.database import Connection
-from pincompute.submission.tables import audit, decisions, outbox, revisions, submissions
+from pincompute.submission.tables import audit, builds, decisions, outbox, revisions, submissions
 
 
 class Judge(StrEnum):
@@ -136,6 +136,33 @@ def revise(connection: Connection, submission: Submission, whole: Workload) -> N
         "at": submission.at.isoformat(), "workload": msgspec.json.encode(whole).decode(),
     }  # fmt: skip
     connection.execute(revisions.insert(), row)
+
+
+class Vouched(NamedTuple):
+    """Who vouches for what was submitted."""
+
+    version: str
+    commit: str
+    builder: str
+    reviewers: str
+    attestation: str
+    """In which words, and by whom they are signed; as JSON."""
+
+
+def vouch(connection: Connection, submission: Submission, vouched: Vouched) -> None:
+    connection.execute(builds.insert().values(submission=submission.id, **vouched._asdict()))
+
+
+def deployed(connection: Connection, project: str, name: str) -> tuple[Kept, Vouched | None] | None:
+    """What a workload was last deployed as, and who vouched for that."""
+    found = [
+        each for each in of_workload(connection, project, name)
+        if each.verb == "deploy" and each.state is not State.REFUSED
+    ]  # fmt: skip
+    if not found:
+        return None
+    row = connection.execute(builds.select().where(builds.c.submission == found[-1].id)).mappings().first()
+    return found[-1], Vouched(**{field: row[field] for field in Vouched._fields}) if row else None
 
 
 def keyed(connection: Connection, project: str, who: str, key: str) -> Kept | None:

@@ -36,6 +36,7 @@ def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
             web.get("/healthz", _healthz),
             web.post("/v1/projects/{project}/submissions", routes.submit),
             web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
+            web.post("/v1/projects/{project}/builds/{name}/{version}/submissions", routes.deploy),
             web.post("/v1/projects/{project}/plans", routes.plan),
             web.get("/v1/projects/{project}/workloads", routes.list),
             web.get("/v1/projects/{project}/changes", routes.watch),
@@ -43,6 +44,7 @@ def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
             web.delete(workload, routes.delete),
             web.post(f"{workload}/changes", routes.change),
             web.get(f"{workload}/account", routes.account),
+            web.get(f"{workload}/provenance", routes.provenance),
             web.get(f"{workload}/why", routes.why),
             web.get(f"{workload}/progress", routes.follow),
             web.get(f"{workload}/logs", routes.logs),
@@ -64,6 +66,10 @@ class Routes:
     async def submit(self, request: web.Request) -> web.StreamResponse:
         project = request.match_info["project"]
         return became(await self._desk.submit(await _text(request), project, _sender(request)), status=201)
+
+    async def deploy(self, request: web.Request) -> web.StreamResponse:
+        kept = await self._desk.deploy(*_names(request), request.match_info["version"], _sender(request))
+        return became(kept, status=201)
 
     async def submission(self, request: web.Request) -> web.StreamResponse:
         return json_of(receipt(await self._desk.submission(request.match_info["project"], request.match_info["id"])))
@@ -90,6 +96,9 @@ class Routes:
 
     async def account(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.account(*_names(request)))
+
+    async def provenance(self, request: web.Request) -> web.StreamResponse:
+        return json_of(await self._desk.provenance(*_names(request)))
 
     async def why(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.why(*_names(request)))

@@ -72,6 +72,18 @@ revisions = Table(
     comment="What a workload was accepted as, whole.",
 )
 
+builds = Table(
+    "builds",
+    METADATA,
+    Column("submission", Text, ForeignKey("submissions.id"), primary_key=True),
+    Column("version", Text, nullable=False),
+    Column("commit", Text, nullable=False),
+    Column("builder", Text, nullable=False),
+    Column("reviewers", Text, nullable=False),
+    Column("attestation", Text, nullable=False),
+    comment="Who vouched for what was accepted: the signed words themselves, and what they were found to say.",
+)
+
 ledger = Table(
     "ledger",
     METADATA,

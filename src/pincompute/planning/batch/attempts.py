@@ -26,7 +26,7 @@ from pincompute.planning.batch.failures import Cause, cause, remembered
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 
 PACE = frozenset(
-    {"parallelism", "suspended", "deadlineSeconds", "maxFailed", "keepSeconds", "attempts", "owner", "hold"}
+    {"parallelism", "suspended", "deadlineSeconds", "maxFailed", "keepSeconds", "attempts", "owner", "hold", "build"}
 )
 """What may change while it runs: none of it is in what the tasks do."""
 _JOB_NAME = "batch.kubernetes.io/job-name"

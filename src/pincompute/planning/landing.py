@@ -1,0 +1,183 @@
+"""Whether what was built may run in a project: only what was reviewed and landed does. Pure.
+
+A builder's word is not enough: that the commit landed, what the file says there and who reviewed it is read in the
+repository itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pincompute.api.admission import admit_workload
+from pincompute.api.attestation import Envelope
+from pincompute.api.build import FILE, Built, Reviewed, file_digest, image_places, images
+from pincompute.api.documents import read_one
+from pincompute.api.landing import Landing
+from pincompute.api.project import Project, Review
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Where, refuse_all
+from pincompute.base.reasons import BUILD_ALTERED, BUILDER_UNKNOWN, NOT_LANDED, NOT_REVIEWED, ONLY_LANDED, Reason
+
+Signed = tuple[Envelope, Reviewed]
+
+
+class History(NamedTuple):
+    """What the repository says of a commit."""
+
+    landed: bool = False
+    """It is on the branch; what is not is not looked at further."""
+    authors: frozenset[str] = frozenset()
+    """Who wrote, committed or helped to write what it brought, by their addresses."""
+    file: str = ""
+    """The SHA-256 of the workload file as it stands there; empty where there is none."""
+    reviews: tuple[Signed, ...] = ()
+
+
+class Build(NamedTuple):
+    """What lies in the store under one name and version."""
+
+    project: str
+    name: str
+    version: str
+    file: bytes
+    digest: str
+    """The SHA-256 of the file as it was read."""
+    envelope: Envelope
+    built: Built
+
+    @property
+    def text(self) -> str:
+        return self.file.decode("utf-8", "replace")
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class Link(NamedTuple):
+    """One link of the chain from a commit to what runs, and whether it holds."""
+
+    what: str
+    says: str
+    problem: Problem | None = None
+
+
+class Verdict(NamedTuple):
+    links: tuple[Link, ...] = ()
+    reviewers: frozenset[str] = frozenset()
+    """Whose reviews count."""
+
+
+def closed(project: Project | None, workload: Workload) -> Problem | None:
+    """Why work that nobody vouches for is not taken."""
+    if project is None or project.spec.review is not Review.LANDED:
+        return None
+    name = workload.metadata.name
+    what = f"the project {project.metadata.name} takes only what was reviewed and landed, and this is a file"
+    return Problem(
+        ONLY_LANDED, what, Where(object=workload.metadata.place), next=f"pin deploy {name} --version VERSION"
+    )
+
+
+def claimed(workload: Workload) -> Problem | None:
+    """Why what somebody wrote themselves is no build."""
+    if not workload.spec.build:
+        return None
+    what = f"it says that it is the build {workload.spec.build}, and it is a file that was sent"
+    next_ = f"leave spec.build out, or pin deploy {workload.metadata.name} --version {workload.spec.build}"
+    return Problem(ONLY_LANDED, what, Where(object=workload.metadata.place, field="spec.build"), next=next_)
+
+
+def judge(build: Build, landing: Landing, history: History) -> Verdict:
+    """From the repository to the build: every link is looked at, whether or not the one before it holds."""
+    provenance, good = build.built.predicate, _reviewers(build, landing, history)
+    return Verdict(
+        (
+            Link("commit", f"{provenance.commit[:12]} on {landing.branch}", _commit(build, landing, history)),
+            Link(
+                "reviewed", f"by {', '.join(sorted(good)) or 'nobody else'}", _reviewed(build, landing, history, good)
+            ),
+            Link("file", f"{provenance.source.path} sha256:{build.digest[:12]}", _file(build, history)),
+            Link("built", f"as {build.version} by {provenance.builder}", _builder(build, landing)),
+        ),
+        good,
+    )
+
+
+def _reviewers(build: Build, landing: Landing, history: History) -> frozenset[str]:
+    """Who has signed that this very commit is good, and has not written it."""
+    commit = build.built.predicate.commit
+    found: set[str] = set()
+    for envelope, reviewed in history.reviews:
+        if any(each.digest.get("gitCommit") == commit for each in reviewed.subject):
+            found |= envelope.signers(landing.people)
+    return frozenset(found) - _folded(found, history.authors)
+
+
+def deployable(build: Build) -> Workload:
+    """What its file says, with every image as it was when it was built; refused where the build names not all."""
+    workload = admit_workload(read_one(build.text, FILE), build.project)
+    known, found = images(build.built), list[Problem]()
+    if (workload.metadata.namespace, workload.metadata.name) != (build.project, build.name):
+        found.append(_problem(BUILD_ALTERED, build, f"its workload file is of {workload.metadata.place}"))
+    said: dict[str, Any] = msgspec.to_builtins(workload.spec)
+    for place, field in image_places(said):
+        name = place[field]
+        if name in known:
+            place[field] = f"{name.partition('@')[0]}@{known[name]}"
+        else:
+            found.append(_problem(BUILD_ALTERED, build, f"it says nothing of the image {name}", "publish it anew"))
+    refuse_all(found)
+    spec = msgspec.convert({**said, "build": build.version}, type(workload.spec))
+    return msgspec.structs.replace(workload, spec=spec)
+
+
+def _commit(build: Build, landing: Landing, history: History) -> Problem | None:
+    commit, branch = build.built.predicate.commit, landing.branch
+    if history.landed:
+        return None
+    what = f"the commit {commit[:12] or 'that it names'} is not on the branch {branch} of {landing.repository}"
+    return _problem(NOT_LANDED, build, what, f"land it on {branch}, and publish what landed")
+
+
+def _file(build: Build, history: History) -> Problem | None:
+    if file_digest(build.built) != build.digest:
+        return _problem(BUILD_ALTERED, build, "its workload file is not the one that was signed", "publish it anew")
+    if history.landed and history.file != build.digest:
+        path, commit = build.built.predicate.source.path, build.built.predicate.commit[:12]
+        what = f"its workload file is not {path} as it stands in the commit {commit}"
+        return _problem(BUILD_ALTERED, build, what, "publish the file that landed")
+    return None
+
+
+def _reviewed(build: Build, landing: Landing, history: History, good: frozenset[str]) -> Problem | None:
+    wanted, commit = landing.reviewers, build.built.predicate.commit[:12]
+    if len(good) >= wanted or not history.landed:
+        # Of what has not landed nobody can say yet who wrote it.
+        return None
+    by = f", by {', '.join(sorted(good))}" if good else ""
+    what = f"the commit {commit} has {len(good)} of {wanted} reviews{by}"
+    others = sorted(set(landing.people) - good - _folded(landing.people, history.authors))
+    return _problem(NOT_REVIEWED, build, what, f"pin review {commit}", f"who may: {', '.join(others) or 'nobody else'}")
+
+
+def _builder(build: Build, landing: Landing) -> Problem | None:
+    claimed = build.built.predicate.builder
+    if claimed in build.envelope.signers(landing.builders):
+        return None
+    what = f"it is not signed by a builder of {build.project}"
+    known = f"it says that {claimed} built it; who may: {', '.join(sorted(landing.builders))}"
+    return _problem(BUILDER_UNKNOWN, build, what, note=known)
+
+
+def _folded(names: Iterable[str], of: frozenset[str]) -> frozenset[str]:
+    """Those that are among others, however they are written: git leaves it to everybody how to spell an address."""
+    known = {each.casefold() for each in of}
+    return frozenset(each for each in names if each.casefold() in known)
+
+
+def _problem(reason: Reason, build: Build, what: str, next_: str = "", note: str = "") -> Problem:
+    return Problem(reason, what, Where(object=f"{build.project}/{build.label}"), note=note, next=next_)

@@ -1,0 +1,187 @@
+"""From a commit to what runs: published, reviewed, deployed and traced, before a real API server and with real git."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from control_plane import ControlPlane
+from desks import SIGNED, World, world
+from pincompute.api.names import API_VERSION, ENGINE
+from pincompute.cli.publish import publish
+from pincompute.cli.review import review
+from pincompute.controller.resources import NOUNS
+from pincompute.submission.record import State
+from signing import DIGEST, TEXT, key, trusted
+
+pytestmark = pytest.mark.cluster
+
+ANN, BEN = "ann@example.com", "ben@example.com"
+
+
+class Story:
+    """People at a repository, a builder, a project that trusts them, and its desk."""
+
+    def __init__(self, here: World, folder: Path) -> None:
+        self.here = here
+        self.store = folder / "artifacts"
+        self.shop = folder / "shop"
+        self.shop.mkdir()
+        for each in (ANN, BEN, "ci", "eve"):
+            text = key(each).private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+            (folder / each).write_bytes(text)
+        self.keys = folder
+        self.git("init", "-q", "-b", "main")
+        self.git("config", "user.name", "Somebody")
+
+    async def trust(self, **more: Any) -> None:
+        """The project as it is to be; who has no part in it is `eve`."""
+        landing = {"repository": str(self.shop), "builders": trusted("ci"), "people": trusted(ANN, BEN)}
+        said = {"owner": "team-ads", "quota": {"on-demand": {"pods": 100}}, "landing": landing, **more}
+        spec = {name: value for name, value in said.items() if value is not None}
+        whole = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": self.here.project}, "spec": spec}
+        await self.here.client.apply(whole, NOUNS["Project"], manager=ENGINE)
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(("git", "-C", str(self.shop), *words), check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self, text: str, by: str = ANN) -> None:
+        (self.shop / "shop.yaml").write_text(text)
+        self.git("config", "user.email", by)
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "The shop")
+
+    async def publish(self, version: str, by: str = "ci") -> str:
+        return await _run(
+            publish, str(self.shop / "shop.yaml"), "--version", version, "--key", str(self.keys / by),
+            "--builder", "ci", "--artifacts", str(self.store), "--project", self.here.project,
+            "--image", f"hello:dev={DIGEST}",
+        )  # fmt: skip
+
+    async def review(self, by: str, monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.chdir(self.shop)
+        self.git("config", "user.email", by)
+        return await _run(review, "--key", str(self.keys / by))
+
+    async def deploy(self, version: str) -> tuple[int, Any]:
+        path = f"/v1/projects/{self.here.project}/builds/shop/{version}/submissions"
+        async with self.here.http.post(path, headers=SIGNED) as answer:
+            return answer.status, msgspec.json.decode(await answer.read())
+
+    async def refused(self, version: str) -> list[str]:
+        status, said = await self.deploy(version)
+        assert status >= 400, said
+        return [each["reason"] for each in said["errors"]]
+
+    async def provenance(self) -> dict[str, Any]:
+        path = f"/v1/projects/{self.here.project}/workloads/shop/provenance"
+        async with self.here.http.get(path, headers=SIGNED) as answer:
+            return msgspec.json.decode(await answer.read())  # type: ignore[no-any-return]
+
+    async def broken(self) -> list[str]:
+        return [each["what"] for each in (await self.provenance())["links"] if not each["holds"]]
+
+
+async def _run(command: Any, *words: str) -> str:
+    """In a thread, as it has a loop of its own."""
+    done: Result = await asyncio.to_thread(CliRunner().invoke, command, words)
+    if done.exception:
+        raise done.exception
+    return done.output
+
+
+@pytest.fixture
+async def story(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Story]:
+    async with world(plane, tmp_path) as here:
+        told = Story(here, tmp_path)
+        await told.trust()
+        yield told
+
+
+async def test_what_was_reviewed_and_landed_runs_and_can_be_traced(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.commit(TEXT)
+    assert "shop 1.0  published from" in await story.publish("1.0")
+    assert await story.refused("1.0") == ["NotReviewed"]
+    # Not by its own author.
+    await story.review(ANN, monkeypatch)
+    assert await story.refused("1.0") == ["NotReviewed"]
+    assert "reviewed by ben@example.com" in await story.review(BEN, monkeypatch)
+    status, _ = await story.deploy("1.0")
+    assert status == 201
+    assert [state for _, state in await story.here.outcomes("shop")] == [State.REFUSED, State.REFUSED, State.DELIVERED]
+    found = await story.provenance()
+    assert (found["version"], await story.broken()) == ("1.0", [])
+    assert [each["what"] for each in found["links"]] == [
+        "commit", "reviewed", "file", "built", "published", "submission", "revision", "copies",
+    ]  # fmt: skip
+    there = await story.here.client.get(NOUNS["PinterestService"], "shop", story.here.project)
+    assert (there["spec"]["image"], there["spec"]["build"]) == (f"hello:dev@{DIGEST}", "1.0")
+
+
+async def test_what_happens_to_it_later_breaks_the_chain_where_it_happened(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.commit(TEXT)
+    await story.publish("1.0")
+    await story.review(BEN, monkeypatch)
+    assert (await story.deploy("1.0"))[0] == 201
+    service, project = NOUNS["PinterestService"], story.here.project
+    await story.here.client.patch(service, "shop", project, {"spec": {"image": "evil:1"}}, style="merge", manager="eve")
+    assert await story.broken() == ["revision"]
+    file = story.store / "builds" / project / "shop" / "1.0" / "workload.yaml"
+    file.write_text(TEXT.replace("8080", "9090"))
+    assert await story.broken() == ["file", "revision"]
+    assert await story.refused("1.0") == ["BuildAltered"]
+    story.git("checkout", "-q", "--orphan", "other")
+    story.commit(TEXT + "# anew\n")
+    story.git("branch", "-f", "main", "other")
+    assert "commit" in await story.broken()
+
+
+async def test_nothing_else_gets_in(story: Story) -> None:
+    status, said = await story.here.submit(TEXT)
+    assert (status, said["errors"][0]["reason"]) == (403, "OnlyLanded")
+    status, said = await story.here.submit(TEXT.replace("simulated: true", "simulated: true, build: '1.0'"))
+    assert (status, said["errors"][0]["reason"]) == (403, "OnlyLanded")
+    assert await story.refused("1.0") == ["BuildUnknown"]
+    assert await story.refused("-1") == ["BuildUnknown"]
+    story.commit(TEXT)
+    await story.publish("1.0", by="eve")
+    assert await story.refused("1.0") == ["NotReviewed", "BuilderUnknown"]
+    story.git("checkout", "-q", "-b", "side")
+    story.commit(TEXT.replace("8080", "9090"))
+    await story.publish("1.1")
+    assert await story.refused("1.1") == ["NotLanded"]
+
+
+async def test_a_version_is_published_once(story: Story) -> None:
+    story.commit(TEXT)
+    await story.publish("1.0")
+    attested = story.store / "builds" / story.here.project / "shop" / "1.0" / "build.intoto.json"
+    before = attested.read_bytes()
+    await story.publish("1.0")
+    assert attested.read_bytes() == before
+    story.commit(TEXT.replace("8080", "9090"))
+    with pytest.raises(Exception, match="what is published never changes"):
+        await story.publish("1.0")
+
+
+async def test_a_project_that_does_not_say_where_it_lands_takes_nothing(story: Story) -> None:
+    await story.trust(landing=None)
+    story.commit(TEXT)
+    await story.publish("1.0")
+    assert await story.refused("1.0") == ["LandingUnknown"]
+    await story.trust(landing=None, review="open")
+    assert (await story.deploy("1.0"))[0] == 201
+    assert (await story.here.submit(TEXT))[0] == 201

@@ -1,0 +1,126 @@
+"""What the desk reads in a repository: real git, with all that people do in it."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from pincompute.api.landing import Landing
+from pincompute.base.problem import Refused
+from pincompute.submission.repository import Repositories
+from signing import review, trusted
+
+ANN, BEN = "ann@example.com", "ben@example.com"
+
+
+class Checkout(NamedTuple):
+    top: Path
+
+    def git(self, *words: str, by: str = ANN, said: str = "") -> str:
+        who = ("-c", f"user.email={by}", "-c", "user.name=Somebody", "-c", "init.defaultBranch=main")
+        command = ("git", "-C", str(self.top), *who, *words)
+        return subprocess.run(command, check=True, capture_output=True, text=True, input=said).stdout.strip()
+
+    def commit(self, text: str, by: str = ANN, message: str = "Change it") -> str:
+        (self.top / "shop.yaml").write_text(text)
+        self.git("add", ".")
+        self.git("commit", "-m", message, by=by)
+        return self.git("rev-parse", "HEAD")
+
+    def note(self, commit: str, *lines: str) -> None:
+        for line in lines:
+            self.git("notes", "--ref=refs/notes/reviews", "append", "-F", "-", commit, said=line)
+
+    @property
+    def landing(self) -> Landing:
+        return Landing(repository=str(self.top), builders=trusted("ci"))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    (tmp_path / "shop").mkdir()
+    found = Checkout(tmp_path / "shop")
+    found.git("init", "-q")
+    return found
+
+
+@pytest.fixture
+def repositories(tmp_path: Path) -> Repositories:
+    return Repositories(tmp_path / "copies")
+
+
+async def test_what_landed_is_known_with_its_file_and_its_authors(
+    checkout: Checkout, repositories: Repositories
+) -> None:
+    first = checkout.commit("one", message=f"Begin\n\nCo-authored-by: Ben <{BEN}>\nCo-authored-by: eve@example.com")
+    second = checkout.commit("two", by=BEN)
+    found = await repositories.history(checkout.landing, first, "shop.yaml")
+    assert (found.landed, found.file) == (True, hashlib.sha256(b"one").hexdigest())
+    assert found.authors == {ANN, BEN, "eve@example.com"}
+    found = await repositories.history(checkout.landing, second, "shop.yaml")
+    assert (found.authors, found.file) == ({BEN}, hashlib.sha256(b"two").hexdigest())
+    assert (await repositories.history(checkout.landing, second, "other.yaml")).file == ""
+
+
+async def test_what_lies_on_another_branch_has_not_landed(checkout: Checkout, repositories: Repositories) -> None:
+    checkout.commit("one")
+    checkout.git("checkout", "-q", "-b", "side")
+    side = checkout.commit("two", by=BEN)
+    assert not (await repositories.history(checkout.landing, side, "shop.yaml")).landed
+    checkout.git("checkout", "-q", "main")
+    assert not (await repositories.history(checkout.landing, side, "shop.yaml")).landed
+    checkout.git("merge", "-q", "--no-ff", "-m", "Land it", "side", by="carla@example.com")
+    merged = checkout.git("rev-parse", "HEAD")
+    assert (await repositories.history(checkout.landing, side, "shop.yaml")).landed
+    # Who merges answers for what others wrote, and is not the only author of it.
+    assert (await repositories.history(checkout.landing, merged, "shop.yaml")).authors == {BEN, "carla@example.com"}
+
+
+async def test_what_is_taken_back_from_the_branch_has_not_landed(
+    checkout: Checkout, repositories: Repositories
+) -> None:
+    checkout.commit("one")
+    second = checkout.commit("two")
+    assert (await repositories.history(checkout.landing, second, "shop.yaml")).landed
+    checkout.git("reset", "-q", "--hard", "HEAD~1")
+    assert not (await repositories.history(checkout.landing, second, "shop.yaml")).landed
+
+
+async def test_reviews_are_the_lines_of_its_note_that_are_some(checkout: Checkout, repositories: Repositories) -> None:
+    commit = checkout.commit("one")
+    assert (await repositories.history(checkout.landing, commit, "shop.yaml")).reviews == ()
+    lines = [msgspec.json.encode(review(each, commit)[0]).decode() for each in (ANN, BEN)]
+    checkout.note(commit, lines[0], "Looks good to me", "{}", lines[1])
+    found = await repositories.history(checkout.landing, commit, "shop.yaml")
+    assert [each.signers(trusted(ANN, BEN)) for each, _ in found.reviews] == [{ANN}, {BEN}]
+
+
+@pytest.mark.parametrize("commit", ["", "HEAD", "--upload-pack=evil", "0" * 40, "main"])
+async def test_what_is_no_commit_has_not_landed(commit: str, checkout: Checkout, repositories: Repositories) -> None:
+    checkout.commit("one")
+    assert not (await repositories.history(checkout.landing, commit, "shop.yaml")).landed
+
+
+async def test_a_repository_that_cannot_be_read_is_told_in_gits_words(
+    checkout: Checkout, repositories: Repositories
+) -> None:
+    elsewhere = msgspec.structs.replace(checkout.landing, repository=str(checkout.top / "none"))
+    with pytest.raises(Refused) as refused:
+        await repositories.history(elsewhere, "0" * 40, "shop.yaml")
+    assert f"{checkout.top}/none: the repository cannot be read: git fetch ended with 128" in refused.value.text()
+    commit = checkout.commit("one")
+    other = msgspec.structs.replace(checkout.landing, branch="release")
+    with pytest.raises(Refused, match="cannot be read"):
+        await repositories.history(other, commit, "shop.yaml")
+
+
+async def test_a_repository_is_no_way_to_run_something(repositories: Repositories, tmp_path: Path) -> None:
+    evil = Landing(repository=f"ext::sh -c touch% {tmp_path}/ran", builders=trusted("ci"))
+    with pytest.raises(Refused, match="cannot be read"):
+        await repositories.history(evil, "0" * 40, "shop.yaml")
+    assert not (tmp_path / "ran").exists()
