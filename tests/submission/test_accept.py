@@ -47,6 +47,13 @@ def test_what_is_accepted_is_on_record_takes_and_is_on_its_way(connection: Conne
     assert [each.act for each in connection.execute(audit.select())] == ["deploy: accepted by the desk"]
 
 
+def test_who_is_seen_and_still_on_its_way_holds_it_once(connection: Connection) -> None:
+    ask(connection, 1, "web", cores(5))
+    shown(connection, "web", cores(5))
+    assert ask(connection, 2, "crawl", cores(3)).state is State.ACCEPTED
+    assert ask(connection, 3, "more", cores(1)).state is State.REFUSED
+
+
 def test_a_refusal_says_the_numbers_who_holds_them_and_whom_to_ask(connection: Connection) -> None:
     for number, (name, size) in enumerate({"web": 3, "crawl": 4, "tiny": 1}.items()):
         ask(connection, number, name, cores(size))

@@ -65,15 +65,19 @@ def _over(connection: Connection, cluster: str, rendered: Rendered) -> Refused |
     project, wants, place = rendered.project, rendered.footprint, rendered.place
     if project is None or wants is None:
         return None
-    asked = Asked(place.name, wants, *ledger.taken(connection, cluster, place, wants.tier))
+    has, others = ledger.taken(connection, cluster, place, wants.tier)
+    asked = Asked(place.name, wants, has, others)
     if problem := allowance.closed(project, asked):
         return Refused(problem)
+    if not allowance.short(project, asked):
+        return None
+    holders = ledger.held(connection, cluster, place.project, wants.tier)
+    holders.pop((place.kind, place.name), None)
+    asked = asked._replace(others=ledger.total(holders.values()))
     found = allowance.short(project, asked)
     if not found:
         return None
     thing = found[0].thing
-    holders = ledger.held(connection, cluster, place.project, wants.tier)
-    holders.pop((place.kind, place.name), None)
     most = sorted(holders.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
     named = [(name, footprint) for (_, name), footprint in most if getattr(footprint, thing)]
     return Refused(allowance.refusal(project, asked, found, named))
