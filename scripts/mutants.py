@@ -125,7 +125,9 @@ MUTANTS = (
     Mutant("submission/accept.py", "outbox.put(connection, Parcel(submission, rendered.order))", "pass", _ACCEPT),
     Mutant("submission/accept.py", "before.digest != submission.digest", "False", _ACCEPT),
     Mutant("submission/ledger.py", "ledger.c.written <= each.revision", "ledger.c.written >= 0", _ACCEPT),
-    Mutant("submission/ledger.py", "sql.func.max(", "sql.func.min(", _ACCEPT),
+    Mutant("submission/ledger.py", "sql.func.max(ledger.c[each]).label", "sql.func.min(ledger.c[each]).label", _ACCEPT),
+    Mutant("submission/ledger.py", "sql.func.max(ledger.c[each]) for", "sql.func.min(ledger.c[each]) for", _ACCEPT),
+    Mutant("submission/accept.py", "asked = asked._replace(", "asked._replace(", _ACCEPT),
     Mutant("planning/quotas/allowance.py", "wants > has and others", "others", _ACCEPT),
     Mutant(
         "planning/quotas/footprint.py",

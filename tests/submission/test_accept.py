@@ -89,6 +89,13 @@ def test_who_asks_for_less_is_not_refused_however_much_is_taken(connection: Conn
     assert ask(connection, 4, "new", cores(0)).state is State.ACCEPTED
 
 
+def test_who_is_on_the_way_down_may_stay_as_they_are(connection: Connection) -> None:
+    shown(connection, "web", cores(8))
+    ask(connection, 1, "web", cores(2))
+    shown(connection, "crawl", cores(4))
+    assert ask(connection, 2, "web", cores(7)).state is State.ACCEPTED
+
+
 def test_what_shrinks_is_free_for_others_when_it_has_shrunk(connection: Connection) -> None:
     shown(connection, "web", cores(8), revision=5)
     asked = submission(1)
