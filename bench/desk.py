@@ -108,7 +108,7 @@ async def _desk(plane: ControlPlane, folder: Path, hand: Client) -> AsyncGenerat
         await hand.apply(crd, CRDS, manager=ENGINE)
     for name in (PLAIN, BOUNDED):
         await hand.apply({"metadata": {"name": name, "labels": {PROJECT: name}}}, NAMESPACES, manager=ENGINE)
-    spec: Object = {"owner": "ann", "quota": {"on-demand": {"pods": 1_000_000}}}
+    spec: Object = {"owner": "ann", "review": "open", "quota": {"on-demand": {"pods": 1_000_000}}}
     project: Object = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": BOUNDED}, "spec": spec}
     await hand.apply(project, NOUNS["Project"], manager=HAND)
     (folder / "token").write_text(TOKEN)

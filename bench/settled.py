@@ -32,7 +32,7 @@ INFRASTRUCTURE = "infrastructure"
 PROJECT: Object = {
     "kind": "Project",
     "metadata": {"name": INFRASTRUCTURE},
-    "spec": {"owner": INFRASTRUCTURE, "quota": {"infrastructure": {}, "on-demand": {"pods": 100}}},
+    "spec": {"owner": INFRASTRUCTURE, "review": "open", "quota": {"infrastructure": {}, "on-demand": {"pods": 100}}},
 }
 SPECS: dict[str, Object] = {
     "PinterestService": {"port": 8080, "replicas": 3, "configuration": {"a.txt": "b"}},
