@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
+from pincompute.submission import record
 from pincompute.submission.record import State
+from pincompute.submission.tables import audit, submissions
 from workloads import HELLO
 
 pytestmark = pytest.mark.cluster
@@ -61,8 +64,11 @@ async def test_what_the_cluster_refuses_is_on_record_as_refused(plane: ControlPl
         (HELLO + "---\n" + HELLO, 422, "2 documents were sent at once"),
         (HELLO.replace("8080", "0"), 422, "port is 0"),
         ("x" * (MAX_BYTES + 1), 422, "more than 1,048,576 bytes"),
+        ("a: \0", 422, "this is not YAML"),
+        ("- x\n" * 100_000, 422, "must be a set of fields"),
+        (HELLO.replace("PinterestService", "Pod"), 422, "there is no kind 'Pod'"),
     ],
-    ids=["yaml", "bytes", "two", "port", "large"],
+    ids=["yaml", "bytes", "two", "port", "large", "nothing", "list", "kind"],
 )
 async def test_what_is_wrong_is_told_with_words(
     plane: ControlPlane, tmp_path: Path, body: str | bytes, status: int, told: str
@@ -72,6 +78,13 @@ async def test_what_is_wrong_is_told_with_words(
         assert found == status
         assert told in answer["errors"][0]["detail"]
         assert await here.outcomes("hello") == []
+        # It is on record as what it was, and no longer than that needs.
+        (kept,) = await here.database.do(partial(record.of_workload, project=here.project, name=""))
+        assert (kept.state, kept.decisions[0].rule) == (State.REFUSED, answer["errors"][0]["reason"])
+        (row,) = await here.database.do(lambda connection: connection.execute(submissions.select()).all())
+        assert len(row.document) <= 4096
+        (line,) = await here.database.do(lambda connection: connection.execute(audit.select()).all())
+        assert (line.act, line.about, line.words) == ("deploy: refused by the desk", "", kept.decisions[0].rule)
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}])

@@ -7,6 +7,7 @@ and what is sent again under its key is not done twice.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
@@ -42,6 +43,11 @@ from pincompute.submission.record import Kept, State, Submission, Vouched
 
 PATIENCE = 2.0
 """Seconds that an answer waits for the platform to have it; it is on record long before."""
+
+KEPT = 4096
+"""Characters of a document that cannot be read."""
+TOLD = 100
+"""Faults of one."""
 
 Render = Callable[[Workload | None], Awaitable[Rendered]]
 """Of what a workload was accepted as before, and is on its way."""
@@ -93,8 +99,11 @@ class Desk:
 
     async def submit(self, text: str, project: str, sender: Sender = ANYBODY) -> Kept:
         """A document: what became of it."""
-        workload = admit_workload(read_one(text), project)
-        refuse_all(filter(None, [claimed(workload)]))
+        try:
+            workload = admit_workload(read_one(text), project)
+            refuse_all(filter(None, [claimed(workload)]))
+        except Refused as refused:
+            return await self.unreadable(text, project, refused, sender)
         submission = self._submission(Place.of(workload), "deploy", text, sender)
         return await self._decided(
             submission, partial(self._platform.render, workload), partial(_unvouched, workload), waits=sender.waits
@@ -107,6 +116,15 @@ class Desk:
         submission = self._submission(Place.of(workload), "deploy", build.text, sender)._replace(about=version)
         return await self._decided(
             submission, partial(self._platform.render, workload), partial(self.builds.vouch, build), waits=sender.waits
+        )
+
+    async def unreadable(self, text: str, project: str, refused: Refused, sender: Sender) -> Kept:
+        """What is no workload is on record, too: its beginning, and why it was refused."""
+        whole = hashlib.sha256(text.encode()).hexdigest()
+        submission = self._submission(Place(project, "", ""), "deploy", text[:KEPT].replace("\0", "?"), sender)
+        submission = submission._replace(about=f"{whole} {refused.problems[0].what}")
+        return await self._database.do(
+            partial(refuse, submission=submission, refused=Refused(*refused.problems[:TOLD]))
         )
 
     async def change(self, project: str, name: str, change: Change, sender: Sender = ANYBODY) -> Kept:

@@ -64,8 +64,12 @@ class Routes:
         self._desk = desk
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        project = request.match_info["project"]
-        return became(await self._desk.submit(await _text(request), project, _sender(request)), status=201)
+        project, sender = request.match_info["project"], _sender(request)
+        try:
+            text = await _text(request)
+        except Refused as refused:
+            return became(await self._desk.unreadable("", project, refused, sender))
+        return became(await self._desk.submit(text, project, sender), status=201)
 
     async def deploy(self, request: web.Request) -> web.StreamResponse:
         kept = await self._desk.deploy(*_names(request), request.match_info["version"], _sender(request))
@@ -131,6 +135,12 @@ async def _text(request: web.Request) -> str:
         return (await request.read()).decode()
     except UnicodeDecodeError as error:
         raise Refused(Problem(DOCUMENT_INVALID, f"the document is not UTF-8: {error}")) from error
+    except web.HTTPRequestEntityTooLarge as error:
+        raise _too_large() from error
+
+
+def _too_large() -> Refused:
+    return Refused(Problem(DOCUMENT_INVALID, f"the document has more than {MAX_BYTES:,} bytes"))
 
 
 async def _healthz(_: web.Request) -> web.Response:
@@ -156,7 +166,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
     except Refused as refused:
         document = refused.json()
     except web.HTTPRequestEntityTooLarge:
-        document = Refused(Problem(DOCUMENT_INVALID, f"the document has more than {MAX_BYTES:,} bytes")).json()
+        document = _too_large().json()
     except web.HTTPException:
         raise
     except Exception:
