@@ -38,6 +38,7 @@ ALSO = (
     ("wrong-tag", "PinterestJobSet"),
     ("wrong-command", "PinterestJobSet"),
     ("crashes", "PinterestStatefulSet"),
+    ("wrong-port", "PinterestStatefulSet"),
     ("hungry", "PinterestJobSet"),
     ("no-node", "PinterestStatefulSet"),
     ("too-much-cpu", "PinterestStatefulSet"),
@@ -47,10 +48,12 @@ ALSO = (
 FURTHER = frozenset(
     {
         "hook-fails", "task-too-short", "run-fails", "run-cannot-begin", "run-has-no-image", "run-too-long",
-        "copy-fails", "copy-cannot-begin", "copies-hungry", "never-together",
+        "run-overlaps", "copy-fails", "copy-cannot-begin", "copies-hungry", "never-together",
     }
 )  # fmt: skip
 """Faults that only the figures are made of: a gate has its time."""
+_RUNTIME = "lost-runtime"
+"""Of which nothing is seen where no runtime is."""
 _KEPT_STILL = (PAUSED.code, SUSPENDED.code)
 
 _SERVE = "trap exit TERM; httpd -f -p $PORT -h /etc/configuration & wait"
@@ -64,6 +67,8 @@ _STATEFUL_SET = {**SERVICE, "kind": "PinterestStatefulSet"}
 _JOB_SET: dict[str, Any] = {"kind": "PinterestJobSet", "tasks": 2, "retries": 0, "command": ["true"]}
 _CRON_JOB: dict[str, Any] = {"kind": "PinterestCronJob", "schedule": "30 3 1 1 *", "command": ["true"]}
 _TRAINING_JOB: dict[str, Any] = {"kind": "PinterestTrainingJob", "workers": 1, "command": ["sleep", "5"]}
+_STORES = {"smaller": {"storage": "1Mi"}}
+"""What there must be for a fault to be put."""
 _KINDS = {each["kind"]: each for each in (SERVICE, _STATEFUL_SET, _JOB_SET, _CRON_JOB, _TRAINING_JOB)}
 
 
@@ -145,7 +150,9 @@ async def place(state: Path, name: str, *, real: bool) -> AsyncIterator[Place]:
 def faults(*, real: bool, all_: bool = False) -> tuple[tuple[Fault, str], ...]:
     """Those that need a node which runs programs, or the others, each on a kind of its own, and some on another too;
     what takes longest to be seen comes first."""
-    each_once = [(each, each.kinds[0]) for each in FAULTS if all_ or each.name not in FURTHER]
+    each_once = [
+        (each, each.kinds[0]) for each in FAULTS if each.name != _RUNTIME and (all_ or each.name not in FURTHER)
+    ]
     further = [(BY_NAME[fault], kind) for fault, kind in ALSO]
     return tuple(sorted(((fault, kind) for fault, kind in (*each_once, *further) if fault.runs is real), key=_soon))
 
@@ -170,7 +177,9 @@ async def _in_turn(place: Place, work: Any) -> Told:
 
 async def _suffer(place: Place, fault: Fault, kind: str) -> Told:
     name = f"{kind.removeprefix('Pinterest').lower()}-{fault.name}"
-    before = await place.told(name, (await place.write(name, **_KINDS[kind])).generation, wrong=False)
+    before = await place.told(
+        name, (await place.write(name, **{**_KINDS[kind], **_STORES.get(fault.name, {})})).generation, wrong=False
+    )
     if before.wrong:
         return Told(name, before.reason, "", False, False, f"it was never well: {before.what} {before.note}")
     broken = await place.change(name, Break(fault=fault.name))
@@ -248,6 +257,7 @@ _FIRST = {
     "template": {"initContainers": [{"name": "migrate", "image": IMAGE, "command": ["sleep", "5"]}]},
 }
 _WARMS_UP = {"command": ["sh", "-c", f"sleep 2; touch /tmp/warm; {_SERVE}"]}
+_SECOND = "sleep 1; exit 3"
 _GUARDED = {"rollout": {"minReadySeconds": 4}}
 
 STATES: tuple[State, ...] = (
@@ -303,6 +313,9 @@ STATES: tuple[State, ...] = (
     State("sweeps", _CRON_JOB, [Rerun()], runs=True),
     State("warms-up", {**SERVICE, **_WARMS_UP}, runs=True, further=True),
     State("is-read-anew", SERVICE, [{"configuration": {"index.html": "good bye"}}], runs=True, further=True),
+    State("tries-again", {**_JOB_SET, "retries": 3, "command": ["sh", "-c", _SECOND]}, runs=True, further=True),
+    State("stores", {**_STATEFUL_SET, "storage": "1Mi"}, [_AFTER], further=True),
+    State("stores-more", {**_STATEFUL_SET, "storage": "1Mi"}, [Scale(copies=2)], further=True),
     State("trains", _TRAINING_JOB, runs=True, further=True),
     State("trains-again", _TRAINING_JOB, [Rerun()], runs=True, further=True),
 )

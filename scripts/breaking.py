@@ -45,6 +45,7 @@ def main(names: list[str]) -> int:
 
 def _round(seed: int, name: str) -> Round:
     print(f"\n--- {seed} ---")
+    before = _json("get", name)["revision"]
     _typed("break", name, "--random", "--seed", str(seed))
     fault = _fault(name)
     began = time.monotonic()
@@ -56,8 +57,9 @@ def _round(seed: int, name: str) -> Round:
         _typed(*shlex.split(cure)[1:])
     well = not _json("why", name)["wrong"]
     _typed("why", name)
-    if not well:
-        _typed("heal", name)
+    if not cure.startswith("pin rollback"):
+        # So that the next round begins with what was.
+        _typed("rollback", name, "--to", str(before))
     return Round(seed, name, fault, answer["reason"], cure, after, well and cure.startswith("pin "))
 
 

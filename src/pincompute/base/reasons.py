@@ -247,7 +247,7 @@ CLUSTER_REFUSED = _reason(
     INFRASTRUCTURE,
     502,
     "The Kubernetes API refused a request.",
-    "The message holds the cluster's own words.",
+    "Correct in the file what the message names; where it is nothing of the file, tell the infrastructure team.",
 )
 NOT_OURS = _reason(
     "NotOurs",

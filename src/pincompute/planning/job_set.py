@@ -8,7 +8,7 @@ begun again when its Jobs are gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.objects.numbers import parse, spell
 from pincompute.planning import names, natives, revision, status
-from pincompute.planning.batch import attempts, jobs, outcome, tasks
+from pincompute.planning.batch import again, attempts, jobs, outcome, tasks
 from pincompute.planning.batch.attempts import Course
 from pincompute.planning.batch.failures import Cause, grouped
 from pincompute.planning.plan import Plan, soonest
@@ -39,8 +39,10 @@ class Running(NamedTuple):
     kept: tuple[str, ...] = ()
     """Jobs that end as they began."""
     pods: tuple[Pod, ...] = ()
-    retried: Mapping[tuple[str, str], Cause] = {}
-    """Places in which something failed and is tried again, and how it failed."""
+    judged: tuple[Pod, ...] = ()
+    """Those that say whether anything is wrong already."""
+    retried: Sequence[Cause] = ()
+    """How it failed, in each place in which something failed and is tried again."""
     problems: tuple[Problem, ...] = ()
     stuck: Problem | None = None
     """What was asked of a Job that can no longer be changed."""
@@ -93,13 +95,15 @@ def _running(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Runnin
         elif before.metadata.annotations.get(PACE) != said[PACE]:
             stuck = outcome.cannot_change(snapshot, before)
     changes = _changes(snapshot, found, record, seen, turn) if begun else []
+    places = attempts.places(snapshot, seen)
     told = tasks.config_map(snapshot, sorted(parse(record.tasks)), names.tasks(owner, found.revision, record.number))
     return Running(
         made=made[0] if made and not made[0].problems else Made({}, record.runtime, tuple(owner.status.parts)),
         wanted=(*told, *wanted.values()),
         kept=tuple(name for name in sorted(seen) if name not in wanted),
         pods=attempts.living(snapshot, sorted(seen)),
-        retried=attempts.retried(snapshot, seen),
+        judged=tuple(pod for place in places for pod in again.judged(place)),
+        retried=attempts.retried(places) if owner.spec.retries else (),
         stuck=stuck,
         way=of_work(changes),
         renewed=sum(len(each.changed) for each in changes),
@@ -137,14 +141,9 @@ def _ran(snapshot: Snapshot, found: Course) -> tuple[Pod, ...]:
 
 
 def _finding(snapshot: Snapshot, found: Course, running: Running) -> Finding:
-    """What keeps its pods from running; kept still on purpose, it has none, and nothing is wrong.
-
-    How a task has ended is told when it is given up: until then it is tried again.
-    """
+    """What keeps its pods from running; kept still on purpose, it has none, and nothing is wrong."""
     spec: JobSetSpec = snapshot.owner.spec
-    if found.running is None or spec.suspended:
-        return Finding()
-    return first_cause(snapshot, tuple(each for each in running.pods if not each.has_ended))
+    return Finding() if found.running is None or spec.suspended else first_cause(snapshot, running.judged)
 
 
 def _claims(snapshot: Snapshot) -> list[Object]:
@@ -198,7 +197,7 @@ def _status(snapshot: Snapshot, found: Course, running: Running, why: Problem | 
         runtime=found.attempts[-1].runtime,
         renewed=running.renewed,
         progress=status.progress(outcome.wanted_now(snapshot, found), running.pods),
-        conditions=[outcome.condition(snapshot, found, started, why, [*running.retried.values()])],
+        conditions=[outcome.condition(snapshot, found, started, why, running.retried)],
         work=found.work,
         tasks=spec.count,
         done=len(found.done),

@@ -45,10 +45,19 @@ def put(fault: Fault, of: Workload) -> Workload:
     return edit(of, named(fault.name), past_of(of)).workload
 
 
+def ready_for(fault: Fault, of: Any) -> Workload:
+    """With what it cannot be put on otherwise."""
+    if fault.name == "smaller":
+        return msgspec.structs.replace(of, spec=msgspec.structs.replace(of.spec, storage="1Gi"))
+    if fault.name == "lost-runtime":
+        return msgspec.structs.replace(of, status=msgspec.structs.replace(of.status, runtime=1))
+    return of  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize("spec", [{}, TEMPLATED], ids=["short", "template"])
 @pytest.mark.parametrize(("fault", "kind"), EACH, ids=lambda each: getattr(each, "name", each))
 def test_each_fault_is_a_valid_change_that_can_be_taken_back(fault: Fault, kind: str, spec: dict[str, Any]) -> None:
-    before = workload(kind, generation=3, **spec)
+    before = ready_for(fault, workload(kind, generation=3, **spec))
     after = later(put(fault, before))
     assert after.spec != before.spec
     assert after.metadata.annotations[BROKEN].startswith(f"{fault.name} 3 ")
@@ -87,6 +96,8 @@ def test_what_cannot_be_put_is_refused() -> None:
         ("haunted", before, "there is no fault 'haunted'"),
         ("wrong-tag", before, "no program of it runs"),
         ("fails", before, "it is a PinterestService"),
+        ("lost-runtime", before, "it has no runtime"),
+        ("smaller", workload("PinterestStatefulSet"), "it stores nothing"),
         ("no-gpu", broken, "is broken already"),
     ):
         with pytest.raises(Refused, match=words):

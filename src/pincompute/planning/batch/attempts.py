@@ -6,7 +6,7 @@ What a crash kept from being remembered stands on the Jobs themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -97,23 +97,26 @@ def living(snapshot: Snapshot, names_of_jobs: list[str]) -> tuple[Pod, ...]:
     return tuple(sorted(found, key=lambda pod: pod.metadata.name))
 
 
-def retried(snapshot: Snapshot, seen: Mapping[str, Native]) -> dict[tuple[str, str], Cause]:
-    """Places in which something has failed, and which are neither done nor given up: how the last one failed."""
-    if not snapshot.owner.spec.retries:
-        return {}
-    by_place: dict[tuple[str, str], list[Pod]] = {}
+def retried(places: Iterable[Sequence[Pod]]) -> list[Cause]:
+    """Of places in which something has failed, and may yet succeed: how the last one failed."""
+    return [
+        cause(tried)
+        for tried in places
+        if any(pod.status.phase == "Failed" for pod in tried)
+        and not any(pod.status.phase == "Succeeded" for pod in tried)
+    ]
+
+
+def places(snapshot: Snapshot, seen: Mapping[str, Native]) -> list[list[Pod]]:
+    """The pods of each place that is neither done nor given up."""
+    found: dict[tuple[str, str], list[Pod]] = {}
     for name in sorted(each for each in seen if not finished(seen[each])):
         status = seen[name].status
         over = {str(place) for place in parse(status.completed_indexes) | parse(status.failed_indexes)}
         for pod in pods(snapshot, name):
             if _place(pod)[1] not in over:
-                by_place.setdefault(_place(pod), []).append(pod)
-    return {
-        place: cause(tried)
-        for place, tried in by_place.items()
-        if any(pod.status.phase == "Failed" for pod in tried)
-        and not any(pod.status.phase == "Succeeded" for pod in tried)
-    }
+                found.setdefault(_place(pod), []).append(pod)
+    return [*found.values()]
 
 
 def _place(pod: Pod) -> tuple[str, str]:

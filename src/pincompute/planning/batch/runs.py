@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import DEADLINE_EXCEEDED, DOCUMENT_INVALID, REASONS, RUN_FAILED
 from pincompute.objects.times import stamp
 from pincompute.planning import names
+from pincompute.planning.batch import again
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.why import Finding, first_cause
 from pincompute.planning.why.words import beginning
@@ -76,9 +78,9 @@ def stuck(snapshot: Snapshot, runs: Runs) -> Finding:
     going = tuple(each for each in runs.going if not _former(snapshot, each))
     if not going:
         return Finding()
-    pods = tuple(pod for each in going for pod in _pods(snapshot, each))
-    alone = snapshot._replace(owner=_unjudged(snapshot.owner), natives=going, pods=pods)
-    return first_cause(alone, tuple(pod for pod in pods if pod.lives and not _ends(pod)))
+    pods = [_pods(snapshot, each) for each in going]
+    alone = snapshot._replace(owner=_unjudged(snapshot.owner), natives=going, pods=tuple(chain(*pods)))
+    return first_cause(alone, tuple(chain.from_iterable(map(again.judged, pods))))
 
 
 def asked(owner: PinterestCronJob) -> int | Problem:
@@ -190,12 +192,6 @@ def _in_time(job: Native) -> bool:
 
 def _pods(snapshot: Snapshot, job: Native) -> tuple[Pod, ...]:
     return tuple(pod for pod in snapshot.pods if pod.metadata.controller == job.metadata.uid)
-
-
-def _ends(pod: Pod) -> bool:
-    """Its program is done, and what stands beside it is on its way out."""
-    ended = [each.state.terminated for each in pod.status.container_statuses]
-    return any(each and each.exit_code == 0 for each in ended)
 
 
 def _unjudged(owner: PinterestCronJob) -> PinterestCronJob:

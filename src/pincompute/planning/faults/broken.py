@@ -13,7 +13,8 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import ALREADY_BROKEN, FAULT_UNKNOWN, REVISION_UNKNOWN
 from pincompute.objects.content import digest
-from pincompute.planning.faults.catalogue import BY_NAME, Fault, fitting
+from pincompute.planning.faults.catalogue import BY_NAME
+from pincompute.planning.faults.fault import Fault
 from pincompute.planning.people.history import Past, former
 
 W = TypeVar("W", bound=Workload)
@@ -70,9 +71,7 @@ def _chosen(workload: Workload, fault: str) -> Fault:
     name = workload.metadata.name
     if found is None:
         raise Refused(Problem(FAULT_UNKNOWN, f"there is no fault '{fault}'", next=f"pin break {name}"))
-    if found not in fitting(workload):
-        simulated = found.runs and workload.kind in found.kinds
-        why = "no program of it runs, as it is simulated" if simulated else f"it is a {workload.kind}"
+    if why := found.hindrance(workload):
         what = f"{fault} would not be seen of {name}: {why}"
         raise Refused(Problem(FAULT_UNKNOWN, what, Where(object=workload.metadata.place), next=f"pin break {name}"))
     return found

@@ -2,47 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from pincompute.api.workload import Workload
+from pincompute.api.workload import Hold, Workload
 from pincompute.base import reasons
-from pincompute.base.reasons import Reason
 from pincompute.planning.faults import harm
-from pincompute.planning.faults.harm import NOWHERE, Put
-
-_SERVES = ("PinterestService", "PinterestStatefulSet")
-_RUNS_ON = (*_SERVES, "PinterestDaemon")
-_ONE_PROGRAM = (*_RUNS_ON, "PinterestJobSet")
-"""Kinds whose pods are made at once, and all of one template."""
-_AT_TIMES = ("PinterestCronJob",)
-_TRAINS = ("PinterestTrainingJob",)
-_ENDED = (reasons.PROGRAM_FAILED, reasons.CRASH_LOOP)
-"""How it is told depends on how often it has ended by then."""
-_NO_ROOM = (reasons.UNSCHEDULABLE, reasons.QUOTA_USED_UP)
-"""A project's quota may stand against it before the nodes do."""
-
-
-class Fault(NamedTuple):
-    name: str
-    about: str
-    reasons: tuple[Reason, ...]
-    """Any of which names it."""
-    put: Put
-    kinds: tuple[str, ...] = _RUNS_ON
-    runs: bool = False
-    """Only a node that runs programs shows it."""
-
-    def fits(self, workload: Workload) -> bool:
-        return workload.kind in self.kinds and not (self.runs and _pretended(workload))
-
-
-def fitting(workload: Workload) -> tuple[Fault, ...]:
-    return tuple(each for each in FAULTS if each.fits(workload))
-
-
-def _pretended(workload: Workload) -> bool:
-    return workload.spec.simulated or workload.status.simulated
-
+from pincompute.planning.faults.fault import ENDED, NO_ROOM, ONE_PROGRAM, SERVES, Fault, has_a_runtime, stores
+from pincompute.planning.faults.harm import NOWHERE
+from pincompute.planning.faults.work import WORK
 
 _FALSE = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
 _CLAIM = {"claimName": NOWHERE}
@@ -60,7 +25,7 @@ FAULTS: tuple[Fault, ...] = (
         "the image has no such tag",
         (reasons.IMAGE_PULL_FAILED,),
         harm.image(harm.tagged),
-        _ONE_PROGRAM,
+        ONE_PROGRAM,
         runs=True,
     ),
     Fault(
@@ -68,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
         "the image's registry is not there",
         (reasons.REGISTRY_UNREACHABLE, reasons.IMAGE_PULL_FAILED),
         harm.image(harm.elsewhere),
-        _ONE_PROGRAM,
+        ONE_PROGRAM,
         runs=True,
     ),
     Fault(
@@ -83,23 +48,15 @@ FAULTS: tuple[Fault, ...] = (
         "the command is not in the image",
         (reasons.COMMAND_NOT_FOUND, reasons.TASK_FAILED),
         harm.runs("/no/such/program"),
-        _ONE_PROGRAM,
+        ONE_PROGRAM,
         runs=True,
     ),
-    Fault("ends-at-once", "the program ends at once, and well", _ENDED, harm.runs("sh", "-c", "exit 0"), runs=True),
+    Fault("ends-at-once", "the program ends at once, and well", ENDED, harm.runs("sh", "-c", "exit 0"), runs=True),
     Fault(
         "crashes",
         "the program fails after a second",
-        _ENDED,
+        ENDED,
         harm.runs("sh", "-c", "sleep 1; echo the index is torn; exit 3"),
-        runs=True,
-    ),
-    Fault(
-        "fails",
-        "every task fails",
-        (reasons.TASK_FAILED, *_ENDED),
-        harm.runs("sh", "-c", "echo bad header; exit 3"),
-        ("PinterestJobSet",),
         runs=True,
     ),
     Fault(
@@ -107,13 +64,13 @@ FAULTS: tuple[Fault, ...] = (
         "the program needs more memory than it has",
         (reasons.OUT_OF_MEMORY,),
         harm.both(harm.runs("dd", "if=/dev/zero", "of=/dev/null", "bs=50000000", "count=1"), harm.asks(memory="32Mi")),
-        _ONE_PROGRAM,
+        ONE_PROGRAM,
         runs=True,
     ),
     Fault(
         "read-only",
         "the program writes where it may not",
-        _ENDED,
+        ENDED,
         harm.both(harm.runs("sh", "-c", "echo x > /tmp/x"), harm.rights(readOnlyRootFilesystem=True)),
         runs=True,
     ),
@@ -122,7 +79,7 @@ FAULTS: tuple[Fault, ...] = (
         "its health is asked for on a port that nothing listens on",
         (reasons.PORT_SILENT,),
         harm.container(readinessProbe={"tcpSocket": {"port": 9}, "periodSeconds": 1}),
-        _SERVES,
+        SERVES,
         runs=True,
     ),
     Fault(
@@ -153,7 +110,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "first-fails",
         "what runs before the program fails",
-        _ENDED,
+        ENDED,
         harm.before("migrate", "sh", "-c", "echo no such table; exit 4"),
         runs=True,
     ),
@@ -186,15 +143,15 @@ FAULTS: tuple[Fault, ...] = (
         runs=True,
     ),
     Fault(
-        "privileged", "it asks for rights on the node", (reasons.POD_SECURITY,), harm.rights(privileged=True), _SERVES
+        "privileged", "it asks for rights on the node", (reasons.POD_SECURITY,), harm.rights(privileged=True), SERVES
     ),
-    Fault("too-much-cpu", "no node has so many processors", _NO_ROOM, harm.asks(cpu="4000"), _ONE_PROGRAM),
-    Fault("too-much-memory", "no node has so much memory", _NO_ROOM, harm.asks(memory="900Ti"), _ONE_PROGRAM),
-    Fault("no-gpu", "no node has such a processor for graphics", _NO_ROOM, harm.fields(gpus=8)),
+    Fault("too-much-cpu", "no node has so many processors", NO_ROOM, harm.asks(cpu="4000"), ONE_PROGRAM),
+    Fault("too-much-memory", "no node has so much memory", NO_ROOM, harm.asks(memory="900Ti"), ONE_PROGRAM),
+    Fault("no-gpu", "no node has such a processor for graphics", NO_ROOM, harm.fields(gpus=8)),
     Fault(
         "no-disk",
         "no node has so much scratch space",
-        _NO_ROOM,
+        NO_ROOM,
         harm.container(resources={"requests": {"ephemeral-storage": "900Ti"}}),
     ),
     Fault(
@@ -202,28 +159,28 @@ FAULTS: tuple[Fault, ...] = (
         "no node has the label that it asks for",
         (reasons.NO_NODE_MATCHES,),
         harm.pod(nodeSelector={"disk": NOWHERE}),
-        _SERVES,
+        SERVES,
     ),
     Fault(
         "no-zone",
         "no node is where it wants to be",
         (reasons.NO_NODE_MATCHES,),
         harm.pod(affinity=harm.labelled(NOWHERE)),
-        _SERVES,
+        SERVES,
     ),
     Fault(
         "no-claim",
         "it mounts a claim that is not there",
         (reasons.CLAIM_NOT_BOUND,),
         harm.volume(persistentVolumeClaim=_CLAIM),
-        _SERVES,
+        SERVES,
     ),
     Fault(
         "closed-gate",
         "it waits for a gate that nobody opens",
         (reasons.GATE_CLOSED,),
         harm.pod(readinessGates=[{"conditionType": "example.com/nobody"}]),
-        _SERVES,
+        SERVES,
         runs=True,
     ),
     Fault(
@@ -245,116 +202,70 @@ FAULTS: tuple[Fault, ...] = (
         "it mounts a folder of the node",
         (reasons.POD_SECURITY,),
         harm.volume(hostPath={"path": "/etc"}),
-        _SERVES,
+        SERVES,
     ),
     Fault(
         "no-friend",
         "it wants to be near something that is nowhere",
         (reasons.NO_NODE_MATCHES,),
         harm.pod(affinity=harm.near(NOWHERE)),
-        _SERVES,
+        SERVES,
     ),
     Fault(
         "uneven",
         "it wants to be spread over something that no node is part of",
         (reasons.NO_NODE_MATCHES,),
         harm.pod(topologySpreadConstraints=[_SPREAD]),
-        _SERVES,
+        SERVES,
     ),
     Fault(
         "hook-fails",
         "what is to be done when it starts cannot be done",
-        (reasons.START_FAILED, *_ENDED, reasons.KILLED),
+        (reasons.START_FAILED, *ENDED, reasons.KILLED),
         harm.container(lifecycle={"postStart": {"exec": {"command": ["false"]}}}),
         runs=True,
     ),
     Fault("forgotten", "somebody paused it, and left", (reasons.PAUSED,), harm.paused),
     Fault(
-        "too-short",
-        "its deadline is shorter than its work",
-        (reasons.DEADLINE_EXCEEDED,),
-        harm.both(harm.runs("sleep", "600"), harm.fields(deadline_seconds=1)),
-        ("PinterestJobSet",),
-        runs=True,
+        "no-such-volume",
+        "it mounts a volume that it does not have",
+        (reasons.CLUSTER_REFUSED,),
+        harm.container(volumeMounts=[{"name": NOWHERE, "mountPath": "/nowhere"}]),
     ),
     Fault(
-        "task-too-short",
-        "the deadline of a task is shorter than its work",
-        (reasons.DEADLINE_EXCEEDED,),
-        harm.both(harm.runs("sleep", "600"), harm.fields(task_deadline_seconds=1)),
-        ("PinterestJobSet",),
-        runs=True,
+        "misspelled",
+        "a field has a value that Kubernetes does not know",
+        (reasons.CLUSTER_REFUSED,),
+        harm.container(imagePullPolicy="Perhaps"),
     ),
     Fault(
-        "run-fails",
-        "its next run, which is now, fails",
-        _ENDED,
-        harm.now(harm.runs("sh", "-c", "echo the ledger is locked; exit 5")),
-        _AT_TIMES,
-        runs=True,
+        "on-no-node",
+        "it names a node that there is not",
+        (reasons.NO_NODE_MATCHES,),
+        harm.pod(nodeName=NOWHERE),
+        ("PinterestService",),
     ),
     Fault(
-        "run-cannot-begin",
-        "its next run, which is now, has a command that is not in the image",
-        (reasons.COMMAND_NOT_FOUND,),
-        harm.now(harm.runs("/no/such/program")),
-        _AT_TIMES,
-        runs=True,
+        "smaller",
+        "its storage is to shrink",
+        (reasons.CANNOT_CHANGE,),
+        harm.shrinks,
+        ("PinterestStatefulSet",),
+        of=stores,
+        otherwise="it stores nothing",
     ),
     Fault(
-        "run-has-no-image",
-        "its next run, which is now, has an image that is nowhere",
-        (reasons.IMAGE_PULL_FAILED,),
-        harm.now(harm.image(harm.tagged)),
-        _AT_TIMES,
-        runs=True,
+        "lost-runtime",
+        "it holds a runtime that there is not",
+        (reasons.HOLD_GONE,),
+        harm.fields(hold=Hold(999_999, "2999-12-31", "nobody knows")),
+        of=has_a_runtime,
+        otherwise="it has no runtime",
     ),
-    Fault(
-        "run-too-long",
-        "its next run, which is now, takes longer than it may",
-        (reasons.DEADLINE_EXCEEDED,),
-        harm.now(harm.both(harm.runs("sleep", "600"), harm.fields(deadline_seconds=1))),
-        _AT_TIMES,
-        runs=True,
-    ),
-    Fault(
-        "run-has-no-room",
-        "its next run, which is now, needs more than any node has",
-        _NO_ROOM,
-        harm.now(harm.asks(cpu="4000")),
-        _AT_TIMES,
-    ),
-    Fault(
-        "copy-fails",
-        "a copy that trains fails",
-        (reasons.COPY_FAILED, *_ENDED),
-        harm.runs("sh", "-c", "echo the loss is not a number; exit 6"),
-        _TRAINS,
-        runs=True,
-    ),
-    Fault(
-        "copy-cannot-begin",
-        "the command of those that train is not in the image",
-        (reasons.COMMAND_NOT_FOUND,),
-        harm.runs("/no/such/program"),
-        _TRAINS,
-        runs=True,
-    ),
-    Fault(
-        "copies-hungry",
-        "those that train need more memory than they have",
-        (reasons.OUT_OF_MEMORY,),
-        harm.both(harm.runs("dd", "if=/dev/zero", "of=/dev/null", "bs=50000000", "count=1"), harm.asks(memory="32Mi")),
-        _TRAINS,
-        runs=True,
-    ),
-    Fault(
-        "never-together",
-        "only some of those that train find room",
-        (reasons.GANG_SPLIT, *_NO_ROOM),
-        harm.crowded,
-        _TRAINS,
-        runs=True,
-    ),
+    *WORK,
 )
 BY_NAME = {each.name: each for each in FAULTS}
+
+
+def fitting(workload: Workload) -> tuple[Fault, ...]:
+    return tuple(each for each in FAULTS if each.fits(workload))

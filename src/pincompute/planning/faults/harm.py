@@ -167,6 +167,13 @@ def stores(workload: Workload) -> Workload:
     return _with(workload, claims={**spec.claims, NOWHERE: Claim(size="1Mi", path=f"/{NOWHERE}", class_=NOWHERE)})
 
 
+def shrinks(workload: Workload) -> Workload:
+    """To less than anybody has."""
+    spec: Any = workload.spec
+    less = {name: msgspec.structs.replace(each, size="1") for name, each in spec.claims.items()}
+    return _with(workload, claims=less, **({"storage": "1"} if spec.storage else {}))
+
+
 def checked(workload: Workload) -> Workload:
     spec: Any = workload.spec
     path = "/is/nowhere/to-be-found"

@@ -21,6 +21,7 @@ from pincompute.base.reasons import (
     REASONS,
     STORE_FULL,
     SUSPENDED,
+    Who,
 )
 from pincompute.planning.people import cure
 from pincompute.planning.people.account import family
@@ -135,7 +136,8 @@ def _wrong(owner: Workload, problem: Problem) -> Answer:
         where=str(problem.where),
         note=problem.note,
         next=problem.next or problem.reason.mend,
-        waits=problem.reason.who,
+        # Whoever changed it can take that back, whoever else could mend it.
+        waits=Who.USER if problem.next.startswith(cure.BACK) else problem.reason.who,
     )
 
 

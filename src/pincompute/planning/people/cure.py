@@ -11,6 +11,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import (
     CLAIM_NOT_BOUND,
+    CLUSTER_REFUSED,
     GANG_SPLIT,
     GATE_CLOSED,
     NO_NODE_MATCHES,
@@ -27,6 +28,7 @@ from pincompute.planning.people.history import Past, differences
 
 TYPED = "pin "
 """A next step that begins so can be typed as it stands."""
+BACK = f"{TYPED}rollback "
 _LOOKS = ("pin logs ", "pin show ", "pin status", "pin image ")
 """These tell more, and mend nothing by themselves."""
 _TOGETHER = timedelta(seconds=2)
@@ -36,6 +38,7 @@ _SOON = timedelta(minutes=10)
 _ASKED_FOR = frozenset(
     {
         CLAIM_NOT_BOUND,
+        CLUSTER_REFUSED,
         GANG_SPLIT,
         GATE_CLOSED,
         NODE_REFUSED,
@@ -67,7 +70,7 @@ def found(owner: Workload, problem: Problem, edited: datetime | None, past: Sequ
         f"to keep that: {problem.next}" if problem.next else "",
     )
     note = "\n".join(each for each in notes if each)
-    return problem._replace(note=note, next=f"pin rollback {name} --to {well.number}")
+    return problem._replace(note=note, next=f"{BACK}{name} --to {well.number}")
 
 
 def last_well(owner: Workload, edited: datetime | None, past: Sequence[Past]) -> Past | None:

@@ -14,10 +14,13 @@ from pincompute.planning.why.words import beginning, listed
 
 PATIENCE = 5.0
 """Seconds in which those that end may make room."""
+HEARD = 10.0
+"""Seconds in which a node should have taken up what is meant for it."""
 _CLAIM = re.compile(r"persistentvolumeclaim(?: \"(?P<name>[^\"]+)\")?", re.IGNORECASE)
 
 
 def look(copy: Copy) -> Seen:
+    yield from _named(copy)
     for each in copy.pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "False" and each.reason == "Unschedulable":
             age = copy.age(copy.since())
@@ -25,6 +28,20 @@ def look(copy: Copy) -> Seen:
                 yield Wait(PATIENCE - age)
             else:
                 yield Cause(_told(copy, each.message), Rank.SLOW)
+
+
+def _named(copy: Copy) -> Seen:
+    """Where the file itself says which node, no scheduler is asked; and a node that is not there says nothing."""
+    node = copy.owner.spec.template.get("spec", {}).get("nodeName")
+    if not node or copy.pod.says("PodScheduled") or not copy.pod.lives:
+        return
+    age = copy.age(copy.since())
+    if age < HEARD:
+        yield Wait(HEARD - age)
+        return
+    what = f"the file names the node {node}, and that one does not take a {copy.owner.COPY[0]}"
+    next_ = "take nodeName out of spec.template, or see which there are: kubectl get nodes"
+    yield Cause(Problem(NO_NODE_MATCHES, what, copy.where, next=next_), Rank.SLOW)
 
 
 def _told(copy: Copy, message: str) -> Problem:
