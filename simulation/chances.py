@@ -21,7 +21,8 @@ from simulation.disturbances import counts
 from simulation.line import NEWS, Faults, lost
 from simulation.records import Record, Recorder, differences
 from simulation.refusals import Refusal
-from simulation.scenarios import COMPARED, SCENARIOS, Scenario
+from simulation.scenarios import COMPARED, SCENARIOS
+from simulation.steps import Scenario
 from simulation.trials import PASSES
 from simulation.world import Unsettled, World
 

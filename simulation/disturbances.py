@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+
+import msgspec
 
 from pincompute.api.names import GROUP
 from pincompute.base.reasons import NOT_OURS
+from pincompute.controller.resources import BECOME
 from pincompute.kube.errors import ApiError, Conflict, error_of
 from pincompute.kube.request import Request
 from pincompute.kube.resource import EVENTS, LEASES
+from pincompute.objects.owners import controller_uid
 from simulation import ways
 from simulation.line import NEWS, TRIP, Faults, lost
 from simulation.refusals import Refusal
 from simulation.server import target
+from simulation.store import Store
 from simulation.strangers import Stranger, meddle
 from simulation.ways import Mark, Point
 from simulation.world import TERMS, World
@@ -27,6 +33,8 @@ HALF = 1.0
 """Seconds for which who begins anew sees half of what there is."""
 AROUND = {"projects", "runtimes", "pinterestsidecars"}
 """The other half: what work is planned by."""
+
+_OCCUPIED = re.compile(r"(\w+)/(\S+) exists already")
 
 REFUSALS = {
     ways.OVERTAKEN: Refusal(409, "Conflict", "Operation cannot be fulfilled: the object has been modified"),
@@ -92,8 +100,8 @@ class Disturbance(Faults):
         # What had left before is heard a trip later.
         if not self._world.leads and _now() > self._stood_at + 1.5 * TRIP:
             self.wrong.append(f"written by who does not lead: {request.method} {request.path}")
-        if self.way != ways.ROBBED and _of_status(request) and NOT_OURS.code.encode() in request.body:
-            self.wrong.append(f"it is nobody else's: {request.path}")
+        if _of_status(request):
+            self.wrong += _slander(self._world.store, request)
         self.meet(number, request)
         self.sent.append(f"{request.method} {request.path}")
         self.at.append(_now())
@@ -215,6 +223,18 @@ def counts(request: Request) -> bool:
 
 def _kind(request: Request) -> str:
     return target(request.path).resource.plural
+
+
+def _slander(store: Store, request: Request) -> Iterator[str]:
+    """What is told of others, and is not so."""
+    at = target(request.path)
+    owner = store.get(at.resource, at.name, at.namespace)
+    for each in msgspec.json.decode(request.body)["status"].get("conditions", ()):
+        said = _OCCUPIED.match(each["message"]) if each["reason"] == NOT_OURS.code else None
+        kind, name = said.groups() if said else ("", "")
+        there = store.get(BECOME[kind], name, at.namespace) if said else None
+        if owner and there and controller_uid(there) == owner["metadata"]["uid"]:
+            yield f"it is nobody else's: {kind}/{name}, told of by {request.path}"
 
 
 def _of_status(request: Request) -> bool:

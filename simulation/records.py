@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import CONFIGURATION, GROUP, OPERATOR, REVISION, WORKLOAD
+from pincompute.api.names import CONFIGURATION, GROUP, OPERATOR, RAN, REVISION, WORKLOAD
 from pincompute.kube.resource import (
     CLAIMS,
     CONFIG_MAPS,
@@ -191,6 +191,10 @@ def _spelled(resource: Resource, value: Object, uids: dict[str, str]) -> str:
         said["spec"] = {name: each for name, each in said["spec"].items() if name != "nodeName"}
         said.pop("status")
         said["phase"] = value["status"].get("phase")
+        # What ran when an image was changed: whether it had begun by then depends on the moment.
+        said["metadata"]["annotations"] = {
+            name: "" if name == RAN else each for name, each in metadata.get("annotations", {}).items()
+        }
     text = msgspec.json.encode(said, order="deterministic").decode()
     for uid, name in uids.items():
         text = text.replace(uid, name)

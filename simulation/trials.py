@@ -16,7 +16,8 @@ from pincompute.kube.request import Request
 from simulation.clock import Stuck, VirtualLoop, run
 from simulation.disturbances import Disturbance
 from simulation.records import Record, Recorder, differences, loose
-from simulation.scenarios import COMPARED, Scenario
+from simulation.scenarios import COMPARED
+from simulation.steps import Scenario
 from simulation.ways import CRASHES, DEATHS, OTHERS, OVERTAKEN, VIEWS, Mark, Point, others, same
 from simulation.world import Unsettled, World
 

@@ -19,6 +19,8 @@ BROKEN = "broken"
 """In the name of an image: it cannot be had."""
 FAILING = "failing"
 """In the name of an image: its program ends badly."""
+SLOW, ENDS_LATE = "slow", 85.0
+"""In the name of an image: its program takes so many seconds."""
 
 
 def schedule(store: Store) -> None:
@@ -73,7 +75,11 @@ def _run(store: Store, pod: Object) -> float | None:
 def _steps(pod: Object) -> list[tuple[float, Callable[..., None]]]:
     """What becomes of it, each after so many seconds."""
     lasts = pod["spec"].get("restartPolicy", "Always") == "Always"
-    return [(STARTS, _start), (ANSWERS, _answer), *([] if lasts else [(ENDS, _end)])]
+    return [
+        (STARTS, _start),
+        (ANSWERS, _answer),
+        *([] if lasts else [(ENDS_LATE if _image(pod, SLOW) else ENDS, _end)]),
+    ]
 
 
 def _left(store: Store, pod: Object, since: str, seconds: float) -> float:

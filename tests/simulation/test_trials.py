@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from simulation.scenarios import SCENARIOS, Scenario
+from simulation.scenarios import SCENARIOS
+from simulation.steps import Scenario
 from simulation.trials import PASSES, every_crash, everything_else, learn, one_point, tried
 from simulation.ways import CRASHES, ROBBED, Point
 
@@ -64,8 +65,11 @@ def test_the_same_crash_is_the_same_run(kind: str) -> None:
     assert len(traces) == 1
 
 
-def test_what_runs_for_somebody_else_is_no_part_of_what_was() -> None:
-    """Theirs bears our labels, as a DaemonSet of theirs that took the place of ours makes copies by our template."""
-    scenario = SCENARIOS["PinterestDaemon"]
-    write = next(number for number, sent in enumerate(learn(scenario).sent) if sent.endswith("/daemonsets"))
+@pytest.mark.parametrize(
+    ("kind", "robbed"), [("PinterestDaemon", "/daemonsets"), ("PinterestTrainingJob", "/configmaps")]
+)
+def test_what_is_somebody_elses_is_no_part_of_what_was(kind: str, robbed: str) -> None:
+    """A DaemonSet in the place of ours makes copies by our template; what came of a training does not depend on it."""
+    scenario = SCENARIOS[kind]
+    write = next(number for number, sent in enumerate(learn(scenario).sent) if sent.endswith(robbed))
     assert one_point(scenario, Point(write, ROBBED)).wrong == ()

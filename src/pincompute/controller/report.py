@@ -83,6 +83,9 @@ def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
 
 def blocked(owner: Any, status: Report, problem: Problem) -> Report:
     """What stands in the way of writing is told before what is merely slow. Work that ends has not ended by that."""
+    if getattr(status, "ended", ""):
+        # What came of it is remembered by this very condition.
+        return status
     goal = getattr(owner, "GOAL", READY)
     word = "Unknown" if goal == SUCCEEDED else "False"
     before = condition(owner.status.conditions, goal)

@@ -27,7 +27,7 @@ from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import Made, Shape
 from pincompute.planning.runtimes.in_place import Change, of_work
-from pincompute.planning.snapshot import Native, Snapshot
+from pincompute.planning.snapshot import Native, Pod, Snapshot
 from pincompute.planning.training import gang
 from pincompute.planning.training import outcome as training_outcome
 from pincompute.planning.training import why as training_why
@@ -85,12 +85,17 @@ def plan(snapshot: Snapshot) -> Plan:
         *natives.configuration(snapshot),
         *_script(snapshot),
         *(() if stays else there),
-        revision.record(snapshot, next(iter(cast.values())), found.living),
+        revision.record(snapshot, next(iter(cast.values())), _ran(found)),
     )
     kept = (*revision.kept(snapshot), *((each["kind"], each["metadata"]["name"]) for each in there if stays))
     steps = () if outcome.ended or snapshot.owner.spec.suspended else gang.lifted(found)
     wake = soonest(_wake(snapshot, said, seen, finding), way.look_again)
     return Plan(wanted, said, wake, finding.problem, kept, (*steps, *way.steps))
+
+
+def _ran(found: Gang) -> tuple[Pod, ...]:
+    """Also those that have ended: a quick one may never be seen to run."""
+    return tuple(each.pod for each in found.members)
 
 
 def _changes(snapshot: Snapshot, cast: dict[str, Made], found: Gang) -> list[Change]:
