@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from bare_platform import NEXT
-from person import Person
-from pincompute.api.names import INSTALLED, LOG_SHIPPER, LOG_STORE, NODES, OPERATOR, SIGNER, SYSTEM
+from person import Person, all_gone
+from pincompute.api.names import INSTALLED, LOG_SHIPPER, LOG_STORE, NODES, OPERATOR, SIGNER, SYSTEM, WORKLOAD
 from pincompute.engine.installation.contents import ORDER, Words, contents
 from pincompute.engine.installation.install import write
 from pincompute.engine.nodes import kubelet
@@ -63,15 +63,15 @@ async def test_a_cluster_gets_the_platform_and_loses_it_again_and_what_runs_neve
             assert "1 workload running as before" in await person.pin("uninstall", *where)
             assert await _pods(client) == before
             assert await _names(client, DEPLOYMENTS, SYSTEM) == [SIGNER], "what its pods need stays"
-            await _another_copy_gets_a_certificate(client)
+            both = await _another_copy_gets_a_certificate(client, before)
             assert "takes up what" in await person.pin("install", *where)
             await person.pin("wait", "hello", *where)
-            assert before <= await _pods(client)
+            assert await _pods(client) <= both, "which of them goes is for Kubernetes, and none is made anew"
         assert set(answers) == {200}
-        await person.pin("scale", "hello", "2", *where)
-        assert before < await _pods(client), "who was taken up is looked after as before"
+        await person.pin("scale", "hello", "3", *where)
+        assert len(await _pods(client)) > 2, "who was taken up is looked after as before"
         await person.pin("delete", "hello", *where)
-        await _lines_outlive_their_pods(person, *where)
+        await _lines_outlive_their_pods(person, client, *where)
         await person.pin("uninstall", *where, "--workloads")
         assert not {SYSTEM, NODES, "me"} & set(await _names(client, NAMESPACES))
         assert [name for name in await _names(client, CRDS) if "pinterest" in name] == []
@@ -85,21 +85,24 @@ async def _operator_alone(client: Client, domain: str) -> None:
     await write(client, contents(Words(name="bare", domain=host, port=int(port), support=False)))
 
 
-async def _another_copy_gets_a_certificate(client: Client) -> None:
-    """While nobody but Kubernetes looks after the workload."""
+async def _another_copy_gets_a_certificate(client: Client, before: set[str]) -> set[str]:
+    """While nobody but Kubernetes looks after the workload; all the copies that there are by now."""
     await client.patch(DEPLOYMENTS, "hello", "me", {"spec": {"replicas": 2}}, style="merge", manager="tests")
     await until(client, DEPLOYMENTS, "me", lambda seen: seen["status"].get("availableReplicas") == 2, "hello")
-    pods = (await client.list(PODS, "me")).items
-    issued = (await client.list(POD_CERTIFICATES, "me")).items
-    having = {each["spec"]["podUID"] for each in issued if "certificateChain" in each.get("status", {})}
-    assert {each["metadata"]["uid"] for each in pods} <= having
+    both = await _pods(client)
+    requests = (await client.list(POD_CERTIFICATES, "me")).items
+    issued = {each["spec"]["podUID"] for each in requests if "certificateChain" in each.get("status", {})}
+    assert {each.partition(" ")[0] for each in both - before} <= issued
+    return both
 
 
-async def _lines_outlive_their_pods(person: Person, *where: str) -> None:
+async def _lines_outlive_their_pods(person: Person, client: Client, *where: str) -> None:
     """They are on their way while a pod runs, and whoever asks may be faster."""
     async with asyncio.timeout(PATIENCE):
-        while "listening on port 8080" not in (said := await person.pin("logs", "hello", *where)):
-            assert "was deleted" in said
+        await all_gone(client, PODS, "me", labels=f"{WORKLOAD}=hello")
+        said = ""
+        while "was deleted" not in said or "listening on port 8080" not in said:
+            said = await person.pin("logs", "hello", *where)
 
 
 def refused(platform: Platform) -> list[str]:

@@ -51,7 +51,8 @@ def to_install() -> list[Right]:
 def to_remove(*, workloads: bool) -> list[Right]:
     removed = [Right(verb, each.plural, each.group, place) for each, place in places() for verb in ("list", "delete")]
     ours = [Right(verb, each.plural, each.group) for each in NOUNS.values() for verb in ("list", "delete")]
-    return [*removed, Right("list", "pods", namespace=SYSTEM), *(ours if workloads else ())]
+    pods = [Right("list", "pods", namespace=each) for each in (SYSTEM, NODES)]
+    return [*removed, *pods, *(ours if workloads else ())]
 
 
 async def missing(client: Client, wanted: Iterable[Right], roles: Iterable[Object] = ()) -> list[Problem]:

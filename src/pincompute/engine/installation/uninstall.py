@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import INSTALLED, OPERATOR, PROJECT, SYSTEM
+from pincompute.api.names import INSTALLED, OPERATOR, PROJECT
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import STILL_THERE
 from pincompute.controller.resources import NOUNS
@@ -34,19 +34,33 @@ async def uninstall(client: Client, seen: Seen, progress: Progress, *, workloads
     """The operator first: nobody makes again what goes. Then, from the leaves to the root, what is told to go."""
     gone = [each for each in reversed(_ordered(seen.ours)) if workloads or not stays(each, served=served)]
     operators = [each for each in gone if identity(each) == f"{kinds.DEPLOYMENTS.kind}/{OPERATOR}"]
-    for each in operators:
-        await remove(client, each)
-    await _until(progress, "the operator's pods", lambda: _operators(client))
+    await _end_all(client, progress, operators)
     if workloads:
         await _end_work(client, progress)
+    # Who ships lines ends at once where the store still takes them.
+    shippers = [each for each in gone if each["kind"] == kinds.DAEMON_SETS.kind]
+    await _end_all(client, progress, shippers)
     for each in gone:
-        if each not in operators:
+        if each not in (*operators, *shippers):
             await remove(client, each)
     await _until(progress, "the platform", lambda: _left(client, gone))
     if workloads or not served:
         # The signer published it, and publishes no more.
         for each in await _there(client, kinds.TRUST_BUNDLES, labels=INSTALLED):
             await _end(client, kinds.TRUST_BUNDLES, each)
+
+
+async def _end_all(client: Client, progress: Progress, running: Iterable[Object]) -> None:
+    """Return when their pods have ended, too."""
+    for each in running:
+        metadata = each["metadata"]
+        name, namespace = metadata["name"], metadata["namespace"]
+        await remove(client, each)
+        await _until(progress, f"the pods of {name}", lambda name=name, place=namespace: _pods(client, name, place))
+
+
+async def _pods(client: Client, name: str, namespace: str) -> list[Object]:
+    return (await client.list(kinds.PODS, namespace, labels=f"app.kubernetes.io/name={name}")).items
 
 
 async def _end_work(client: Client, progress: Progress) -> None:
@@ -73,10 +87,6 @@ async def _there(client: Client, resource: Resource, labels: str = "") -> list[O
         return (await client.list(resource, labels=labels)).items
     except NotFound:
         return []
-
-
-async def _operators(client: Client) -> list[Object]:
-    return (await client.list(kinds.PODS, SYSTEM, labels=f"app.kubernetes.io/name={OPERATOR}")).items
 
 
 async def _namespaces(client: Client) -> list[Object]:
