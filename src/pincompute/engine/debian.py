@@ -43,6 +43,7 @@ PACKAGES = (
     Package("busybox-static", ("busybox",)),
     # For tests, too: a desk's record may lie in one.
     Package("postgresql-15", ("postgres", "initdb"), daemon=True),
+    Package("postgresql-client-15", ("pg_dump", "pg_restore"), daemon=True),
 )
 
 # Where Debian puts programs. An ordinary user's PATH lacks some of these folders.
