@@ -131,6 +131,7 @@ CHANGES: dict[str, Any] = {
     "owner": "team-ads",
     "iam_role": "reader",
     "hold": {"runtime": 1, "until": "2027-01-01"},
+    "build": "1.4.0",
 }
 
 

@@ -266,4 +266,4 @@ def _about(name: str, workload: Workload | None, unread: str, more: int) -> Iter
     if unread:
         yield Mark("", "", unread)
     if more > 0:
-        yield Mark("", "", f"{more} more have run: pin logs {name} --gone, or {name}/COPY")
+        yield Mark("", "", f"{more} more {'has' if more == 1 else 'have'} run: pin logs {name} --gone, or {name}/COPY")
