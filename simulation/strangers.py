@@ -28,7 +28,9 @@ def meddle(store: Store, request: Request) -> None:
     annotations, spec = after["metadata"].setdefault("annotations", {}), after.get("spec", {})
     if "replicas" in spec:
         spec["replicas"] += 1
-    for each in spec.get("template", {}).get("spec", {}).get("containers", ()):
+    # What a Job runs nobody can edit.
+    template = spec.get("template", {}) if "completions" not in spec else {}
+    for each in template.get("spec", {}).get("containers", ()):
         each["env"] = [*each.get("env", ()), {"name": "MEDDLED", "value": "1"}]
     for name in (WANTED, REVISION, RUNTIME):
         if name in annotations:
