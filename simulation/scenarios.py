@@ -152,6 +152,19 @@ def _training_job() -> Scenario:
     def ranking(**spec: Any) -> Object:
         return document(kind, "ranking", **{"framework": "pytorch", "image": "train:1", "workers": 2, **spec})
 
+    def runs(image: str) -> Object:
+        return {"spec": {"containers": [{"name": "pytorch", "image": image}]}}
+
+    # Were it all of them, it would be a matter of moments which had failed by the time the others are ended.
+    one_bad = {
+        "image": "",
+        "workers": 0,
+        "retries": 0,
+        "roles": {
+            "master": {"template": runs("failing:1")},
+            "worker": {"replicas": 2, "template": runs("slow-train:4")},
+        },
+    }
     return Scenario(
         kind,
         (
@@ -160,7 +173,7 @@ def _training_job() -> Scenario:
             writes("another image, kept still", ranking(image="slow-train:2", suspended="ann: the input is late")),
             changes("resumed", "ranking", Resume(), patient=True),
             hastily("A, B, C", ranking(image="slow-train:3"), ranking(image="train:4", workers=1), 1.0),
-            writes("copies that fail", ranking(image="failing:1", retries=0)),
+            writes("one that fails, while the others train", ranking(**one_bad)),
             deletes("delete", kind, "ranking"),
         ),
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pincompute.api.manifests import crds
 
@@ -99,7 +98,3 @@ def test_columns_and_names_by_the_conventions(crd: Any) -> None:
 def test_no_short_name_is_given_twice() -> None:
     names = [name for crd in crds() for name in crd["spec"]["names"]["shortNames"]]
     assert len(names) == len(set(names))
-
-
-def test_the_manifests_that_lie_in_the_repository_are_these() -> None:
-    assert list(yaml.safe_load_all((ROOT / "deploy" / "crds.yaml").read_text())) == crds()

@@ -17,6 +17,9 @@ from pincompute.planning.training.gang import INDEX, ROLE, Gang, awaited, called
 from pincompute.planning.why.starts import NEVER_STARTED, not_begun
 from pincompute.planning.why.words import last_line, some
 
+UNSEEN = "a copy ended badly"
+"""What is said where it is not seen which."""
+
 
 class Outcome(NamedTuple):
     """It trains, as long as it has not ended."""
@@ -34,7 +37,10 @@ def outcome(snapshot: Snapshot, job: Native | None, found: Gang) -> Outcome:
     """As it was told once, or else as it is seen now."""
     owner: PinterestTrainingJob = snapshot.owner
     if owner.status.ended:
-        return Outcome(True, remembered(owner))
+        before = remembered(owner)
+        # Kubeflow may be heard before the copy that it speaks of.
+        late = _blamed(snapshot, job) if before and job and before.what == UNSEEN else None
+        return Outcome(True, late or before)
     if job is None:
         return Outcome()
     needed = _without_the_leader(snapshot, job, awaited(owner.spec, found))
@@ -163,7 +169,7 @@ def _unseen(snapshot: Snapshot, words: str) -> Problem:
     owner: PinterestTrainingJob = snapshot.owner
     before = condition(owner.status.conditions, SUCCEEDED)
     quiet = before is None or before.reason in {reasons.PROGRESSING.code, reasons.SUSPENDED.code}
-    what = "copies were started again more often than retries allows" if "backoff" in words else "a copy ended badly"
+    what = "copies were started again more often than retries allows" if "backoff" in words else UNSEEN
     note = "" if before is None or quiet else f"before: {before.message}"
     reason = reasons.COPY_FAILED if before is None or quiet else REASONS.get(before.reason, reasons.COPY_FAILED)
     return Problem(reason, what, Where(object=owner.metadata.place), note, _anew(owner))
