@@ -164,9 +164,9 @@ async def test_its_next_version_takes_over_and_no_request_is_refused(agent: Agen
             wanted = Successor(told_of(agent.process.pid, "cmdline"), {**os.environ, "NEXT": "1"})
             (agent.folder / "successor").write_bytes(msgspec.json.encode(wanted))
             agent.process.send_signal(signal.SIGHUP)
+            await until(lambda: is_next(agent), within=60)
             another = await expose(client, me, "another", lead("/", "hello"))
             await until(lambda: agent.name(another), within=60)
-        assert "NEXT=1" in told_of(agent.process.pid, "environ")
     assert agent.nginx() == first
     assert set(answers_) == {"front"}
     # It is its own from then on: it ends with it, and is started again by it.
@@ -187,6 +187,10 @@ async def test_a_port_in_use_is_told(plane: ControlPlane, nginx: Path, tmp_path:
         assert b"Address already in use" in line
         process.terminate()
         await process.communicate()
+
+
+async def is_next(agent: Agent) -> bool:
+    return "NEXT=1" in told_of(agent.process.pid, "environ")
 
 
 async def differs(agent: Agent, first: int) -> bool:

@@ -73,7 +73,7 @@ MEET = """\
 [ $RANK = $FAILS ] && echo bad shard 17 && exit 3
 echo rank $RANK of $WORLD_SIZE by $MASTER_ADDR
 if [ $RANK = 0 ]; then for i in 1 2; do nc -l -p $MASTER_PORT -e echo welcome; done
-else until nc $MASTER_ADDR $MASTER_PORT < /dev/null; do sleep 0.2; done; fi
+else until nc $MASTER_ADDR $MASTER_PORT < /dev/null | grep welcome; do sleep 0.2; done; fi
 """
 ROLES = ("master-0", "worker-0", "worker-1")
 TRAINING_JOB: Object = {
@@ -91,7 +91,7 @@ TRAINING_JOB: Object = {
 }
 INFRASTRUCTURE: Object = {
     "metadata": {"name": "infra"},
-    "spec": {"owner": "infra", "quota": {"infrastructure": {}, "on-demand": {}}},
+    "spec": {"owner": "infra", "review": "open", "quota": {"infrastructure": {}, "on-demand": {}}},
 }
 
 

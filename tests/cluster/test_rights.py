@@ -172,7 +172,8 @@ async def _plan_by(client: Client) -> None:
     """What workloads are planned by, each with all that it becomes."""
     members: Object = {"owner": {"people": ["ann"]}}
     quota: Object = {"infrastructure": {}, "on-demand": {}}
-    project: Object = {"metadata": {"name": PROJECT_NAME}, "spec": {"owner": "ann", "members": members, "quota": quota}}
+    whose: Object = {"owner": "ann", "review": "open", "members": members, "quota": quota}
+    project: Object = {"metadata": {"name": PROJECT_NAME}, "spec": whose}
     part = {"metadata": {"name": "rights-1"}, "spec": {"image": "hello:test"}}
     # Nobody has it: it is only prepared.
     runtime = {"metadata": {"name": "1"}, "spec": {"parts": ["rights-1"]}}
