@@ -101,10 +101,10 @@ class _Head(Said, frozen=True, kw_only=True):
     predicate_type: str = ""
 
 
-def private(text: bytes, password: bytes | None = None) -> Key:
-    """A key as `ssh-keygen -t ed25519` writes it."""
+def private(text: bytes) -> Key:
+    """A key as `ssh-keygen -t ed25519` writes it, without a password."""
     try:
-        key = serialization.load_ssh_private_key(text, password)
+        key = serialization.load_ssh_private_key(text, None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise NotSaid(str(error)) from error
     if not isinstance(key, Ed25519PrivateKey | EllipticCurvePrivateKey):

@@ -18,6 +18,8 @@ FILE = "workload.yaml"
 """What a published workload file is called."""
 ATTESTATION = "build.intoto.json"
 """It is put last: a build is there once this is."""
+REVIEWS = "refs/notes/reviews"
+"""In a repository: a note of a commit has a review a line."""
 _VERSION = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+]{0,62}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

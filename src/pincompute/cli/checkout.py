@@ -7,10 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from pincompute.api.build import REVIEWS
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
-
-REVIEWS = "refs/notes/reviews"
 
 
 class Checkout(NamedTuple):

@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from pincompute.api.attestation import signed
-from pincompute.api.build import reviewed
+from pincompute.api.build import REVIEWS, reviewed
 from pincompute.base.clock import SystemClock
-from pincompute.cli.checkout import REVIEWS, Checkout
+from pincompute.cli.checkout import Checkout
 from pincompute.cli.key import read_key
 
 

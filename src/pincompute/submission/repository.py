@@ -12,14 +12,12 @@ from pathlib import Path
 import msgspec
 
 from pincompute.api.attestation import NotSaid, opened
-from pincompute.api.build import COMMIT, REVIEWED, Approval
+from pincompute.api.build import COMMIT, REVIEWED, REVIEWS, Approval
 from pincompute.api.landing import Landing
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import REPOSITORY_FAILED
 from pincompute.planning.landing import History, Signed
 
-REVIEWS = "refs/notes/reviews"
-"""A note of a commit has a review a line."""
 PATIENCE = 60.0
 """Seconds that a repository may take."""
 _HELPED = "%ae%n%ce%n%(trailers:key=Co-authored-by,valueonly,separator=%x0A)"
