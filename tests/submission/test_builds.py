@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from pincompute.api.names import API_VERSION, ENGINE
 from pincompute.cli.publish import publish
 from pincompute.cli.review import review
 from pincompute.controller.resources import NOUNS
+from pincompute.submission import record
 from pincompute.submission.record import State
+from pincompute.submission.tables import audit
 from signing import DIGEST, TEXT, key, trusted
 
 pytestmark = pytest.mark.cluster
@@ -163,6 +166,22 @@ async def test_nothing_else_gets_in(story: Story) -> None:
     story.commit(TEXT.replace("8080", "9090"))
     await story.publish("1.1")
     assert await story.refused("1.1") == ["NotLanded"]
+
+
+async def test_what_never_came_near_the_cluster_is_refused_on_record_too(story: Story) -> None:
+    assert await story.refused("1.0") == ["BuildUnknown"]
+    story.commit(TEXT)
+    await story.publish("1.0", by="eve")
+    attested = story.store / "builds" / story.here.project / "shop" / "1.0" / "build.intoto.json"
+    attested.write_text("nothing that anybody signed")
+    assert await story.refused("1.0") == ["BuildAltered"]
+    asked = partial(record.of_workload, project=story.here.project, name="shop")
+    kept = await story.here.database.do(asked)
+    told = [(each.verb, each.state, each.decisions[0].rule) for each in kept]
+    refused = ("deploy", State.REFUSED)
+    assert told == [(*refused, "BuildUnknown"), (*refused, "BuildAltered")]
+    lines = await story.here.database.do(lambda connection: connection.execute(audit.select()).all())
+    assert [(each.act, each.about) for each in lines] == [("deploy: refused by the desk", "shop")] * 2
 
 
 async def test_a_version_is_published_once(story: Story) -> None:

@@ -89,6 +89,12 @@ class Refused(Exception):  # noqa: N818  (it reads as what happened: `raise Refu
         }
 
 
+def refuse_if(problem: Problem | None) -> None:
+    """Raise the one problem that there may be."""
+    if problem:
+        raise Refused(problem)
+
+
 def refuse_all(problems: Iterable[Problem]) -> None:
     """Raise the problems together; go on when there are none."""
     found = tuple(problems)

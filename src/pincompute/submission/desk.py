@@ -20,13 +20,12 @@ from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
 from pincompute.api.preview import Preview
-from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Problem, Refused, Where, refuse_all
+from pincompute.base.problem import Problem, Refused, Where, refuse_if
 from pincompute.base.reasons import SUBMISSION_UNKNOWN
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.landing import claimed, closed, deployable
@@ -49,10 +48,10 @@ KEPT = 4096
 TOLD = 100
 """Faults of one."""
 
-Render = Callable[[Workload | None], Awaitable[Rendered]]
-"""Of what a workload was accepted as before, and is on its way."""
-Vouch = Callable[[Project | None], Awaitable[Vouched | None]]
-"""Who vouches for it, in the project that it is to run in."""
+Proposed = tuple[Rendered, Vouched | None]
+"""What is to become of a workload, and who vouches for that."""
+Propose = Callable[[Workload | None], Awaitable[Proposed]]
+"""Of what it was accepted as before, and is on its way."""
 
 
 class Sender(NamedTuple):
@@ -65,16 +64,6 @@ class Sender(NamedTuple):
 
 
 ANYBODY = Sender()
-
-
-async def _needless(project: Project | None) -> None:
-    """What is there already was vouched for when it came."""
-    del project
-
-
-async def _unvouched(workload: Workload, project: Project | None) -> None:
-    """A file that somebody has sent."""
-    refuse_all(filter(None, [closed(project, workload)]))
 
 
 class Desk:
@@ -101,22 +90,16 @@ class Desk:
         """A document: what became of it."""
         try:
             workload = admit_workload(read_one(text), project)
-            refuse_all(filter(None, [claimed(workload)]))
+            refuse_if(claimed(workload))
         except Refused as refused:
             return await self.unreadable(text, project, refused, sender)
         submission = self._submission(Place.of(workload), "deploy", text, sender)
-        return await self._decided(
-            submission, partial(self._platform.render, workload), partial(_unvouched, workload), waits=sender.waits
-        )
+        return await self._decided(submission, partial(self._sent, workload), waits=sender.waits)
 
     async def deploy(self, project: str, name: str, version: str, sender: Sender = ANYBODY) -> Kept:
         """What was published: what became of it."""
-        build = await self.builds.find(project, name, version)
-        workload = deployable(build)
-        submission = self._submission(Place.of(workload), "deploy", build.text, sender)._replace(about=version)
-        return await self._decided(
-            submission, partial(self._platform.render, workload), partial(self.builds.vouch, build), waits=sender.waits
-        )
+        submission = self._submission(Place(project, "", name), "deploy", version, sender)._replace(about=name)
+        return await self._decided(submission, partial(self._published, project, name, version), waits=sender.waits)
 
     async def unreadable(self, text: str, project: str, refused: Refused, sender: Sender) -> Kept:
         """What is no workload is on record, too: its beginning, and why it was refused."""
@@ -131,12 +114,12 @@ class Desk:
         """One thing of a workload that is there."""
         verb, said = type(change).__name__.lower(), msgspec.json.encode(change).decode()
         submission = self._submission(Place(project, "", name), verb, said, sender)
-        return await self._decided(submission, partial(self._platform.amend, project, name, change), waits=sender.waits)
+        return await self._decided(submission, partial(self._changed, project, name, change), waits=sender.waits)
 
     async def delete(self, project: str, name: str, uid: str, sender: Sender = ANYBODY) -> Kept:
         """With a uid, only that very one."""
         submission = self._submission(Place(project, "", name), "delete", uid, sender)
-        return await self._decided(submission, partial(self._platform.remove, project, name, uid), waits=sender.waits)
+        return await self._decided(submission, partial(self._removed, project, name, uid), waits=sender.waits)
 
     async def submission(self, project: str, id_: str) -> Kept:
         found = await self._database.do(lambda connection: record.named(connection, project, id_))
@@ -170,15 +153,33 @@ class Desk:
             id_, self._clock.now(), sender.who, self._platform.name, place, verb, document, sender.key, about
         )
 
-    async def _decided(self, submission: Submission, render: Render, vouch: Vouch = _needless, *, waits: bool) -> Kept:
+    async def _sent(self, workload: Workload, pending: Workload | None) -> Proposed:
+        """A file, for which nobody vouches."""
+        rendered = await self._platform.render(workload, pending)
+        refuse_if(closed(rendered.project, workload))
+        return rendered, None
+
+    async def _published(self, project: str, name: str, version: str, pending: Workload | None) -> Proposed:
+        build = await self.builds.find(project, name, version)
+        rendered = await self._platform.render(deployable(build), pending)
+        return rendered, await self.builds.vouch(build, rendered.project)
+
+    async def _changed(self, project: str, name: str, change: Change, pending: Workload | None) -> Proposed:
+        """What is there was vouched for when it came."""
+        return await self._platform.amend(project, name, change, pending), None
+
+    async def _removed(self, project: str, name: str, uid: str, pending: Workload | None) -> Proposed:
+        return await self._platform.remove(project, name, uid, pending), None
+
+    async def _decided(self, submission: Submission, propose: Propose, *, waits: bool) -> Kept:
         """Decided and on its way, whether or not the one who asked still listens."""
-        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, render, vouch)))
+        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, propose)))
         if kept.state is not State.ACCEPTED or not waits:
             return kept
         await self._carrier.arrival(kept.id, self.patience)
         return await self.submission(kept.place.project, kept.id)
 
-    async def _decide(self, submission: Submission, render: Render, vouch: Vouch) -> Kept:
+    async def _decide(self, submission: Submission, propose: Propose) -> Kept:
         """What was decided now, or of the same when it was sent before."""
         place = submission.place
         turn = self._turns.setdefault((place.project, place.name), asyncio.Lock())
@@ -187,8 +188,7 @@ class Desk:
             if known_:
                 return known_
             try:
-                rendered = await render(pending)
-                vouched = await vouch(rendered.project)
+                rendered, vouched = await propose(pending)
             except Away as away:
                 raise Refused(away.problem) from away
             except Refused as refused:

@@ -125,7 +125,7 @@ def note(connection: Connection, at: datetime, submission: Submission, act: str,
     place = submission.place
     row = {
         "at": at.isoformat(), "who": submission.who, "act": act, "project": place.project,
-        "about": f"{place.kind}/{place.name}" if place.name else "", "submission": submission.id, "words": words,
+        "about": "/".join(filter(None, (place.kind, place.name))), "submission": submission.id, "words": words,
     }  # fmt: skip
     connection.execute(audit.insert(), row)
 
