@@ -93,7 +93,7 @@ def books(where: str) -> Generator[Books]:
         runner.run(served.engine.dispose())
 
 
-def project(**on_demand: int) -> Project:
+def project(**on_demand: Any) -> Project:
     quota = Quota(on_demand=TierQuota(**on_demand))
     return Project(
         metadata=Metadata(name="ads"), spec=ProjectSpec(owner="team-ads", contact="#ads-oncall", quota=quota)

@@ -19,6 +19,7 @@ from pincompute.api.documents import Document
 from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.names import API_VERSION, TEMPLATE, WANTED
 from pincompute.api.runtime import Cursor
+from pincompute.api.workload import Tier
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
 from pincompute.planning.plan import Plan
@@ -37,6 +38,7 @@ ONLY_TOLD: dict[tuple[str, str], str] = {
     ("PinterestDaemon", "wholeNode"): "a daemon shares its node: anything but false is refused",
     ("PinterestDaemon", "tier"): "a daemon goes before every tier: any that is written but reserved is refused",
     ("", "build"): "the record of a revision keeps it; what it stands for is written out beside it",
+    **{("Project", f"quota.{tier}.bytes"): "the desk alone counts them" for tier in (*Tier, "infrastructure")},
     ("Project", "landing"): "the desk goes by it",
     ("Project", "landing.repository"): "the desk goes by it",
     ("Project", "landing.branch"): "the desk goes by it",

@@ -77,6 +77,20 @@ def test_a_tier_that_is_not_named_is_closed(connection: Connection) -> None:
     assert "the quota of ads has nothing for reserved work" in kept.decisions[0].refusal().text()
 
 
+def test_what_weighs_too_much_as_objects_is_refused_with_its_weight(connection: Connection) -> None:
+    """Kubernetes does not count that; its store is everybody's."""
+    owner = project(bytes="1Mi")
+
+    def weighing(number: int, name: str, kibibytes: int) -> Kept:
+        asked = Footprint("on-demand", pods=1, bytes=kibibytes * 1024)
+        return accept(connection, submission(number, name), rendered(owner, asked, name))
+
+    weighing(1, "web", 700)
+    refused = weighing(2, "batch", 400).decisions[0].refusal()
+    assert held(connection) == {"web": 1}
+    assert "bytes of objects: 400Ki asked for, 1Mi allowed, 700Ki taken by others, 324Ki left" in refused.text()
+
+
 def test_without_a_project_nothing_is_bounded(connection: Connection) -> None:
     assert accept(connection, submission(1), rendered(None, cores(1_000_000))).state is State.ACCEPTED
 

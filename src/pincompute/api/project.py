@@ -77,6 +77,10 @@ class TierQuota(Strict, frozen=True):
     memory: Annotated[int | str, amount("Memory, such as 2Ti; not bounded by default.")] = ""
     gpus: Annotated[_Count | None, Meta(description="GPUs, such as 16; not bounded by default.")] = None
     pods: Annotated[_Count | None, Meta(description="Pods, such as 2000; not bounded by default.")] = None
+    bytes: Annotated[
+        int | str,
+        amount("What all it becomes in a cluster takes up there, such as 64Mi; not bounded by default."),
+    ] = ""
 
 
 class Quota(Strict, frozen=True):

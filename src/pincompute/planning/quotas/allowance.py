@@ -16,7 +16,7 @@ from pincompute.planning.quotas.footprint import Footprint
 TOLD = 3
 """Workloads that are named as those which hold the most."""
 
-_WORDS = {"cpu": "processors", "memory": "memory", "gpus": "GPUs", "pods": "pods"}
+_WORDS = {"cpu": "processors", "memory": "memory", "gpus": "GPUs", "pods": "pods", "bytes": "bytes of objects"}
 
 
 class Asked(NamedTuple):
@@ -92,8 +92,9 @@ def _limits(bounds: TierQuota) -> Iterator[tuple[str, int]]:
     """What is not named is not bounded."""
     if bounds.cpu != "":
         yield "cpu", floor(amount(bounds.cpu) * 1000)
-    if bounds.memory != "":
-        yield "memory", floor(amount(bounds.memory))
+    for thing, bytes_ in (("memory", bounds.memory), ("bytes", bounds.bytes)):
+        if bytes_ != "":
+            yield thing, floor(amount(bytes_))
     for thing, bound in (("gpus", bounds.gpus), ("pods", bounds.pods)):
         if bound is not None:
             yield thing, bound
@@ -103,7 +104,7 @@ def _shown(thing: str, count: int) -> str:
     """As people write it."""
     if thing == "cpu":
         return cores(Fraction(count, 1000))
-    return binary(Fraction(count)) if thing == "memory" else str(count)
+    return binary(Fraction(count)) if thing in {"memory", "bytes"} else str(count)
 
 
 def _whom(project: Project) -> str:
