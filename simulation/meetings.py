@@ -57,7 +57,8 @@ def _batch_in_a_roll() -> Scenario:
             await person.write(work)
             await _until(person, "PinterestJobSet", "count", lambda status: status.get("running", 0) == 2)
             await person.write(_part(number))
-            await person.write(_runtime(number, waves=[100], pauseSeconds=40))
+            # Longer than an operator may take to lead again, and shorter than a task: all of it is counted.
+            await person.write(_runtime(number, waves=[100], pauseSeconds=75))
 
         return Step(does, action, patient=True)
 

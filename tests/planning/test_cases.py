@@ -17,7 +17,7 @@ from pincompute.api.project import Project
 from pincompute.planning.diff import diff
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
-from pincompute.planning.runtimes.runtime import Runtimes
+from pincompute.planning.runtimes.runtime import Health, Runtimes
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, Evict, Mark, Renew, Step, Ungate
 
@@ -41,6 +41,9 @@ class Plain(yaml.SafeDumper):
 def load(case: Path) -> Snapshot:
     before = yaml.safe_load((case / "before.yaml").read_text())
     cluster = {"name": "main", "domain": "localhost", "port": 8080, **before.get("cluster", {})}
+    runtimes = Runtimes.of([msgspec.convert(each, KINDS[each["kind"]]) for each in before.get("runtimes", [])])
+    if "health" in before:
+        runtimes = runtimes._replace(health=Health(runtimes.cursor, **before["health"]))
     snapshot = Snapshot(
         owner=msgspec.convert(before["workload"], KINDS[before["workload"]["kind"]]),
         natives=tuple(msgspec.convert(before.get("natives", []), list[Native])),
@@ -48,7 +51,7 @@ def load(case: Path) -> Snapshot:
         cluster=msgspec.convert(cluster, Cluster),
         now=NOW,
         project=msgspec.convert(before["project"], Project) if "project" in before else None,
-        runtimes=Runtimes.of([msgspec.convert(each, KINDS[each["kind"]]) for each in before.get("runtimes", [])]),
+        runtimes=runtimes,
     )
     snapshot = snapshot._replace(natives=tuple(of_the_newest(each, snapshot) for each in snapshot.natives))
     snapshot = snapshot._replace(pods=tuple(of_the_newest(each, snapshot) for each in snapshot.pods))

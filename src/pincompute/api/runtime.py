@@ -123,8 +123,10 @@ class Cursor(Strict, frozen=True, kw_only=True):
 class RollProgress(Strict, frozen=True, kw_only=True):
     """How those are doing that a roll has reached; for people."""
 
-    reached: Annotated[int, Meta(description="Workloads that it has come to, such as 12.")] = 0
-    there: Annotated[int, Meta(description="Those of them that have it and are well, such as 9.")] = 0
+    reached: Annotated[int, Meta(description="The most workloads that it had come to at once, such as 12.")] = 0
+    there: Annotated[
+        int, Meta(description="Those of them that have it and are well, or ran with it and have ended, such as 9.")
+    ] = 0
     failing: Annotated[int, Meta(description="Those of them that fail since, such as 0.")] = 0
     pods: Annotated[int, Meta(description="Pods of those in which it changes anything, such as 120.")] = 0
     in_place: Annotated[int, Meta(description="Pods that got it where they are, such as 61.")] = 0

@@ -51,7 +51,7 @@ def plan(snapshot: Snapshot) -> Plan:
         cursor=cursor,
         done=step.done,
         wave="{} of {}".format(*counted(roll, cursor)) if roll and cursor else "",
-        progress=_progress(owner.status, snapshot.runtimes.health),
+        progress=_progress(owner.status, cursor, snapshot.runtimes.health),
     )
     wrong = step.reason.http >= 400 or step.reason == reasons.PAUSED
     where = Where(object=f"Runtime/{owner.number}")
@@ -59,14 +59,20 @@ def plan(snapshot: Snapshot) -> Plan:
     return Plan((), said, step.wake_after, why)
 
 
-def _progress(before: RuntimeStatus, health: Health) -> RollProgress:
-    """As last counted; a budget that was broken stays so."""
-    if health.cursor is None or health.cursor != before.cursor:
+def _progress(before: RuntimeStatus, cursor: Cursor | None, health: Health) -> RollProgress:
+    """As last counted. Memory: the most that it had come to at once, and the budgets that were broken.
+
+    Work ends, and between two of its tasks nothing of it runs: who was there and is no more is not waited for.
+    """
+    if before.cursor is None:
+        return RuntimeStatus().progress if cursor else before.progress
+    if health.cursor != before.cursor:
         return before.progress
+    reached = max(before.progress.reached, health.reached)
     broken = sorted({*before.progress.broken, *health.broken})
     return RollProgress(
-        reached=health.reached,
-        there=health.there,
+        reached=reached,
+        there=health.there + reached - health.reached,
         failing=len(health.failing),
         pods=health.pods,
         in_place=health.in_place,
