@@ -24,6 +24,7 @@ RESERVED = "system:"
 
 _Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
+_BARE = NAME_PATTERN[1:-1]
 
 
 class Role(StrEnum):
@@ -46,11 +47,22 @@ class Who(Strict, frozen=True):
 
     people: Annotated[list[_Name], Meta(description="People, such as [ann, ben].", max_length=128)] = []
     groups: Annotated[list[_Name], Meta(description="Groups of people, such as [team-ads].", max_length=128)] = []
+    programs: Annotated[
+        list[Annotated[str, Meta(pattern=f"^({_BARE}/)?{_BARE}$", max_length=128)]],
+        Meta(
+            description="Workloads that ask as themselves, such as [ci] of this project or [build/ci] of another.",
+            max_length=128,
+        ),
+    ] = []
 
     def each(self) -> Iterator[tuple[str, int, str]]:
         """Where it stands, and the name."""
-        for sort, names in (("people", self.people), ("groups", self.groups)):
+        for sort, names in (("people", self.people), ("groups", self.groups), ("programs", self.programs)):
             yield from ((sort, index, name) for index, name in enumerate(names))
+
+    def programs_of(self, project: str) -> Iterator[str]:
+        """Each with the project that it is of."""
+        return (name if "/" in name else f"{project}/{name}" for name in self.programs)
 
 
 class Members(Strict, frozen=True):
@@ -177,7 +189,7 @@ def _member_faults(members: Members) -> Iterator[Fault]:
     before: dict[tuple[str, str], Role] = {}
     for role in Role:
         who = members.of(role)
-        if who and not who.people and not who.groups:
+        if who and not any(who.each()):
             yield Fault(("members", role.value), f"{role} names nobody", next="people: [NAME], or leave it out")
         for sort, index, name in who.each() if who else ():
             path = ("members", role.value, sort, index)

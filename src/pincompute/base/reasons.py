@@ -348,6 +348,13 @@ VERSIONS_DIFFER = _reason(
 NOT_SIGNED_IN = _reason(
     "NotSignedIn", USER, 401, "A request did not say who sends it.", "`pin` sends the token of `pin up` by itself."
 )
+NOT_ALLOWED = _reason(
+    "NotAllowed",
+    USER,
+    403,
+    "Who asks is known, and has no role that may do this.",
+    "The message says which role may, who has it, and whom to ask for it.",
+)
 ONLY_LANDED = _reason(
     "OnlyLanded",
     USER,

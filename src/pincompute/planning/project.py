@@ -118,7 +118,7 @@ def _rights(owner: Project) -> tuple[Object, ...]:
         Role.VIEWER.value: owners + deployers + viewers,
         names.SUBMITTER: owners + deployers if owner.spec.review is Review.OPEN else [],
     }
-    made = ((role, _subjects(who)) for role, who in bound.items())
+    made = ((role, _subjects(owner.metadata.name, who)) for role, who in bound.items())
     return tuple(_binding(owner, role, subjects) for role, subjects in made if subjects)
 
 
@@ -127,12 +127,17 @@ def _binding(owner: Project, role: str, subjects: list[Object]) -> Object:
     return _native(owner, f"{RBAC}/v1", "RoleBinding", role, {"roleRef": reference, "subjects": subjects})
 
 
-def _subjects(who: Iterable[Who | None]) -> list[Object]:
+def _subjects(project: str, who: Iterable[Who | None]) -> list[Object]:
+    """A program is known by the account of its workload."""
     there = [each for each in who if each]
     people = sorted({name for each in there for name in each.people})
     groups = sorted({name for each in there for name in each.groups})
     named = [*(("User", name) for name in people), *(("Group", name) for name in groups)]
-    return [{"apiGroup": RBAC, "kind": kind, "name": name} for kind, name in named]
+    programs = sorted({tuple(name.split("/")) for each in there for name in each.programs_of(project)})
+    return [
+        *({"apiGroup": RBAC, "kind": kind, "name": name} for kind, name in named),
+        *({"kind": "ServiceAccount", "namespace": whose, "name": name} for whose, name in programs),
+    ]
 
 
 def _doors(owner: Project) -> tuple[Object, ...]:
