@@ -35,6 +35,9 @@ WORKLOAD: Final = f"{GROUP}/workload"
 KIND: Final = f"{GROUP}/kind"
 TIER: Final = f"{GROUP}/tier"
 
+REVIEW: Final = f"{GROUP}/review"
+"""On a project's namespace: landed or open."""
+
 # Labels of pods.
 TEMPLATE: Final = f"{GROUP}/template"
 """The digest of a pod's template: which pods are of the newest making."""
@@ -52,8 +55,6 @@ GANG: Final = f"{GROUP}/gang"
 OWNER: Final = f"{GROUP}/owner"
 COST_CENTRE: Final = f"{GROUP}/cost-centre"
 CONTACT: Final = f"{GROUP}/contact"
-REVIEW: Final = f"{GROUP}/review"
-"""On a project's namespace: landed or open."""
 REVISION: Final = f"{GROUP}/revision"
 EXPIRES: Final = f"{GROUP}/expires"
 IAM_ROLE: Final = f"{GROUP}/iam-role"

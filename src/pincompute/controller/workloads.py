@@ -224,8 +224,8 @@ class Workloads:
 
     async def _must_be_open(self, project: str) -> None:
         """What is broken on purpose is not what anybody has reviewed."""
-        annotations = (await self._client.get(NAMESPACES, project))["metadata"].get("annotations", {})
-        if annotations.get(REVIEW) != Review.OPEN:
+        labels = (await self._client.get(NAMESPACES, project))["metadata"].get("labels", {})
+        if labels.get(REVIEW) != Review.OPEN:
             what = f"only reviewed work runs in the project {project}: nothing of it is broken on purpose"
             raise Refused(Problem(NOT_OPEN, what, next="pin deploy FILE --project me, and break that"))
 

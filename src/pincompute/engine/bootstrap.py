@@ -10,7 +10,7 @@ from string import Template
 import yaml
 
 from pincompute.api.manifests import crds
-from pincompute.api.names import CLUSTER_FACTS, ENGINE, OPERATOR, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, DESK, ENGINE, OPERATOR, SYSTEM
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.platform import Platform
 from pincompute.kube import resource as kinds
@@ -34,6 +34,13 @@ MAKERS = (
     f"system:serviceaccount:{SYSTEM}:{OPERATOR}",
 )
 """Who makes the pods of workloads, and what makes them; nobody else may."""
+_ENDING = ("namespace-controller", "generic-garbage-collector")
+WRITERS = (
+    *(f"system:serviceaccount:kube-system:{each}" for each in _ENDING),
+    "system:kube-controller-manager",
+    *(f"{of}{each}" for each in (OPERATOR, DESK) for of in ("", f"system:serviceaccount:{SYSTEM}:")),
+)
+"""Who writes workloads where only what has landed runs: the desk, the operator, and those who clear away."""
 
 _PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
 """Who stands on a cluster that has nothing of ours: what any cluster has in some way."""
@@ -64,7 +71,16 @@ async def furnish(client: Client, platform: Platform) -> None:
         return
     await _apply(client, _read("base"))
     await _apply(
-        client, [*_read("access"), *_read("roles"), *_read("tiers"), *_read("guard"), *crds(), _facts(platform)]
+        client,
+        [
+            *_read("access"),
+            *_read("roles"),
+            *_read("tiers"),
+            *_read("guard"),
+            *_read("landing"),
+            *crds(),
+            _facts(platform),
+        ],
     )
 
 
@@ -94,7 +110,7 @@ async def _put(client: Client, wanted: Object) -> None:
 
 def _read(name: str) -> list[Object]:
     text = (MANIFESTS / f"{name}.yaml").read_text()
-    return list(yaml.safe_load_all(Template(text).substitute(makers=list(MAKERS))))
+    return list(yaml.safe_load_all(Template(text).substitute(makers=list(MAKERS), writers=list(WRITERS))))
 
 
 def _facts(platform: Platform) -> Object:

@@ -58,8 +58,7 @@ def _namespace(owner: Project) -> Object:
     """In which nobody runs as root, nor with any right on a node, unless it is the infrastructure team's."""
     metadata = _metadata(owner, owner.metadata.name)
     level = "restricted" if owner.spec.quota.infrastructure is None else "privileged"
-    metadata["labels"] |= {"pod-security.kubernetes.io/enforce": level}
-    metadata["annotations"] |= {REVIEW: str(owner.spec.review)}
+    metadata["labels"] |= {"pod-security.kubernetes.io/enforce": level, REVIEW: str(owner.spec.review)}
     if owner.spec.contact:
         metadata["annotations"] |= {CONTACT: owner.spec.contact}
     return natives.owned(owner, "v1", "Namespace", metadata, {})

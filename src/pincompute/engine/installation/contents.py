@@ -12,7 +12,7 @@ import yaml
 import pincompute
 from pincompute.api.manifests import crds
 from pincompute.api.names import CLUSTER_FACTS, INSTALLED, LOG_STORE, OPERATOR, PREFIX, SIGNER, SYSTEM
-from pincompute.engine.bootstrap import CONTROLLERS, MANIFESTS, held_by
+from pincompute.engine.bootstrap import CONTROLLERS, MANIFESTS, WRITERS, held_by
 from pincompute.kube import resource as kinds
 from pincompute.kube.resource import Object, Resource
 from pincompute.objects.content import digest
@@ -85,6 +85,7 @@ def contents(words: Words) -> list[Object]:
         *_read("roles"),
         *_rights(OPERATOR),
         *_read("guard", makers=_makers()),
+        *_read("landing", writers=list(WRITERS)),
         *_read("operator", image=words.image, facts=digest(words.facts)),
         facts,
         *(support(words) if words.support else ()),

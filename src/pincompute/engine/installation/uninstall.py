@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import INSTALLED, OPERATOR, PROJECT
+from pincompute.api.names import INSTALLED, OPERATOR, PROJECT, REVIEW
+from pincompute.api.project import Review
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import STILL_THERE
 from pincompute.controller.resources import NOUNS
@@ -64,13 +65,23 @@ async def _pods(client: Client, name: str, namespace: str) -> list[Object]:
 
 
 async def _end_work(client: Client, progress: Progress) -> None:
-    """An owner stays until all that it owns is gone: so who is gone has left nothing behind."""
+    """An owner stays until all that it owns is gone: so who is gone has left nothing behind.
+
+    Where only what has landed runs nobody deletes it by hand: it goes with its project.
+    """
+    landed = await _there(client, kinds.NAMESPACES, labels=f"{REVIEW}={Review.LANDED}")
+    closed = {each["metadata"]["name"] for each in landed}
+
+    async def there(kind: str) -> list[Object]:
+        found = await _there(client, NOUNS[kind])
+        return [each for each in found if each["metadata"].get("namespace") not in closed]
+
     for kinds_ in (WORKLOADS, ("Project",), ("Runtime", "PinterestSidecar", "PinterestDaemon")):
         for kind in kinds_:
-            for each in await _there(client, NOUNS[kind]):
+            for each in await there(kind):
                 await _end(client, NOUNS[kind], each)
         for kind in kinds_:
-            await _until(progress, NOUNS[kind].plural, lambda kind=kind: _there(client, NOUNS[kind]))
+            await _until(progress, NOUNS[kind].plural, lambda kind=kind: there(kind))
     await _until(progress, "the namespaces of projects", lambda: _namespaces(client))
 
 
