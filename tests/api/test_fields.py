@@ -65,11 +65,11 @@ CONTEXT: dict[tuple[str, str], Object] = {
     ("PinterestStatefulSet", "storage"): {"storage": "1Gi"},
     ("PinterestJobSet", "items"): {"tasks": None, "parallelism": None},
     ("PinterestSidecar", "provides"): {"provides": "mesh"},
-    ("PinterestTrainingJob", "elastic.maximum"): {
+    ("PinterestTrainingJob", "elastic.m"): {
         "framework": "pytorch",
-        "workers": 1,
+        "workers": 4,
         "roles": None,
-        "elastic": {"minimum": 1, "maximum": 2},
+        "elastic": {"minimum": 1, "maximum": 8},
     },
 }
 """What else a document must say, or leave out, for a field to mean anything, by the beginning of its path."""
