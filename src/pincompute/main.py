@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import click
 
+COMPLETING = "_PIN_COMPLETE"
 ABOUT = "One short file, and it runs on Kubernetes with everything around it already there."
 
 # Where each command lives, and the line that help shows without loading it.
@@ -44,6 +46,7 @@ COMMANDS = {
     "import": ("pincompute.cli.import_:import_", "Show an existing Deployment as a short file, or take it over."),
     "delete": ("pincompute.cli.delete:delete", "End workloads and remove what they became."),
     "crds": ("pincompute.cli.crds:crds", "Print our kinds as Kubernetes knows them."),
+    "completion": ("pincompute.cli.completion:completion", "Print what a shell needs to complete what you type."),
     "config": ("pincompute.cli.config:config", "Show the settings and where each comes from."),
 }
 
@@ -57,10 +60,18 @@ PROCESSES = {
 
 def main() -> None:
     """What `pin` runs. Help comes straight from the table: nothing is loaded that it does not need."""
-    if sys.argv[1:] in ([], ["-h"], ["--help"]):
+    # A shell that completes asks by a variable, and without words.
+    if sys.argv[1:] in ([], ["-h"], ["--help"]) and COMPLETING not in os.environ:
         sys.stdout.write(overview())
     else:
         group()(prog_name="pin")
+
+
+def complete() -> None:
+    """What kubectl runs to complete `kubectl pin …`: our own answer to any other shell."""
+    from pincompute.cli.completion import for_kubectl
+
+    sys.stdout.write(f"{for_kubectl(group())}\n")
 
 
 def overview() -> str:

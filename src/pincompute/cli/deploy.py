@@ -24,7 +24,7 @@ from pincompute.cli.target import Target, connect, to_platform
 
 
 @click.command()
-@click.argument("name_or_file")
+@click.argument("name_or_file", type=click.Path())
 @click.option("--image", help="The container image; with --port, the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The port that the program listens on.")
 @click.option("--version", help="The published build to run; what it says and which images is all in it.")

@@ -15,7 +15,7 @@ from pincompute.base.reasons import USAGE
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import Word, kind_of, word
+from pincompute.cli.word import Word, kind_of, offered, word
 
 COLUMNS = ("NAME", "KIND", "READY", "REASON", "ADDRESS")
 
@@ -46,7 +46,7 @@ class Looking(NamedTuple):
 
 
 @click.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=offered)
 @click.option("--kind", "-k", default="", help="Only these, such as service or jobset.")
 @click.option("--wrong", is_flag=True, help="Only those of which something is wrong.")
 @click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Another form.")

@@ -6,13 +6,16 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pincompute import __version__
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Table = Mapping[str, tuple[str, str]]
 
@@ -36,6 +39,17 @@ class LazyGroup(click.Group):
         module, _, name = self._table[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """By the table, without loading any of them."""
+        # Only a shell asks.
+        from click.shell_completion import CompletionItem
+
+        begun = [(name, about) for name, (_, about) in self._listed.items() if name.startswith(incomplete)]
+        return [
+            *(CompletionItem(name, help=about) for name, about in begun),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def get_help(self, ctx: click.Context) -> str:
         return self._overview.rstrip()

@@ -7,10 +7,11 @@ import click
 from pincompute.api.change import Heal
 from pincompute.cli.change import followed, make, myself
 from pincompute.cli.target import Target, to_platform
+from pincompute.cli.word import offered
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", shell_complete=offered)
 @followed
 @to_platform
 def heal(target: Target, workload: str, patience: float | None) -> None:

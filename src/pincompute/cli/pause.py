@@ -7,10 +7,11 @@ import click
 from pincompute.api.change import Pause
 from pincompute.cli.change import make, myself
 from pincompute.cli.target import Target, to_platform
+from pincompute.cli.word import offered
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", shell_complete=offered)
 @click.option("--because", default="", help="Why, for those who will ask.")
 @to_platform
 def pause(target: Target, workload: str, because: str) -> None:

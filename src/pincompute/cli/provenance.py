@@ -9,11 +9,11 @@ import click
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import word
+from pincompute.cli.word import offered, word
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", shell_complete=offered)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For programs.")
 @to_platform
 def provenance(target: Target, workload: str, output: str | None) -> None:

@@ -7,10 +7,11 @@ import click
 from pincompute.api.change import Rollback
 from pincompute.cli.change import followed, make, myself
 from pincompute.cli.target import Target, to_platform
+from pincompute.cli.word import offered
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", shell_complete=offered)
 @click.option("--to", type=click.IntRange(1), default=None, help="The revision, as `pin show` lists them.")
 @followed
 @to_platform

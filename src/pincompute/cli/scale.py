@@ -7,10 +7,11 @@ import click
 from pincompute.api.change import Scale
 from pincompute.cli.change import followed, make, myself
 from pincompute.cli.target import Target, to_platform
+from pincompute.cli.word import offered
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", shell_complete=offered)
 @click.argument("copies", type=click.IntRange(0, 10_000))
 @followed
 @to_platform

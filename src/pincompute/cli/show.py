@@ -18,7 +18,7 @@ from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.portrait import portrait
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import word
+from pincompute.cli.word import offered, word
 
 _COPIES = 20
 """Lines of copies: of a batch there may be thousands, and those that are not well come first."""
@@ -26,7 +26,7 @@ _WELL = ("Ready", "Running", "Succeeded")
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", shell_complete=offered)
 @click.option("--output", "-o", type=click.Choice(["json", "yaml"]), help="For programs.")
 @to_platform
 def show(target: Target, workload: str, output: str | None) -> None:

@@ -24,6 +24,11 @@ class Target(NamedTuple):
     kubeconfig: str
     context: str
 
+    @classmethod
+    def of(cls, platform: str | None, project: str | None, kubeconfig: str | None, context: str | None) -> Target:
+        """What was typed, or else is set."""
+        return cls(setting("name", platform), setting("project", project), kubeconfig or "", context or "")
+
     @property
     def direct(self) -> bool:
         """Straight to a cluster, without a desk."""
@@ -41,8 +46,7 @@ def to_platform(command: F) -> F:
 
     @wraps(command)
     def gathered(platform: str | None, project: str | None, kubeconfig: str, context: str, **others: Any) -> Any:
-        target = Target(setting("name", platform), setting("project", project), kubeconfig, context)
-        return command(target=target, **others)
+        return command(target=Target.of(platform, project, kubeconfig, context), **others)
 
     for option in options:
         gathered = option(gathered)

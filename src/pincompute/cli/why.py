@@ -10,11 +10,11 @@ import click
 from pincompute.api.account import Answer
 from pincompute.cli.output import as_json
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import word
+from pincompute.cli.word import offered, word
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", shell_complete=offered)
 @click.option("--output", "-o", type=click.Choice(["json"]), help="For programs.")
 @to_platform
 def why(target: Target, workload: str, output: str | None) -> None:
