@@ -10,6 +10,7 @@ from typing import Any
 
 from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
 from pincompute.api.status import READY
+from pincompute.base.reasons import PAUSED
 from pincompute.controller.passes import Key, Outcome
 from pincompute.controller.story import Passed, Story
 from pincompute.kube.access import Access
@@ -130,13 +131,13 @@ class World:
         return self.lease is not None and self.lease.held
 
     def ailing(self) -> list[str]:
-        """Workloads that always run, and are not as they are wanted although nothing keeps them from it."""
+        """Workloads that always run, and are not as they are wanted although nobody keeps them from it."""
         return [
             f"{each['kind']} {each['metadata']['name']} is not ready: {said.get('reason')}: {said.get('message')}"
             for kind, each in self.store.everything()
             if kind.kind in LASTING
             for said in [_goal(each)]
-            if said.get("status") != "True"
+            if (said.get("status") != "True" and said.get("reason") != PAUSED.code)
             or each["status"].get("observedGeneration") != each["metadata"]["generation"]
         ]
 

@@ -9,6 +9,7 @@ from typing import Any
 from pincompute.kube.resource import DEPLOYMENTS, REPLICA_SETS, Object
 from pincompute.objects.owners import controller_uid
 from simulation.actors import pods
+from simulation.evictions import selects
 from simulation.store import Store
 
 _HASH = "pod-template-hash"
@@ -22,6 +23,7 @@ def keep(store: Store) -> None:
 
 def _keep(store: Store, deployment: Object) -> None:
     spec = deployment["spec"]
+    _find(store, deployment)
     sets = [each for each in store.all(REPLICA_SETS) if controller_uid(each) == deployment["metadata"]["uid"]]
     newest = next((each for each in sets if _plain(each["spec"]["template"]) == _plain(spec["template"])), None)
     if newest is None and not (spec.get("paused") and sets):
@@ -35,6 +37,24 @@ def _keep(store: Store, deployment: Object) -> None:
         _roll(store, spec, current, others)
         _forget(store, deployment, others)
     _tell(store, deployment, sets, newest)
+
+
+def _find(store: Store, deployment: Object) -> None:
+    """What nobody controls and its selector matches is its own from then on."""
+
+    def find(each: Any) -> None:
+        each["metadata"]["ownerReferences"] = [pods.reference(deployment)]
+
+    for each in store.all(REPLICA_SETS):
+        metadata = each["metadata"]
+        here = metadata["namespace"] == deployment["metadata"]["namespace"]
+        if (
+            here
+            and not controller_uid(each)
+            and not metadata.get("deletionTimestamp")
+            and selects(deployment["spec"], each)
+        ):
+            store.change(REPLICA_SETS, each, find)
 
 
 def _roll(store: Store, spec: Object, newest: Object, others: list[Object]) -> None:

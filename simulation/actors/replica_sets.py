@@ -24,11 +24,14 @@ def keep(store: Store) -> None:
 
 def _tell(store: Store, replica_set: Object) -> None:
     alive = pods.living(store, replica_set)
+    labels = replica_set["spec"]["template"]["metadata"]["labels"].items()
+    labelled = [each for each in alive if labels <= each["metadata"]["labels"].items()]
 
     def change(each: Any) -> None:
         each["status"] = {
             "observedGeneration": each["metadata"]["generation"],
             "replicas": len(alive),
+            "fullyLabeledReplicas": len(labelled),
             "readyReplicas": pods.ready(alive),
         }
 
