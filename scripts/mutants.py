@@ -18,6 +18,7 @@ class Mutant(NamedTuple):
     tests: str
 
 
+_OWASP = "tests/submission/test_owasp.py"
 _ACCEPT = "tests/submission/test_accept.py"
 
 MUTANTS = (
@@ -121,7 +122,14 @@ MUTANTS = (
         "return False",
         "tests/simulation/test_outages.py",
     ),
-    Mutant("submission/server.py", "not hmac.compare_digest(given, expected)", "False", "tests/submission"),
+    Mutant("submission/people/local.py", "if not hmac.compare_digest(", "if not len and (", "tests/submission/people"),
+    Mutant("submission/people/local.py", "if _is_loopback(shown.address) else None", "", "tests/submission/people"),
+    Mutant("submission/desk.py", "await self._may(sender, submission.verb, rendered.place)", "pass", _OWASP),
+    Mutant("submission/desk.py", "await self._may(sender, submission.verb, submission.place)", "pass", _OWASP),
+    Mutant("submission/guards.py", "if isinstance(what, Verb):", "if False:", _OWASP),
+    Mutant("planning/rights.py", "if who.sort is Sort.PROGRAM:", "if False:", "tests/planning/test_may.py"),
+    Mutant("planning/rights.py", "or not who.groups.isdisjoint(named.groups)", "", "tests/planning/test_may.py"),
+    Mutant("planning/rights.py", "verb is not Verb.LOOK and kind ==", "kind ==", "tests/planning/test_may.py"),
     Mutant("submission/accept.py", "outbox.put(connection, Parcel(submission, rendered.order))", "pass", _ACCEPT),
     Mutant("submission/accept.py", "before.digest != submission.digest", "False", _ACCEPT),
     Mutant("submission/ledger.py", "ledger.c.written <= each.revision", "ledger.c.written >= 0", _ACCEPT),

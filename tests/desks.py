@@ -14,6 +14,7 @@ import msgspec
 from aiohttp.test_utils import TestClient, TestServer
 
 from control_plane import ControlPlane
+from pincompute.api.identity import Identity
 from pincompute.api.names import API_VERSION, ENGINE
 from pincompute.base.context import Context
 from pincompute.controller.fleet import Fleets
@@ -24,6 +25,9 @@ from pincompute.kube.resource import Object
 from pincompute.submission import ledger, record
 from pincompute.submission.builds import Builds
 from pincompute.submission.database import Database, open_database
+from pincompute.submission.desk import Sender
+from pincompute.submission.people.door import Door
+from pincompute.submission.people.local import LocalToken
 from pincompute.submission.process import at_work
 from pincompute.submission.record import State
 from pincompute.submission.repository import Repositories
@@ -32,6 +36,9 @@ from workloads import cluster, new_project
 
 TOKEN = "correct horse"
 SIGNED = {"Authorization": f"Bearer {TOKEN}"}
+PERSON = "pat"
+HERE = Door([LocalToken(TOKEN, PERSON)])
+OURS = Sender(Identity(PERSON, administers=True))
 
 
 class NextId:
@@ -69,12 +76,12 @@ def builds_in(folder: Path) -> Builds:
 
 
 @asynccontextmanager
-async def world(plane: ControlPlane, folder: Path) -> AsyncGenerator[World]:
+async def world(plane: ControlPlane, folder: Path, door: Door | None = None) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
         database = await open_database(str(folder / "desk.db"))
         async with (
             at_work(database, client, builds_in(folder), ids=NextId()) as desk,
-            TestClient(TestServer(application(desk, Fleets(client), TOKEN))) as http,
+            TestClient(TestServer(application(desk, Fleets(client), door or HERE))) as http,
         ):
             # Whoever hangs up while they are being connected leaves a socket behind.
             await desk.ready()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pincompute.api.kinds import WORKLOADS
@@ -60,6 +60,10 @@ class Census:
 
     def project(self, name: str) -> Project | None:
         return self._around.projects.get(name)
+
+    @property
+    def projects(self) -> Mapping[str, Project]:
+        return self._around.projects
 
     def revision(self, kind: str) -> int:
         """Whatever was written to this kind up to here has been seen."""

@@ -6,6 +6,7 @@ import hashlib
 import secrets
 import sys
 from functools import cache
+from getpass import getuser
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def stages(platform: Platform) -> list[list[Part]]:
 def _desk(platform: Platform) -> Part:
     return _server(
         "desk", platform, DESK, platform.ports["desk"],
-        "--token-file", _token(platform), "--database", platform.home.data / "desk.sqlite",
+        "--token-file", _token(platform), "--person", getuser(), "--database", platform.home.data / "desk.sqlite",
         "--folder", platform.home.data / "desk", "--artifacts", platform.home.data / "artifacts",
         *(("--log-store", platform.log_store) if platform.log_store else ()),
     )  # fmt: skip

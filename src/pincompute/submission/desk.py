@@ -19,7 +19,9 @@ from pincompute.api.account import Account, Answer
 from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
+from pincompute.api.identity import Identity
 from pincompute.api.preview import Preview
+from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
 from pincompute.api.workload import Workload
@@ -30,6 +32,7 @@ from pincompute.base.reasons import SUBMISSION_UNKNOWN
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.landing import claimed, closed, deployable
 from pincompute.planning.quotas.footprint import Place
+from pincompute.planning.rights import Verb
 from pincompute.submission import outbox, record
 from pincompute.submission.accept import accept, known, refuse
 from pincompute.submission.builds import Builds
@@ -39,6 +42,7 @@ from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Rendered
 from pincompute.submission.provenance import traced
 from pincompute.submission.record import Kept, State, Submission, Vouched
+from pincompute.submission.rights import Rights
 
 PATIENCE = 2.0
 """Seconds that an answer waits for the platform to have it; it is on record long before."""
@@ -57,13 +61,14 @@ Propose = Callable[[Workload | None], Awaitable[Proposed]]
 class Sender(NamedTuple):
     """Who asks, and under which key the same may be asked again."""
 
-    who: str = "somebody"
+    who: Identity
     key: str = ""
     waits: bool = True
     """For the platform to have it; on record it is in any case."""
 
 
-ANYBODY = Sender()
+_VERBS = {"deploy": Verb.DEPLOY, "delete": Verb.DELETE}
+"""Whatever else is done to a workload changes it."""
 
 
 class Desk:
@@ -74,6 +79,7 @@ class Desk:
     ) -> None:
         self.workloads = workloads
         self.builds = builds
+        self.rights = Rights(carrier.platform)
         self.patience = PATIENCE
         self._database = database
         self._platform = carrier.platform
@@ -86,7 +92,7 @@ class Desk:
         """Return once it knows what it decides by."""
         await self._platform.seen()
 
-    async def submit(self, text: str, project: str, sender: Sender = ANYBODY) -> Kept:
+    async def submit(self, text: str, project: str, sender: Sender) -> Kept:
         """A document: what became of it."""
         try:
             workload = admit_workload(read_one(text), project)
@@ -94,12 +100,12 @@ class Desk:
         except Refused as refused:
             return await self.unreadable(text, project, refused, sender)
         submission = self._submission(Place.of(workload), "deploy", text, sender)
-        return await self._decided(submission, partial(self._sent, workload), waits=sender.waits)
+        return await self._decided(submission, partial(self._sent, workload), sender)
 
-    async def deploy(self, project: str, name: str, version: str, sender: Sender = ANYBODY) -> Kept:
+    async def deploy(self, project: str, name: str, version: str, sender: Sender) -> Kept:
         """What was published: what became of it."""
         submission = self._submission(Place(project, "", name), "deploy", version, sender)._replace(about=name)
-        return await self._decided(submission, partial(self._published, project, name, version), waits=sender.waits)
+        return await self._decided(submission, partial(self._published, project, name, version), sender)
 
     async def unreadable(self, text: str, project: str, refused: Refused, sender: Sender) -> Kept:
         """What is no workload is on record, too: its beginning, and why it was refused."""
@@ -110,16 +116,16 @@ class Desk:
             partial(refuse, submission=submission, refused=Refused(*refused.problems[:TOLD]))
         )
 
-    async def change(self, project: str, name: str, change: Change, sender: Sender = ANYBODY) -> Kept:
+    async def change(self, project: str, name: str, change: Change, sender: Sender) -> Kept:
         """One thing of a workload that is there."""
         verb, said = type(change).__name__.lower(), msgspec.json.encode(change).decode()
         submission = self._submission(Place(project, "", name), verb, said, sender)
-        return await self._decided(submission, partial(self._changed, project, name, change), waits=sender.waits)
+        return await self._decided(submission, partial(self._changed, project, name, change), sender)
 
-    async def delete(self, project: str, name: str, uid: str, sender: Sender = ANYBODY) -> Kept:
+    async def delete(self, project: str, name: str, uid: str, sender: Sender) -> Kept:
         """With a uid, only that very one."""
         submission = self._submission(Place(project, "", name), "delete", uid, sender)
-        return await self._decided(submission, partial(self._removed, project, name, uid), waits=sender.waits)
+        return await self._decided(submission, partial(self._removed, project, name, uid), sender)
 
     async def submission(self, project: str, id_: str) -> Kept:
         found = await self._database.do(lambda connection: record.named(connection, project, id_))
@@ -140,9 +146,16 @@ class Desk:
         last = await self._database.do(partial(record.deployed, project=project, name=name))
         return await traced(account, last, await self._platform.project(project), self.builds)
 
-    async def plan(self, text: str, project: str) -> list[Preview]:
+    async def plan(self, text: str, project: str, sender: Sender) -> list[Preview]:
         """What documents would become and change; nothing is written, not even the record."""
-        return await self.workloads.preview(admit_all(read(text), project), self._clock.now())
+        nouns = admit_all(read(text), project)
+        for noun in nouns:
+            # It shows what is there already.
+            if isinstance(noun, Workload | Project):
+                await self.rights.demand(sender.who, Verb.LOOK, noun.metadata.namespace or noun.metadata.name)
+            else:
+                await self.rights.demand(sender.who, Verb.ADMINISTER)
+        return await self.workloads.preview(nouns, self._clock.now())
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)
@@ -150,7 +163,7 @@ class Desk:
     def _submission(self, place: Place, verb: str, document: str, sender: Sender) -> Submission:
         id_, about = self._ids.new("submission"), "" if verb == "deploy" else place.name
         return Submission(
-            id_, self._clock.now(), sender.who, self._platform.name, place, verb, document, sender.key, about
+            id_, self._clock.now(), str(sender.who), self._platform.name, place, verb, document, sender.key, about
         )
 
     async def _sent(self, workload: Workload, pending: Workload | None) -> Proposed:
@@ -171,15 +184,20 @@ class Desk:
     async def _removed(self, project: str, name: str, uid: str, pending: Workload | None) -> Proposed:
         return await self._platform.remove(project, name, uid, pending), None
 
-    async def _decided(self, submission: Submission, propose: Propose, *, waits: bool) -> Kept:
+    async def _decided(self, submission: Submission, propose: Propose, sender: Sender) -> Kept:
         """Decided and on its way, whether or not the one who asked still listens."""
-        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, propose)))
-        if kept.state is not State.ACCEPTED or not waits:
+        # A document says itself to which project it is to go.
+        await self._may(sender, submission.verb, submission.place)
+        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, propose, sender)))
+        if kept.state is not State.ACCEPTED or not sender.waits:
             return kept
         await self._carrier.arrival(kept.id, self.patience)
         return await self.submission(kept.place.project, kept.id)
 
-    async def _decide(self, submission: Submission, propose: Propose) -> Kept:
+    async def _may(self, sender: Sender, verb: str, place: Place) -> None:
+        await self.rights.demand(sender.who, _VERBS.get(verb, Verb.CHANGE), place.project, place.kind)
+
+    async def _decide(self, submission: Submission, propose: Propose, sender: Sender) -> Kept:
         """What was decided now, or of the same when it was sent before."""
         place = submission.place
         turn = self._turns.setdefault((place.project, place.name), asyncio.Lock())
@@ -189,6 +207,8 @@ class Desk:
                 return known_
             try:
                 rendered, vouched = await propose(pending)
+                # Of what kind it is was not known before.
+                await self._may(sender, submission.verb, rendered.place)
             except Away as away:
                 raise Refused(away.problem) from away
             except Refused as refused:

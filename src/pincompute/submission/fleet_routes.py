@@ -11,7 +11,9 @@ from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, RUNTIME_UNKNOWN
 from pincompute.controller.fleet import Fleets
 from pincompute.objects.content import Object
+from pincompute.planning.rights import Verb
 from pincompute.submission.answers import json_of, stream
+from pincompute.submission.guards import needs
 
 
 class FleetRoutes:
@@ -27,15 +29,19 @@ class FleetRoutes:
             web.get(roll, self.follow),
         ]
 
+    @needs(Verb.ADMINISTER)
     async def fleet(self, _: web.Request) -> web.StreamResponse:
         return json_of(await self._fleets.fleet())
 
+    @needs(Verb.ADMINISTER)
     async def copies(self, _: web.Request) -> web.StreamResponse:
         return json_of(await self._fleets.copies())
 
+    @needs(Verb.ADMINISTER)
     async def change(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._fleets.roll(_number(request), _change(await request.read()), manager=DESK))
 
+    @needs(Verb.ADMINISTER)
     async def follow(self, request: web.Request) -> web.StreamResponse:
         return await stream(request, self._fleets.follow_roll(_number(request)))
 

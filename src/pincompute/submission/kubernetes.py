@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -153,12 +153,7 @@ class Kubernetes:
 
     async def project(self, name: str) -> Project | None:
         """By whose quota; nothing is promised of a project that nobody has seen, and some have no more than a name."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self.seen()
-        except TimeoutError:
-            what = f"the cluster {self.name} has not been seen since the desk began"
-            raise Refused(Problem(CLUSTER_UNREACHABLE, what, next="pin status")) from None
+        await self._soon()
         if project := self._census.project(name):
             return project
         try:
@@ -167,6 +162,21 @@ class Kubernetes:
         except NotFound:
             await self._workloads.must_exist(name)
             return None
+
+    async def projects(self) -> Mapping[str, Project]:
+        await self._soon()
+        return self._census.projects
+
+    async def _soon(self) -> None:
+        """Return once all there is was seen; nobody waits for a cluster that has been silent for long."""
+        if self._taken.is_set():
+            return
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self.seen()
+        except TimeoutError:
+            what = f"the cluster {self.name} has not been seen since the desk began"
+            raise Refused(Problem(CLUSTER_UNREACHABLE, what, next="pin status")) from None
 
     async def _find(self, project: str, name: str) -> Workload:
         """As it is; as it was last seen, where the cluster does not answer."""

@@ -105,6 +105,10 @@ class Platform(Protocol):
         """Nothing where it has no more than a name."""
         ...
 
+    async def projects(self) -> Mapping[str, Project]:
+        """All there are, by name, as they were last seen."""
+        ...
+
     async def deliver(self, submission: str, place: Place, order: Order) -> Delivered:
         """As often as it takes: what was taken already is left alone."""
         ...

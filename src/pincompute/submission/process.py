@@ -27,6 +27,8 @@ from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.kubernetes import Kubernetes
+from pincompute.submission.people.door import Door
+from pincompute.submission.people.local import LocalToken
 from pincompute.submission.repository import Repositories
 from pincompute.submission.server import application, runner
 from pincompute.submission.shift import serve
@@ -35,7 +37,8 @@ from pincompute.submission.shift import serve
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to act with.")
 @click.option("--listen", default="127.0.0.1:0", help="Address and port.", show_default=True)
-@click.option("--token-file", type=click.Path(path_type=Path), required=True, help="What clients must show.")
+@click.option("--token-file", type=click.Path(path_type=Path), required=True, help="What shows who is here.")
+@click.option("--person", default="me", help="Who that is; they administer the platform.", show_default=True)
 @click.option("--log-store", default="", help="Where lines are kept; nowhere by default.")
 @click.option("--database", required=True, help="Where the record is kept: a file, or postgresql://…")
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where it keeps what it reads again.")
@@ -52,6 +55,7 @@ class Words(NamedTuple):
     kubeconfig: Path
     listen: str
     token: str
+    person: str
     log_store: str
     database: str
     folder: Path
@@ -71,7 +75,7 @@ async def _run(words: Words) -> None:
         store = await stack.enter_async_context(open_store(words.artifacts or str(words.folder / "artifacts")))
         builds = Builds(store, Repositories(words.folder / "repositories"))
         desk = await stack.enter_async_context(at_work(database, client, builds, lines))
-        running = runner(application(desk, Fleets(client), words.token))
+        running = runner(application(desk, Fleets(client), Door([LocalToken(words.token, words.person)])))
         await running.setup()
         host, _, port = words.listen.rpartition(":")
         await web.TCPSite(running, host, int(port)).start()

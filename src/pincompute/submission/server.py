@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 
 import msgspec
 import structlog
 from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
+from aiohttp.typedefs import Handler
 
 from pincompute.api.change import Change
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Wanted
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL, NOT_SIGNED_IN
+from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL
 from pincompute.controller.fleet import Fleets
+from pincompute.planning.rights import Verb
 from pincompute.submission.answers import became, json_of, receipt, stream
 from pincompute.submission.desk import Desk, Sender
 from pincompute.submission.fleet_routes import FleetRoutes
+from pincompute.submission.guards import NOTHING, SIGNED_IN, WHO, guards, needs
+from pincompute.submission.people.door import Door
 
 MAX_KEY = 256
 
@@ -26,14 +28,16 @@ log = structlog.get_logger()
 _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 
 
-def application(desk: Desk, fleets: Fleets, token: str) -> web.Application:
-    """The whole API, behind one token."""
+def application(desk: Desk, fleets: Fleets, door: Door) -> web.Application:
+    """The whole API, behind one door."""
     routes = Routes(desk)
-    app = web.Application(middlewares=[_problems, _signed_in(token), carried_through], client_max_size=MAX_BYTES)
+    passing = [_problems, *guards(door, desk.rights), carried_through]
+    app = web.Application(middlewares=passing, client_max_size=MAX_BYTES)
     workload = "/v1/projects/{project}/workloads/{name}"
     app.add_routes(
         [
             web.get("/healthz", _healthz),
+            web.get("/v1/whoami", routes.whoami),
             web.post("/v1/projects/{project}/submissions", routes.submit),
             web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
             web.post("/v1/projects/{project}/builds/{name}/{version}/submissions", routes.deploy),
@@ -63,6 +67,11 @@ class Routes:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
+    @needs(SIGNED_IN)
+    async def whoami(self, request: web.Request) -> web.StreamResponse:
+        return json_of(await self._desk.rights.of(request[WHO]))
+
+    @needs(Verb.DEPLOY)
     async def submit(self, request: web.Request) -> web.StreamResponse:
         project, sender = request.match_info["project"], _sender(request)
         try:
@@ -71,26 +80,34 @@ class Routes:
             return became(await self._desk.unreadable("", project, refused, sender))
         return became(await self._desk.submit(text, project, sender), status=201)
 
+    @needs(Verb.DEPLOY)
     async def deploy(self, request: web.Request) -> web.StreamResponse:
         kept = await self._desk.deploy(*_names(request), request.match_info["version"], _sender(request))
         return became(kept, status=201)
 
+    @needs(Verb.LOOK)
     async def submission(self, request: web.Request) -> web.StreamResponse:
         return json_of(receipt(await self._desk.submission(request.match_info["project"], request.match_info["id"])))
 
+    @needs(Verb.LOOK)
     async def plan(self, request: web.Request) -> web.StreamResponse:
-        return json_of(await self._desk.plan(await _text(request), request.match_info["project"]))
+        said = await self._desk.plan(await _text(request), request.match_info["project"], _sender(request))
+        return json_of(said)
 
+    @needs(Verb.LOOK)
     async def list(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.workloads.all(request.match_info["project"]))
 
+    @needs(Verb.LOOK)
     async def watch(self, request: web.Request) -> web.StreamResponse:
         return await stream(request, self._desk.workloads.watch(request.match_info["project"]))
 
+    @needs(Verb.LOOK)
     async def get(self, request: web.Request) -> web.StreamResponse:
         """The resource whole, as the cluster has it."""
         return json_of(await self._desk.workloads.find(*_names(request)))
 
+    @needs(Verb.CHANGE)
     async def change(self, request: web.Request) -> web.StreamResponse:
         try:
             change = _change.decode(await request.read())
@@ -98,22 +115,28 @@ class Routes:
             raise Refused(Problem(DOCUMENT_INVALID, f"this is no change that there is: {error}")) from error
         return became(await self._desk.change(*_names(request), change, _sender(request)))
 
+    @needs(Verb.LOOK)
     async def account(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.account(*_names(request)))
 
+    @needs(Verb.LOOK)
     async def provenance(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.provenance(*_names(request)))
 
+    @needs(Verb.LOOK)
     async def why(self, request: web.Request) -> web.StreamResponse:
         return json_of(await self._desk.why(*_names(request)))
 
+    @needs(Verb.DELETE)
     async def delete(self, request: web.Request) -> web.StreamResponse:
         uid = request.query.get("uid", "")
         return became(await self._desk.delete(*_names(request), uid, _sender(request)), status=204)
 
+    @needs(Verb.LOOK)
     async def follow(self, request: web.Request) -> web.StreamResponse:
         return await stream(request, self._desk.follow(*_names(request)))
 
+    @needs(Verb.LOOK)
     async def logs(self, request: web.Request) -> web.StreamResponse:
         try:
             wanted = msgspec.convert(dict(request.query), Wanted, strict=False)
@@ -127,7 +150,7 @@ def _sender(request: web.Request) -> Sender:
     if len(key) > MAX_KEY:
         raise Refused(Problem(DOCUMENT_INVALID, f"the idempotency key has more than {MAX_KEY} characters"))
     preferred = {each.strip() for each in request.headers.get("Prefer", "").split(",")}
-    return Sender(key=key, waits="respond-async" not in preferred)
+    return Sender(request[WHO], key, waits="respond-async" not in preferred)
 
 
 async def _text(request: web.Request) -> str:
@@ -143,6 +166,7 @@ def _too_large() -> Refused:
     return Refused(Problem(DOCUMENT_INVALID, f"the document has more than {MAX_BYTES:,} bytes"))
 
 
+@needs(NOTHING)
 async def _healthz(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
@@ -175,16 +199,3 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         document = Refused(Problem(INTERNAL, "the desk failed at this request; its log says more")).json()
     body = msgspec.json.encode(document)
     return web.Response(body=body, status=document["status"], content_type="application/problem+json")
-
-
-def _signed_in(token: str) -> Middleware:
-    expected = f"Bearer {token}".encode()
-
-    @web.middleware
-    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "").encode()
-        if request.path != "/healthz" and not hmac.compare_digest(given, expected):
-            raise Refused(Problem(NOT_SIGNED_IN, "this request carries no valid token"))
-        return await handler(request)
-
-    return check
