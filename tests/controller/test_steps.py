@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from control_plane import ControlPlane
@@ -15,6 +16,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, NotFound
 from pincompute.kube.resource import CLAIMS, PODS, REPLICA_SETS, SERVICE_ACCOUNTS, STORAGE_CLASSES, Resource
 from pincompute.objects.content import Object
+from pincompute.planning.snapshot import NativeMetadata
 from pincompute.planning.steps import Apply, Create, Evict, Renew, Sidecar
 from workloads import cluster, new_project
 
@@ -176,3 +178,28 @@ async def test_who_writes_in_between_causes_another_pass_and_no_complaint(plane:
         after = await act(client, project, step)
         assert after is not None
         assert after["data"] == {"b": "2"}
+
+
+class Unread(Client):
+    """It counts what it reads."""
+
+    reads = 0
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
+        self.reads += 1
+        return await super().get(resource, name, namespace)
+
+
+async def test_what_was_applied_before_is_not_read_to_apply_it_again(plane: ControlPlane) -> None:
+    async with Unread(plane.access(), agent="operator") as client:
+        project = await new_project(client)
+        native = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": project}}
+        made = await act(client, project, Create({**native, "data": {"a": "1"}}))
+        for number, reads in (("2", 1), ("3", 1)):
+            assert made is not None
+            metadata = msgspec.convert(made["metadata"], NativeMetadata)
+            step = Apply({**native, "data": {number: number}}, metadata.uid, metadata.applied)
+            made = await act(client, project, step)
+            assert made is not None
+            assert made["data"] == {number: number}
+            assert client.reads == reads

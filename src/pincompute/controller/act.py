@@ -25,8 +25,8 @@ async def act(client: Client, namespace: str, step: Step) -> Object | None:
     match step:
         case Create(native):
             return await _create(client, native)
-        case Apply(native, uid):
-            return await _apply(client, native, uid)
+        case Apply(native, uid, applied):
+            return await _apply(client, native, uid, applied=applied)
         case Adopt(native, uid):
             return await adopt(client, BECOME[native["kind"]], native, uid)
         case Renew():
@@ -55,11 +55,12 @@ async def _create(client: Client, native: Object) -> Object:
         return await _apply(client, native, found["metadata"]["uid"])
 
 
-async def _apply(client: Client, native: Object, uid: str) -> Object:
+async def _apply(client: Client, native: Object, uid: str, *, applied: bool = False) -> Object:
     resource = BECOME[native["kind"]]
     metadata = native["metadata"]
     try:
-        await _own_birth(client, resource, metadata["name"], metadata.get("namespace", ""))
+        if not applied:
+            await _own_birth(client, resource, metadata["name"], metadata.get("namespace", ""))
     except NotFound as error:
         # As an apply says it that names an object which is gone: it is made anew as soon as that is seen.
         raise Conflict(409, "Conflict", "it was removed in between", about=error.about) from error

@@ -70,6 +70,8 @@ class View:
         self._around = Surroundings()
         self._complete = False
         self._count: asyncio.TimerHandle | None = None
+        self._counted = -COUNTED
+        """When that was last asked for."""
         self._informers: dict[str, Informer[Any]] = {
             **{
                 kind: Informer(
@@ -238,10 +240,12 @@ class View:
     def _count_soon(self) -> None:
         """A roll goes on by how those are doing that it has reached."""
         if self._around.rolling and self._count is None:
-            self._count = asyncio.get_running_loop().call_later(COUNTED, self._count_now)
+            # The last of a wave comes alone, and the next wave waits for it: it is counted at once.
+            left = self._counted + COUNTED - self._clock.monotonic()
+            self._count = asyncio.get_running_loop().call_later(max(0.0, left), self._count_now)
 
     def _count_now(self) -> None:
-        self._count = None
+        self._count, self._counted = None, self._clock.monotonic()
         if self._around.rolling:
             self._changed(key_of(self._around.rolling), Cause.AROUND)
 

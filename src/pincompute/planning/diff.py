@@ -56,7 +56,7 @@ def _change(native: Object, found: Native) -> Apply | Delete | Problem:
     """In place where Kubernetes can; where it never does, as the one table says."""
     before, after = found.metadata.annotations.get(FIXED), native["metadata"]["annotations"].get(FIXED)
     if before is None or before == after:
-        return Apply(native, found.metadata.uid)
+        return Apply(native, found.metadata.uid, found.metadata.applied)
     known = TABLE[found.kind]
     if known.instead is Instead.REFUSED:
         return Problem(

@@ -248,7 +248,10 @@ class Writer(Wire, frozen=True):
 
 
 class NativeMetadata(OwnedMetadata, frozen=True):
-    """With who else has written into it: what they wrote is not kept, only that they did."""
+    """With who else has written into it: what they wrote is not kept, only that they did.
+
+    Nor is its revision: Kubernetes tells of every copy in what makes copies, and what says nothing else is no news.
+    """
 
     managed_fields: tuple[Writer, ...] = ()
     """Read, and not kept."""
@@ -256,8 +259,12 @@ class NativeMetadata(OwnedMetadata, frozen=True):
     """Those who are neither we nor Kubernetes, and when each wrote last."""
     record: str = ""
     """A digest of what we are on record for: another one, and somebody has taken something from us."""
+    applied: bool = False
+    """All that we are on record for was applied: nothing of it is left from when it was made."""
 
     def __post_init__(self) -> None:
+        if self.resource_version:
+            msgspec.structs.force_setattr(self, "resource_version", "")
         if not self.managed_fields:
             return
         entries = [each for each in self.managed_fields if each.subresource != "status"]
@@ -266,8 +273,13 @@ class NativeMetadata(OwnedMetadata, frozen=True):
             for each in entries
             if each.manager != OPERATOR and each.manager not in FRIENDS
         )
-        ours = [each.fields for each in entries if each.manager == OPERATOR]
-        kept = {"managed_fields": (), "strangers": strangers, "record": digest(ours) if ours else ""}
+        ours = [each for each in entries if each.manager == OPERATOR]
+        kept = {
+            "managed_fields": (),
+            "strangers": strangers,
+            "record": digest([each.fields for each in ours]) if ours else "",
+            "applied": [each.operation for each in ours] == ["Apply"],
+        }
         for name, value in kept.items():
             msgspec.structs.force_setattr(self, name, value)
 

@@ -18,6 +18,8 @@ class Apply(NamedTuple):
 
     native: Object
     uid: str
+    applied: bool = False
+    """So it was before: nothing is left on record from when it was made."""
 
 
 class Adopt(NamedTuple):
