@@ -38,6 +38,10 @@ ONLY_TOLD: dict[tuple[str, str], str] = {
     ("PinterestDaemon", "wholeNode"): "a daemon shares its node: anything but false is refused",
     ("PinterestDaemon", "tier"): "a daemon goes before every tier: any that is written but reserved is refused",
     ("", "build"): "the record of a revision keeps it; what it stands for is written out beside it",
+    **{
+        ("", f"breakGlass.{each}"): "the status says so, and what runs does not notice"
+        for each in ("until", "by", "because")
+    },
     **{("Project", f"quota.{tier}.bytes"): "the desk alone counts them" for tier in (*Tier, "infrastructure")},
     ("Project", "landing"): "the desk goes by it",
     ("Project", "landing.repository"): "the desk goes by it",

@@ -74,6 +74,8 @@ async def test_what_was_done_can_be_read(plane: ControlPlane) -> None:
         await here.write()
         await here.until("Progressing", 1)
         await here.settled()
+        await here.write(breakGlass={"until": "2026-01-01T00:00:00Z", "by": "ann"})
+        await here.until("GlassOverdue", 2)
         door = Door()
         door.loops = here.loops
         story, metrics, nobody = await ask(door, f"/story/{here.project}/hello", "/metrics", "/story/nobody")
@@ -88,5 +90,6 @@ async def test_what_was_done_can_be_read(plane: ControlPlane) -> None:
     assert 'pincompute_steps_total{kind="Deployment",verb="Create"} 1.0' in lines
     assert 'pincompute_api_requests_total{code="200",resource="deployments",verb="create"} 1.0' in lines
     assert "pincompute_leads 1.0" in lines
+    assert f'pincompute_unreviewed{{overdue="true",project="{here.project}"}} 1.0' in lines
     assert any(line.startswith('pincompute_view_age_seconds{kind="Deployment"}') for line in lines)
     assert any(line.startswith('pincompute_pass_seconds_bucket{le="+Inf"}') for line in lines)

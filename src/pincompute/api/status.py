@@ -18,6 +18,9 @@ AVAILABLE = "Available"
 OUTDATED = "Outdated"
 """Copies run a runtime that was replaced long ago; only said where it is so."""
 
+UNREVIEWED = "Unreviewed"
+"""The glass was broken for what runs; only said where it is so."""
+
 
 class Progress(Strict, frozen=True):
     """How far the pods of the newest revision have come."""

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import msgspec
 
-from pincompute.api.status import OUTDATED, SUCCEEDED, Condition, Progress, condition
+from pincompute.api.status import OUTDATED, SUCCEEDED, UNREVIEWED, Condition, Progress, condition
 from pincompute.api.wire import Wire
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
@@ -83,9 +83,7 @@ def summarize(workload: Workload) -> Summary:
     if status.observed_generation < workload.metadata.generation or goal is None:
         return _submitted(workload)
     ready, wanted = workload.counted
-    # What is told of it first is what is wrong; that a runtime is old is only that while nothing else is.
-    old = condition(status.conditions, OUTDATED) if goal.reason in _WELL else None
-    first = old or goal
+    first = _first(status.conditions, goal)
     return msgspec.structs.replace(
         _submitted(workload),
         revision=status.revision,
@@ -100,6 +98,14 @@ def summarize(workload: Workload) -> Summary:
         progress=status.progress or Progress(),
         simulated=status.simulated,
     )
+
+
+def _first(conditions: list[Condition], goal: Condition) -> Condition:
+    """What is told first is what is wrong; that a runtime is old, or that nobody has reviewed what runs, is only that
+    while nothing else is. And while it still comes to its goal, that is told, and not that all is in order aside."""
+    aside = filter(None, (condition(conditions, each) for each in (OUTDATED, UNREVIEWED)))
+    told = (each for each in aside if each.reason not in _WELL or goal.status == "True")
+    return next(told, goal) if goal.reason in _WELL else goal
 
 
 def _submitted(workload: Workload) -> Summary:

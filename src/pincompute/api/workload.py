@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from pincompute.api.glass import Glass
 from pincompute.api.noun import Fault, Noun, Rule, Spec
 from pincompute.api.pod import PodTemplate, amounts_of, containers_of, main_container, template_faults
 from pincompute.api.status import READY, Status
@@ -102,6 +103,9 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
             max_length=63,
         ),
     ] = ""
+    break_glass: Annotated[
+        Glass | None, Meta(description="That nobody has reviewed it: the desk says so when somebody breaks the glass.")
+    ] = None
     iam_role: Annotated[
         str, Meta(description="The role it takes towards a cloud, such as ads-reader.", max_length=256)
     ] = ""

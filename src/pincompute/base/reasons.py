@@ -397,6 +397,28 @@ NOT_REVIEWED = _reason(
     "Too few people other than its authors have reviewed a commit.",
     "`pin review COMMIT` signs that it is good; the project's `landing.people` says who may.",
 )
+GLASS_BROKEN = _reason(
+    "GlassBroken",
+    USER,
+    200,
+    "Somebody let in what nobody has reviewed, for a while and with a reason.",
+    "A deploy of what was reviewed and landed ends it: `pin deploy NAME --version VERSION`.",
+)
+GLASS_OVERDUE = _reason(
+    "GlassOverdue",
+    USER,
+    403,
+    "What nobody has reviewed runs for longer than was asked for. It goes on running, and nothing else of it changes.",
+    "`pin deploy NAME --version VERSION` with what was reviewed and landed, or `pin rollback` to it; whoever still"
+    " needs what runs breaks the glass once more.",
+)
+GLASS_REFUSED = _reason(
+    "GlassRefused",
+    USER,
+    422,
+    "The glass was to be broken without a reason, for too long, or where nothing is behind it.",
+    '`pin deploy FILE --break-glass "INC-4711: why" --for 4h`; 24 hours are the most.',
+)
 LANDING_UNKNOWN = _reason(
     "LandingUnknown",
     INFRASTRUCTURE,

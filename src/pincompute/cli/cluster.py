@@ -11,6 +11,7 @@ from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
 from pincompute.api.fleet import Rolling
+from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.names import HAND
 from pincompute.api.preview import Preview
@@ -42,10 +43,12 @@ class ClusterPort:
         self.fleet, self.copies, self.follow_roll = fleets.fleet, fleets.copies, fleets.follow_roll
         self._fleets = fleets
 
-    async def submit(self, text: str, file: str, project: str) -> Summary:
+    async def submit(self, text: str, file: str, project: str, wish: Wish | None = None) -> Summary:
+        if wish:
+            raise _needs_desk("the desk breaks the glass, and keeps who did and why")
         return await self._workloads.write(admit_workload(read_one(text, file), project), manager=HAND)
 
-    async def deploy(self, project: str, name: str, version: str) -> Summary:
+    async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         raise _needs_desk(f"{project}/{name} {version} is deployed by the desk, which reads the artifact store")
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:

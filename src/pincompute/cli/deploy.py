@@ -12,6 +12,7 @@ import yaml
 
 from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read
+from pincompute.api.glass import Wish
 from pincompute.api.names import API_VERSION
 from pincompute.api.service import PinterestService
 from pincompute.api.summary import Summary
@@ -20,6 +21,7 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
 from pincompute.cli.follow import Timer, follow
 from pincompute.cli.port import Port
+from pincompute.cli.span import seconds
 from pincompute.cli.target import Target, connect, to_platform
 
 
@@ -28,6 +30,10 @@ from pincompute.cli.target import Target, connect, to_platform
 @click.option("--image", help="The container image; with --port, the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The port that the program listens on.")
 @click.option("--version", help="The published build to run; what it says and which images is all in it.")
+@click.option(
+    "--break-glass", "because", metavar="WHY", help="Bring in what nobody has reviewed: on record, for a while."
+)
+@click.option("--for", "span", default="4h", help="For how long, such as 30m; 24h at most.", show_default=True)
 @click.option("--replicas", type=click.IntRange(0, 10_000), default=1, help="How many copies.", show_default=True)
 @click.option("--simulated", is_flag=True, help="Pretend to run it, on a simulated node.")
 @click.option("--timeout", default=120.0, help="Seconds to follow it at most.", show_default=True)
@@ -40,6 +46,8 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     image: str | None,
     port: int | None,
     version: str | None,
+    because: str | None,
+    span: str,
     replicas: int,
     simulated: bool,
     timeout: float,
@@ -48,29 +56,34 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     """Run a workload and follow it to its goal.
 
     NAME_OR_FILE is a file such as hello.yaml, or a name: of what was published as --version, or for which a file is
-    written.
+    written. In an emergency --break-glass goes past the reviews of a project.
     """
     patience = None if no_wait else timeout
+    wish = None if because is None else Wish(because, seconds(span))
     if version is not None:
-        asyncio.run(_deploy(target, partial(_published, target, name_or_file, version), patience))
+        asyncio.run(_deploy(target, partial(_published, target, name_or_file, version, wish), patience))
         return
     if image is None and port is None:
         file = Path(name_or_file)
-        asyncio.run(_deploy(target, partial(_sent, target, _read(file, name_or_file), file), patience))
+        asyncio.run(_deploy(target, partial(_sent, target, _read(file, name_or_file), file, wish), patience))
     else:
         text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
         file = Path(f"{name_or_file}.yaml")
-        asyncio.run(_deploy(target, partial(_sent, target, text, file, fresh=True), patience))
+        asyncio.run(_deploy(target, partial(_written, target, text, file, wish), patience))
 
 
-async def _published(target: Target, name: str, version: str, platform: Port) -> Summary:
-    return await platform.deploy(target.project, name, version)
+async def _published(target: Target, name: str, version: str, wish: Wish | None, platform: Port) -> Summary:
+    return await platform.deploy(target.project, name, version, wish)
 
 
-async def _sent(target: Target, text: str, file: Path, platform: Port, *, fresh: bool = False) -> Summary:
-    if fresh:
-        _write(file, text, target.project)
-    return await platform.submit(text, str(file), target.project)
+async def _sent(target: Target, text: str, file: Path, wish: Wish | None, platform: Port) -> Summary:
+    return await platform.submit(text, str(file), target.project, wish)
+
+
+async def _written(target: Target, text: str, file: Path, wish: Wish | None, platform: Port) -> Summary:
+    """A file that is written for whoever types a name."""
+    _write(file, text, target.project)
+    return await _sent(target, text, file, wish, platform)
 
 
 async def _deploy(target: Target, submit: Callable[[Port], Awaitable[Summary]], patience: float | None) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
+from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.provenance import ProvenanceAccount
@@ -53,17 +54,17 @@ class DeskPort:
         self._session = session
         self._context = context
 
-    async def submit(self, text: str, file: str, project: str) -> Summary:
+    async def submit(self, text: str, file: str, project: str, wish: Wish | None = None) -> Summary:
         try:
-            told = await self._tell("POST", f"/v1/projects/{project}/submissions", text.encode())
+            told = await self._tell("POST", f"/v1/projects/{project}/submissions{_asked(wish)}", text.encode())
             return self._decoded(told, Summary)
         except Refused as refused:
             # The desk knows lines, but not which of our files it was.
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
 
-    async def deploy(self, project: str, name: str, version: str) -> Summary:
+    async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/submissions"
-        return self._decoded(await self._tell("POST", path), Summary)
+        return self._decoded(await self._tell("POST", f"{path}{_asked(wish)}"), Summary)
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/provenance", ProvenanceAccount)
@@ -155,6 +156,10 @@ class DeskPort:
             async for chunk in answer.content.iter_any():
                 for line in splitter.feed(chunk):
                     yield line
+
+
+def _asked(wish: Wish | None) -> str:
+    return f"?{urlencode({'breakGlass': wish.because, 'seconds': wish.seconds})}" if wish else ""
 
 
 async def _check(answer: aiohttp.ClientResponse) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import aclosing
 from typing import Any
 
@@ -11,11 +10,11 @@ import click
 
 from pincompute.api.logs import LINES, Mark, Wanted
 from pincompute.base.clock import SystemClock
+from pincompute.cli.span import seconds
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.told import Told
 from pincompute.cli.word import offered
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MOST = 100_000
 
 
@@ -23,10 +22,7 @@ def _ago(_: click.Context, __: click.Parameter, value: str) -> int:
     """10m as nanoseconds since 1970."""
     if not value:
         return 0
-    found = re.fullmatch(r"(\d{1,6})([smhd])", value)
-    if found is None:
-        raise click.BadParameter(f"'{value}' is no time span: write 30s, 10m, 2h or 1d")
-    return int((SystemClock().now().timestamp() - int(found[1]) * _UNITS[found[2]]) * 1e9)
+    return int((SystemClock().now().timestamp() - seconds(value)) * 1e9)
 
 
 @click.command()

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
+from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import Preview
 from pincompute.api.provenance import ProvenanceAccount
@@ -18,9 +19,9 @@ from pincompute.api.workload import Workload
 class Port(Protocol):
     """What can be asked of a platform."""
 
-    async def submit(self, text: str, file: str, project: str) -> Summary: ...
+    async def submit(self, text: str, file: str, project: str, wish: Wish | None = None) -> Summary: ...
 
-    async def deploy(self, project: str, name: str, version: str) -> Summary:
+    async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         """What was published."""
         ...
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import Failure
-from pincompute.api.status import Condition, condition
+from pincompute.api.status import UNREVIEWED, Condition, condition
 from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, REASONS
@@ -21,7 +21,7 @@ _SHOWN = 40
 
 
 def portrait(workload: Workload, now: datetime) -> str:
-    lines = [_first(workload, now), *_body(workload, now), *_trouble(workload)]
+    lines = [_first(workload, now), *_body(workload, now), *_trouble(workload), *_unreviewed(workload)]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -121,6 +121,11 @@ def _trouble(workload: Workload) -> list[str]:
     if goal is None or goal.status == "True" or goal.reason == PROGRESSING.code or told_above:
         return []
     return [f"  {goal.message}  [{goal.reason}]", *_mend(workload, goal)]
+
+
+def _unreviewed(workload: Workload) -> list[str]:
+    found = condition(workload.status.conditions, UNREVIEWED)
+    return [f"  {found.message}  [{found.reason}]"] if found else []
 
 
 def _mend(workload: Workload, goal: Condition) -> list[str]:

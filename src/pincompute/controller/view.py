@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.resource import PODS, Resource
 from pincompute.kube.watch import DELETED, Event
+from pincompute.planning.glass import overdue
 from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
 
 Family = dict[tuple[str, str], Any]
@@ -143,6 +144,12 @@ class View:
         """Those of this name, the eldest first."""
         found = self._owners.get(key, {}).values()
         return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.kind)))
+
+    def unreviewed(self) -> Counter[tuple[str, bool]]:
+        """How many workloads run so, by project, and whether it lasts longer than was asked for."""
+        now, workloads = self._clock.now(), (each for each in self._all() if isinstance(each, Workload))
+        behind = (each for each in workloads if each.spec.break_glass)
+        return Counter((each.metadata.namespace, overdue(each, now) is not None) for each in behind)
 
     def snapshot(self, owner: Noun, cluster: Cluster) -> Snapshot:
         """Everything known of one key."""

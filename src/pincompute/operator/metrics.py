@@ -38,6 +38,12 @@ class _Loops(Collector):
         for kind in loops.view.unseen:
             unseen.add_metric([kind], 1)
         yield unseen
+        glass = GaugeMetricFamily(
+            "pincompute_unreviewed", "Workloads that nobody has reviewed.", labels=["project", "overdue"]
+        )
+        for (project, late), count in sorted(loops.view.unreviewed().items()):
+            glass.add_metric([project, str(late).lower()], count)
+        yield glass
         yield from _passes(loops.planned.tally)
         yield from _requests(loops.client.traffic)
 

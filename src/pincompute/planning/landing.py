@@ -6,7 +6,7 @@ repository itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,6 +70,11 @@ class Verdict(NamedTuple):
     reviewers: frozenset[str] = frozenset()
     """Whose reviews count."""
 
+    def problems(self, *, glass: bool = False) -> Iterator[Problem]:
+        """Where the glass is broken it may be unreviewed, but never what somebody has altered."""
+        found = (each.problem for each in self.links if each.problem)
+        return (each for each in found if not (glass and each.reason in (NOT_LANDED, NOT_REVIEWED)))
+
 
 def closed(project: Project | None, workload: Workload) -> Problem | None:
     """Why work that nobody vouches for is not taken."""
@@ -77,18 +82,26 @@ def closed(project: Project | None, workload: Workload) -> Problem | None:
         return None
     name = workload.metadata.name
     what = f"the project {project.metadata.name} takes only what was reviewed and landed, and this is a file"
+    note = 'in an emergency, on record and for a while: pin deploy FILE --break-glass "INC-4711: why"'
     return Problem(
-        ONLY_LANDED, what, Where(object=workload.metadata.place), next=f"pin deploy {name} --version VERSION"
+        ONLY_LANDED, what, Where(object=workload.metadata.place), note, f"pin deploy {name} --version VERSION"
     )
 
 
 def claimed(workload: Workload) -> Problem | None:
-    """Why what somebody wrote themselves is no build."""
+    """Why what somebody wrote themselves is no build, and breaks no glass."""
+    where = Where(object=workload.metadata.place)
+    if workload.spec.break_glass:
+        what = "it says itself that the glass is broken for it, and that is for the desk to say"
+        next_ = (
+            f'leave spec.breakGlass out; in an emergency: pin deploy {workload.metadata.name}.yaml --break-glass "WHY"'
+        )
+        return Problem(ONLY_LANDED, what, where._replace(field="spec.breakGlass"), next=next_)
     if not workload.spec.build:
         return None
     what = f"it says that it is the build {workload.spec.build}, and it is a file that was sent"
     next_ = f"leave spec.build out, or pin deploy {workload.metadata.name} --version {workload.spec.build}"
-    return Problem(ONLY_LANDED, what, Where(object=workload.metadata.place, field="spec.build"), next=next_)
+    return Problem(ONLY_LANDED, what, where._replace(field="spec.build"), next=next_)
 
 
 def judge(build: Build, landing: Landing, history: History) -> Verdict:
@@ -131,7 +144,7 @@ def deployable(build: Build) -> Workload:
         else:
             found.append(_problem(BUILD_ALTERED, build, f"it says nothing of the image {name}", "publish it anew"))
     refuse_all(found)
-    spec = msgspec.convert({**said, "build": build.version}, type(workload.spec))
+    spec = msgspec.convert({**said, "build": build.version, "breakGlass": None}, type(workload.spec))
     return msgspec.structs.replace(workload, spec=spec)
 
 

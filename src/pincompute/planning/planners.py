@@ -14,6 +14,7 @@ from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.planning import cron_job, daemon, job_set, project, service, sidecar, stateful_set, training_job
+from pincompute.planning.glass import with_glass
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.runtimes import runtime_roll
 from pincompute.planning.runtimes.age import with_age
@@ -24,10 +25,11 @@ Planner = Callable[[Snapshot], Plan]
 
 
 def _as_time_goes_by(planner: Planner) -> Planner:
-    """A hold ends by itself, and a runtime becomes old: whatever else a kind waits for, it looks again then."""
+    """A hold and a broken glass end by themselves, and a runtime becomes old: whatever else a kind waits for, it looks
+    again then."""
 
     def plan(snapshot: Snapshot) -> Plan:
-        planned = with_age(planner(snapshot), snapshot)
+        planned = with_glass(with_age(planner(snapshot), snapshot), snapshot)
         return planned._replace(wake_after=soonest(planned.wake_after, hold_left(snapshot.owner, snapshot.now)))
 
     return plan

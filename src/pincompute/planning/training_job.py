@@ -37,7 +37,7 @@ from pincompute.planning.why import Finding
 
 PACE = (
     "suspended", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role", "hold",
-    "build",
+    "build", "break_glass",
 )  # fmt: skip
 """Fields that do not change what runs."""
 

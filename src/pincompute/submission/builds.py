@@ -57,10 +57,10 @@ class Builds:
         history = await self._repositories.history(landing, provenance.commit, provenance.source.path)
         return judge(build, landing, history)
 
-    async def vouch(self, build: Build, project: Project | None) -> Vouched:
-        """The same for the record; refused where one link does not hold."""
+    async def vouch(self, build: Build, project: Project | None, *, glass: bool) -> Vouched:
+        """The same for the record; refused where one link does not hold that must."""
         found = await self.verdict(build, project)
-        refuse_all(each.problem for each in found.links if each.problem)
+        refuse_all(found.problems(glass=glass))
         provenance, signed = build.built.predicate, msgspec.json.encode(build.envelope).decode()
         reviewers = ", ".join(sorted(found.reviewers))
         return Vouched(build.version, provenance.commit, provenance.builder, reviewers, signed)

@@ -19,6 +19,7 @@ from pincompute.api.account import Account, Answer
 from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
+from pincompute.api.glass import Glass, Wish
 from pincompute.api.identity import Identity
 from pincompute.api.preview import Preview
 from pincompute.api.project import Project
@@ -30,6 +31,7 @@ from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused, Where, refuse_if
 from pincompute.base.reasons import SUBMISSION_UNKNOWN
 from pincompute.controller.workloads import Workloads
+from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.landing import claimed, closed, deployable
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
@@ -41,7 +43,7 @@ from pincompute.submission.database import Connection, Database
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Rendered
 from pincompute.submission.provenance import traced
-from pincompute.submission.record import Kept, State, Submission, Vouched
+from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, State, Submission, Vouched
 from pincompute.submission.rights import Rights
 
 PATIENCE = 2.0
@@ -67,7 +69,7 @@ class Sender(NamedTuple):
     """For the platform to have it; on record it is in any case."""
 
 
-_VERBS = {"deploy": Verb.DEPLOY, "delete": Verb.DELETE}
+_VERBS = {DEPLOY: Verb.DEPLOY, BREAK_GLASS: Verb.BREAK_GLASS, "delete": Verb.DELETE}
 """Whatever else is done to a workload changes it."""
 
 
@@ -92,25 +94,28 @@ class Desk:
         """Return once it knows what it decides by."""
         await self._platform.seen()
 
-    async def submit(self, text: str, project: str, sender: Sender) -> Kept:
+    async def submit(self, text: str, project: str, sender: Sender, wish: Wish | None = None) -> Kept:
         """A document: what became of it."""
         try:
             workload = admit_workload(read_one(text), project)
             refuse_if(claimed(workload))
+            glass = self._broken(wish, sender)
         except Refused as refused:
             return await self.unreadable(text, project, refused, sender)
-        submission = self._submission(Place.of(workload), "deploy", text, sender)
-        return await self._decided(submission, partial(self._sent, workload), sender)
+        submission = _through(self._submission(Place.of(workload), DEPLOY, text, sender), wish, glass)
+        return await self._decided(submission, partial(self._sent, workload, glass), sender)
 
-    async def deploy(self, project: str, name: str, version: str, sender: Sender) -> Kept:
+    async def deploy(self, project: str, name: str, version: str, sender: Sender, wish: Wish | None = None) -> Kept:
         """What was published: what became of it."""
-        submission = self._submission(Place(project, "", name), "deploy", version, sender)._replace(about=name)
-        return await self._decided(submission, partial(self._published, project, name, version), sender)
+        glass = self._broken(wish, sender)
+        submission = self._submission(Place(project, "", name), DEPLOY, version, sender)._replace(about=name)
+        propose = partial(self._published, project, name, version, glass)
+        return await self._decided(_through(submission, wish, glass), propose, sender)
 
     async def unreadable(self, text: str, project: str, refused: Refused, sender: Sender) -> Kept:
         """What is no workload is on record, too: its beginning, and why it was refused."""
         whole = hashlib.sha256(text.encode()).hexdigest()
-        submission = self._submission(Place(project, "", ""), "deploy", text[:KEPT].replace("\0", "?"), sender)
+        submission = self._submission(Place(project, "", ""), DEPLOY, text[:KEPT].replace("\0", "?"), sender)
         submission = submission._replace(about=f"{whole} {refused.problems[0].what}")
         return await self._database.do(
             partial(refuse, submission=submission, refused=Refused(*refused.problems[:TOLD]))
@@ -161,25 +166,37 @@ class Desk:
         return self.workloads.follow(project, name)
 
     def _submission(self, place: Place, verb: str, document: str, sender: Sender) -> Submission:
-        id_, about = self._ids.new("submission"), "" if verb == "deploy" else place.name
+        id_, about = self._ids.new("submission"), "" if verb == DEPLOY else place.name
         return Submission(
             id_, self._clock.now(), str(sender.who), self._platform.name, place, verb, document, sender.key, about
         )
 
-    async def _sent(self, workload: Workload, pending: Workload | None) -> Proposed:
+    def _broken(self, wish: Wish | None, sender: Sender) -> Glass | None:
+        if wish is None:
+            return None
+        refuse_if(refusal(wish))
+        return broken(wish, str(sender.who), self._clock.now())
+
+    async def _sent(self, workload: Workload, glass: Glass | None, pending: Workload | None) -> Proposed:
         """A file, for which nobody vouches."""
-        rendered = await self._platform.render(workload, pending)
-        refuse_if(closed(rendered.project, workload))
+        rendered = await self._platform.render(behind(workload, glass), pending)
+        refuse_if((needless if glass else closed)(rendered.project, workload))
         return rendered, None
 
-    async def _published(self, project: str, name: str, version: str, pending: Workload | None) -> Proposed:
+    async def _published(
+        self, project: str, name: str, version: str, glass: Glass | None, pending: Workload | None
+    ) -> Proposed:
         build = await self.builds.find(project, name, version)
-        rendered = await self._platform.render(deployable(build), pending)
-        return rendered, await self.builds.vouch(build, rendered.project)
+        workload = deployable(build)
+        rendered = await self._platform.render(behind(workload, glass), pending)
+        refuse_if(needless(rendered.project, workload) if glass else None)
+        return rendered, await self.builds.vouch(build, rendered.project, glass=glass is not None)
 
     async def _changed(self, project: str, name: str, change: Change, pending: Workload | None) -> Proposed:
-        """What is there was vouched for when it came."""
-        return await self._platform.amend(project, name, change, pending), None
+        """What is there was vouched for when it came, or let in for a while."""
+        rendered = await self._platform.amend(project, name, change, pending)
+        refuse_if(overdue(rendered.whole, self._clock.now()) if rendered.whole else None)
+        return rendered, None
 
     async def _removed(self, project: str, name: str, uid: str, pending: Workload | None) -> Proposed:
         return await self._platform.remove(project, name, uid, pending), None
@@ -221,6 +238,14 @@ class Desk:
             if kept.id == submission.id and kept.state is State.ACCEPTED:
                 self._carrier.take(Parcel(submission, rendered.order))
             return kept
+
+
+def _through(submission: Submission, wish: Wish | None, glass: Glass | None) -> Submission:
+    """Whose glass is broken for it, if any is: so it stands in the record, and what is asked again is the same."""
+    if wish is None or glass is None:
+        return submission
+    asked = f"{submission.about}\0{wish.seconds}\0{wish.because}"
+    return submission._replace(verb=BREAK_GLASS, about=asked, because=trace(glass))
 
 
 def _before(connection: Connection, submission: Submission) -> tuple[Kept | None, Workload | None]:

@@ -8,12 +8,14 @@ import msgspec
 
 from pincompute.api.account import Account
 from pincompute.api.build import image_places, images
+from pincompute.api.glass import Glass
 from pincompute.api.project import Project, Review
 from pincompute.api.provenance import LinkAccount, ProvenanceAccount
 from pincompute.base.problem import Refused
+from pincompute.objects.content import Object
 from pincompute.planning.landing import Build, deployable
 from pincompute.submission.builds import Builds
-from pincompute.submission.record import Kept, Vouched
+from pincompute.submission.record import BREAK_GLASS, Kept, Vouched
 
 Last = tuple[Kept, Vouched | None]
 
@@ -22,16 +24,17 @@ async def traced(account: Account, last: Last | None, project: Project | None, b
     label = account.summary.label
     kept, vouched = last or (None, None)
     asked = _submission(kept, vouched, open_=project is None or project.spec.review is Review.OPEN)
+    unreviewed = list(_glass(account.resource["spec"]))
     if kept is None or vouched is None:
-        return ProvenanceAccount(label=label, version="", links=[asked])
+        return ProvenanceAccount(label=label, version="", links=[asked, *unreviewed])
     found: list[LinkAccount] = []
     try:
         build = await builds.find(kept.place.project, kept.place.name, vouched.version)
         verdict = await builds.verdict(build, project)
         found += [_link(each.what, each.says, each.problem.what if each.problem else "") for each in verdict.links]
-        found += [_published(build, vouched), asked, *_running(account, build)]
+        found += [_published(build, vouched), asked, *unreviewed, *_running(account, build)]
     except Refused as refused:
-        found += [_link("published", vouched.version, refused.problems[0].what), asked]
+        found += [_link("published", vouched.version, refused.problems[0].what), asked, *unreviewed]
     return ProvenanceAccount(label=label, version=vouched.version, links=found)
 
 
@@ -40,8 +43,17 @@ def _submission(kept: Kept | None, vouched: Vouched | None, *, open_: bool) -> L
         return _link("submission", "none", "" if open_ else "it was not brought in by this desk")
     says = f"{kept.id} by {kept.who} at {kept.at[:19]}Z"
     if vouched is None:
-        return _link("submission", f"{says}, a file that nobody vouches for", "" if open_ else "the project takes none")
+        known = open_ or kept.verb == BREAK_GLASS
+        return _link("submission", f"{says}, a file that nobody vouches for", "" if known else "the project takes none")
     return _link("submission", says)
+
+
+def _glass(spec: Object) -> Iterator[LinkAccount]:
+    if said := spec.get("breakGlass"):
+        glass = msgspec.convert(said, Glass)
+        yield _link(
+            "glass", f"broken by {glass.by or 'somebody'} until {glass.until}", glass.because or "for no reason"
+        )
 
 
 def _published(build: Build, vouched: Vouched) -> LinkAccount:

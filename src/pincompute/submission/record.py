@@ -18,6 +18,9 @@ from pincompute.planning.quotas.footprint import Place
 from pincompute.submission.database import Connection
 from pincompute.submission.tables import audit, builds, decisions, outbox, revisions, submissions
 
+DEPLOY, BREAK_GLASS = "deploy", "break-glass"
+"""How work comes in."""
+
 
 class Judge(StrEnum):
     """Who decides: first the desk, and where it accepts, the platform."""
@@ -44,6 +47,8 @@ class Submission(NamedTuple):
     key: str = ""
     about: str = ""
     """Which workload, where the document does not say it."""
+    because: str = ""
+    """What the audit keeps of why."""
 
     @property
     def digest(self) -> str:
@@ -117,7 +122,7 @@ def decide(connection: Connection, submission: Submission, decision: Decision) -
     note(
         connection, decision.at, submission,
         f"{submission.verb}: {'accepted' if decision.accepted else 'refused'} by the {decision.judge}",
-        "" if decision.accepted else decision.rule,
+        submission.because if decision.accepted else decision.rule,
     )  # fmt: skip
 
 
@@ -157,7 +162,7 @@ def deployed(connection: Connection, project: str, name: str) -> tuple[Kept, Vou
     """What a workload was last deployed as, and who vouched for that."""
     found = [
         each for each in of_workload(connection, project, name)
-        if each.verb == "deploy" and each.state is not State.REFUSED
+        if each.verb in {DEPLOY, BREAK_GLASS} and each.state is not State.REFUSED
     ]  # fmt: skip
     if not found:
         return None

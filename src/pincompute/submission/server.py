@@ -11,9 +11,10 @@ from aiohttp.typedefs import Handler
 
 from pincompute.api.change import Change
 from pincompute.api.documents import MAX_BYTES
+from pincompute.api.glass import Wish
 from pincompute.api.logs import Wanted
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL
+from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED, INTERNAL
 from pincompute.controller.fleet import Fleets
 from pincompute.planning.rights import Verb
 from pincompute.submission.answers import became, json_of, receipt, stream
@@ -78,12 +79,12 @@ class Routes:
             text = await _text(request)
         except Refused as refused:
             return became(await self._desk.unreadable("", project, refused, sender))
-        return became(await self._desk.submit(text, project, sender), status=201)
+        return became(await self._desk.submit(text, project, sender, _wish(request)), status=201)
 
     @needs(Verb.DEPLOY)
     async def deploy(self, request: web.Request) -> web.StreamResponse:
-        kept = await self._desk.deploy(*_names(request), request.match_info["version"], _sender(request))
-        return became(kept, status=201)
+        version, wish = request.match_info["version"], _wish(request)
+        return became(await self._desk.deploy(*_names(request), version, _sender(request), wish), status=201)
 
     @needs(Verb.LOOK)
     async def submission(self, request: web.Request) -> web.StreamResponse:
@@ -151,6 +152,18 @@ def _sender(request: web.Request) -> Sender:
         raise Refused(Problem(DOCUMENT_INVALID, f"the idempotency key has more than {MAX_KEY} characters"))
     preferred = {each.strip() for each in request.headers.get("Prefer", "").split(",")}
     return Sender(request[WHO], key, waits="respond-async" not in preferred)
+
+
+def _wish(request: web.Request) -> Wish | None:
+    """`?breakGlass=WHY&seconds=3600`."""
+    because = request.query.get("breakGlass")
+    if because is None:
+        return None
+    try:
+        return Wish(because, int(request.query["seconds"])) if "seconds" in request.query else Wish(because)
+    except ValueError as error:
+        what = f"'{request.query['seconds']}' is no number of seconds"
+        raise Refused(Problem(GLASS_REFUSED, what)) from error
 
 
 async def _text(request: web.Request) -> str:

@@ -26,8 +26,11 @@ from pincompute.planning.batch.failures import Cause, cause, remembered
 from pincompute.planning.snapshot import Native, Pod, Snapshot
 
 PACE = frozenset(
-    {"parallelism", "suspended", "deadlineSeconds", "maxFailed", "keepSeconds", "attempts", "owner", "hold", "build"}
-)
+    {
+        "parallelism", "suspended", "deadlineSeconds", "maxFailed", "keepSeconds", "attempts", "owner", "hold", "build",
+        "breakGlass",
+    }
+)  # fmt: skip
 """What may change while it runs: none of it is in what the tasks do."""
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _JOB_INDEX = "batch.kubernetes.io/job-completion-index"

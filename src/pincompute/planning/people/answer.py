@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from pincompute.api.account import Answer
-from pincompute.api.status import Condition, Status, condition
+from pincompute.api.status import UNREVIEWED, Condition, Status, condition
 from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
     CANNOT_CHANGE,
     CLUSTER_REFUSED,
+    GLASS_BROKEN,
     INTERNAL,
     NOT_OURS,
     OPERATOR_SILENT,
@@ -56,11 +57,11 @@ def answer(
     problem = _unseen(snapshot, edited) or plan.why or _told(snapshot.owner, plan)
     kin = family(snapshot)
     theirs = [each for each in events if kin.has(each)]
-    lately = _put_back(snapshot, theirs)
+    notes = [each for each in (_put_back(snapshot, theirs), _unreviewed(plan.status)) if each]
     if problem is None or problem.reason.http == _FINE:
-        return _well(snapshot.owner, plan, problem, lately)
+        return _well(snapshot.owner, plan, problem, "\n".join(notes))
     found = cure.found(snapshot.owner, counted(snapshot, sharpened(snapshot, problem, theirs), numbers), edited, past)
-    return _wrong(snapshot.owner, found._replace(note="\n".join(each for each in (found.note, lately) if each)))
+    return _wrong(snapshot.owner, found._replace(note="\n".join(each for each in (found.note, *notes) if each)))
 
 
 def told(owner: Workload) -> Answer:
@@ -102,6 +103,12 @@ def _put_back(snapshot: Snapshot, events: Sequence[Event]) -> str:
     told = [each for each in events if each.reason == PUT_BACK and each.last and _lately(snapshot, each.last)]
     newest = max(told, key=lambda each: (each.last, each.metadata.name), default=None)
     return newest.note if newest else ""
+
+
+def _unreviewed(said: object) -> str:
+    """What is no fault, and is to be known by whoever asks; that it has lasted too long is one."""
+    found = condition(said.conditions, UNREVIEWED) if isinstance(said, Status) else None
+    return found.message if found and found.reason == GLASS_BROKEN.code else ""
 
 
 def _lately(snapshot: Snapshot, moment: str) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pincompute.api.status import READY, Condition, Report, condition
+from pincompute.api.status import READY, UNREVIEWED, Condition, Report, condition
 from pincompute.base.reasons import REASONS
 from pincompute.objects.content import digest, identity
 from pincompute.objects.managers import Edit
 
-BEGAN, RECOVERED, PUT_BACK = "RolloutBegan", "Recovered", "PutBack"
+BEGAN, RECOVERED, PUT_BACK, REVIEWED = "RolloutBegan", "Recovered", "PutBack", "Reviewed"
 
 
 class News(NamedTuple):
@@ -33,6 +33,7 @@ def news(owner: Any, after: Report) -> Iterator[News]:
     if generation > before.observed_generation:
         note = f"{owner.metadata.name}@{generation} is being made so"
         yield News(BEGAN, "RollOut", note, _name(owner, uid, BEGAN, generation))
+    yield from _glass(owner, before, after)
     if now is None or (was and _same(was, now)):
         return
     stable = _name(
@@ -44,6 +45,17 @@ def news(owner: Any, after: Report) -> Iterator[News]:
         yield News(RECOVERED, "Reconcile", f"{was.reason} is over: {now.message}", stable)
     elif now.status == "True":
         yield News(now.reason, "RollOut", f"{owner.metadata.name}@{generation}: {now.message}", stable)
+
+
+def _glass(owner: Any, before: Report, after: Report) -> Iterator[News]:
+    """That nobody has reviewed what runs, that this lasts too long, and that it is over."""
+    was, now = condition(before.conditions, UNREVIEWED), condition(after.conditions, UNREVIEWED)
+    if now and (was is None or (was.reason, was.message) != (now.reason, now.message)):
+        name = _name(owner, owner.metadata.uid, now.reason, now.message)
+        yield News(now.reason, "Review", now.message, name, warning=True)
+    elif was and now is None:
+        name = _name(owner, owner.metadata.uid, REVIEWED, was.message)
+        yield News(REVIEWED, "Review", f"{owner.metadata.name} is as it was reviewed again", name)
 
 
 def put_back(owner: Any, native: dict[str, Any], found: str, edited: Sequence[Edit]) -> News:
