@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 from control_plane import ControlPlane
 from desks import world
 from landed import ANN, BEN, Story
+from pincompute.api.preview import Verb
+from pincompute.base.problem import Refused
+from pincompute.cli.desk import desk_port
+from pincompute.cli.plan import build_told
 from pincompute.controller.resources import NOUNS
 from pincompute.submission import record
 from pincompute.submission.record import State
@@ -48,6 +53,40 @@ async def test_what_was_reviewed_and_landed_runs_and_can_be_traced(
     ]  # fmt: skip
     there = await story.here.client.get(NOUNS["PinterestService"], "shop", story.here.project)
     assert (there["spec"]["image"], there["spec"]["build"]) == (f"hello:dev@{DIGEST}", "1.0")
+
+
+async def test_what_a_version_would_do_is_told_before_it_is_done(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with desk_port(story.here.context) as port:
+        story.commit(TEXT)
+        await story.publish("1.0")
+        found = await port.plan_build(story.here.project, "shop", "1.0")
+        assert [each["reason"] for each in found.refused] == ["NotReviewed"]
+        assert {each.verb for each in found.preview.changes} == {Verb.MAKE}
+        assert found.room == ["on-demand pods: it takes 2, and 98 of 100 are left"]
+        told = build_told(found)
+        assert "  NO  reviewed  by nobody else\n" in told
+        assert "  quota: on-demand pods: it takes 2, and 98 of 100 are left\n" in told
+        assert "it would be refused: " in told
+        assert "has 0 of 1 reviews" in told
+        # Nothing was done, and nothing is on record.
+        assert await story.here.outcomes("shop") == []
+        await story.review(BEN, monkeypatch)
+        found = await port.plan_build(story.here.project, "shop", "1.0")
+        assert (found.refused, [each.holds for each in found.links]) == ([], [True] * 4)
+        assert (await story.deploy("1.0"))[0] == 201
+        await story.trust(quota={"on-demand": {"pods": 1}})
+        story.commit(TEXT.replace("port: 8080", "port: 8080, replicas: 3"))
+        await story.publish("1.1")
+        await story.review(BEN, monkeypatch)
+        async with asyncio.timeout(60):
+            # The desk hears of another quota a moment after it was written.
+            while True:
+                if (found := await port.plan_build(story.here.project, "shop", "1.1")).refused:
+                    break
+                await asyncio.sleep(0.05)
+        assert [each["reason"] for each in found.refused] == ["QuotaTooSmall"]
+        with pytest.raises(Refused, match=r"was not published as 2\.0"):
+            await port.plan_build(story.here.project, "shop", "2.0")
 
 
 async def test_what_happens_to_it_later_breaks_the_chain_where_it_happened(

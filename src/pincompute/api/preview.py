@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
+from pincompute.api.provenance import LinkAccount
 from pincompute.api.wire import Wire
 from pincompute.objects.content import Object
 
@@ -44,3 +46,16 @@ class Preview(Wire, frozen=True, omit_defaults=False):
     def label(self) -> str:
         """`PinterestService me/hello`; what belongs to no project is named alone."""
         return f"{self.kind} {self.project}/{self.name}" if self.project else f"{self.kind} {self.name}"
+
+
+class BuildPreview(Wire, frozen=True, omit_defaults=False):
+    """What deploying a published version would do, and whether it may."""
+
+    version: str
+    preview: Preview
+    links: list[LinkAccount] = []
+    """Of the chain from the commit to the build; none where nobody asks for it."""
+    room: list[str] = []
+    """What it takes of the project's quota, and what is left of that."""
+    refused: list[dict[str, Any]] = []
+    """Why it would not be taken as things are."""

@@ -14,7 +14,7 @@ from pincompute.api.fleet import Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.names import HAND
-from pincompute.api.preview import Preview
+from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
 from pincompute.base.clock import SystemClock
@@ -50,6 +50,9 @@ class ClusterPort:
 
     async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         raise _needs_desk(f"{project}/{name} {version} is deployed by the desk, which reads the artifact store")
+
+    async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
+        raise _needs_desk(f"{project}/{name} {version} is planned by the desk, which reads the artifact store")
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         raise _needs_desk(f"the desk knows where {project}/{name} comes from")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from pincompute.cli.target import Target, connect, to_platform
 @click.option("--replicas", type=click.IntRange(0, 10_000), default=1, help="How many copies.", show_default=True)
 @click.option("--simulated", is_flag=True, help="Pretend to run it, on a simulated node.")
 @click.option("--timeout", default=120.0, help="Seconds to follow it at most.", show_default=True)
+@click.option("--yes", "-y", is_flag=True, help="Do not show what a published version changes, and ask.")
 @click.option("--no-wait", is_flag=True, help="Submit, and do not follow.")
 @to_platform
 def deploy(  # noqa: PLR0913  (one parameter an option)
@@ -52,6 +54,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     simulated: bool,
     timeout: float,
     no_wait: bool,
+    yes: bool,
 ) -> None:
     """Run a workload and follow it to its goal.
 
@@ -61,6 +64,8 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     patience = None if no_wait else timeout
     wish = None if because is None else Wish(because, seconds(span))
     if version is not None:
+        if not yes and wish is None and sys.stdin.isatty():
+            asyncio.run(_ask(target, name_or_file, version))
         asyncio.run(_deploy(target, partial(_published, target, name_or_file, version, wish), patience))
         return
     if image is None and port is None:
@@ -74,6 +79,18 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
 
 async def _published(target: Target, name: str, version: str, wish: Wish | None, platform: Port) -> Summary:
     return await platform.deploy(target.project, name, version, wish)
+
+
+async def _ask(target: Target, name: str, version: str) -> None:
+    """Whoever is in an emergency is not asked."""
+    # Only on a terminal is it needed, and it knows every kind.
+    from pincompute.cli.plan import build_told
+
+    async with connect(target) as platform:
+        found = await platform.plan_build(target.project, name, version)
+    click.echo(build_told(found), err=True, nl=False)
+    if not found.refused:
+        click.confirm("Deploy it?", abort=True, err=True)
 
 
 async def _sent(target: Target, text: str, file: Path, wish: Wish | None, platform: Port) -> Summary:

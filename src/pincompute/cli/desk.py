@@ -16,7 +16,7 @@ from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
-from pincompute.api.preview import Preview
+from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.receipt import Receipt
 from pincompute.api.summary import Sight, Summary
@@ -65,6 +65,10 @@ class DeskPort:
     async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/submissions"
         return self._decoded(await self._tell("POST", f"{path}{_asked(wish)}"), Summary)
+
+    async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
+        path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/plans"
+        return await self._ask("GET", path, BuildPreview)
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/provenance", ProvenanceAccount)

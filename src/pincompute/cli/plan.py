@@ -12,12 +12,13 @@ import yaml
 from pincompute.api.admission import admit_all
 from pincompute.api.documents import Document
 from pincompute.api.noun import Noun
-from pincompute.api.preview import FieldChange, NativeChange, Preview, Verb
+from pincompute.api.preview import BuildPreview, FieldChange, NativeChange, Preview, Verb
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
-from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN
+from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN, USAGE
 from pincompute.cli.files import documents
 from pincompute.cli.output import as_json
+from pincompute.cli.provenance import links
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.planning.people.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
@@ -34,18 +35,45 @@ class _Plain(yaml.SafeDumper):
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--version", help="Of what was published: in place of files one name is said.")
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), help="The natives whole, or all that is told.")
 @click.option("--offline", is_flag=True, help="Ask no cluster: everything would be made.")
 @to_platform
-def plan(target: Target, files: tuple[Path, ...], output: str | None, *, offline: bool) -> None:
-    """Show what files would become and change.
+def plan(target: Target, files: tuple[Path, ...], version: str | None, output: str | None, *, offline: bool) -> None:
+    """Show what files would become and change, or with --version what was published.
 
     Nothing is done. A folder stands for the files in it; a set is taken whole or not at all.
     """
+    if version is not None:
+        _published(target, files, version, output)
+        return
     given = documents(files)
     admitted = admit_all(given, target.project)
     previews = _offline(admitted) if offline else _compared(target, given, admitted)
     click.echo(_rendered(previews, output), nl=False)
+
+
+def _published(target: Target, names: tuple[Path, ...], version: str, output: str | None) -> None:
+    """It ends with 1 where it would be refused."""
+    if len(names) != 1:
+        what = f"--version is of one workload, and {len(names)} are named"
+        raise Refused(Problem(USAGE, what, next="pin plan NAME --version VERSION"))
+    found = asyncio.run(_ask(target, str(names[0]), version))
+    click.echo(as_json(found) if output == "json" else build_told(found), nl=False)
+    if found.refused:
+        raise SystemExit(1)
+
+
+async def _ask(target: Target, name: str, version: str) -> BuildPreview:
+    async with connect(target) as platform:
+        return await platform.plan_build(target.project, name, version)
+
+
+def build_told(found: BuildPreview) -> str:
+    """As a person reads it before they say yes."""
+    refused = [f"it would be refused: {Problem.of(each).text()}" for each in found.refused]
+    lines = [*links(found.links), *(f"  quota: {each}" for each in found.room), *refused]
+    return _told(found.preview) + "".join(f"{line}\n" for line in lines)
 
 
 def _compared(target: Target, given: list[Document], admitted: list[Noun]) -> list[Preview]:

@@ -10,7 +10,7 @@ from pincompute.api.change import Change
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
-from pincompute.api.preview import Preview
+from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
@@ -23,6 +23,10 @@ class Port(Protocol):
 
     async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         """What was published."""
+        ...
+
+    async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
+        """What deploying what was published would do."""
         ...
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount: ...

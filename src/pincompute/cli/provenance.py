@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import click
 
-from pincompute.api.provenance import ProvenanceAccount
+from pincompute.api.provenance import LinkAccount, ProvenanceAccount
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.word import offered, word
@@ -34,10 +35,13 @@ async def _ask(target: Target, name: str) -> ProvenanceAccount:
 
 
 def _text(found: ProvenanceAccount) -> str:
-    width = max(len(each.what) for each in found.links)
-    lines = [f"{found.label}  {found.version or 'nobody vouches for it'}"]
-    for each in found.links:
-        lines.append(f"  {'ok ' if each.holds else 'NO '} {each.what.ljust(width)}  {each.says}")
-        if each.why:
-            lines.append(f"      {' ' * width}  {each.why}")
+    lines = [f"{found.label}  {found.version or 'nobody vouches for it'}", *links(found.links)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def links(chain: list[LinkAccount]) -> Iterator[str]:
+    width = max((len(each.what) for each in chain), default=0)
+    for each in chain:
+        yield f"  {'ok ' if each.holds else 'NO '} {each.what.ljust(width)}  {each.says}"
+        if each.why:
+            yield f"      {' ' * width}  {each.why}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import KEY_REUSED
 from pincompute.planning.quotas import allowance
@@ -19,7 +21,7 @@ def accept(connection: Connection, submission: Submission, rendered: Rendered, v
     ledger.lock(connection, submission.cluster, submission.place.project)
     if before := known(connection, submission):
         return before
-    if refused := _over(connection, submission.cluster, rendered):
+    if refused := fits(connection, submission.cluster, rendered).refused:
         return _decided(connection, submission, Decision.refused(Judge.DESK, submission.at, refused))
     kept = _decided(connection, submission, Decision(Judge.DESK, submission.at, accepted=True, rule="", words=""))
     if rendered.whole is not None:
@@ -60,24 +62,32 @@ def _named(place: Place) -> str:
     return f"{place.project}/{place.name}"
 
 
-def _over(connection: Connection, cluster: str, rendered: Rendered) -> Refused | None:
-    """What it does not fit into."""
+class Fit(NamedTuple):
+    """Whether it fits into the quota of its project."""
+
+    refused: Refused | None = None
+    room: tuple[str, ...] = ()
+    """What is left of what is bounded."""
+
+
+def fits(connection: Connection, cluster: str, rendered: Rendered, *, told: bool = False) -> Fit:
+    """By the ledger as it is; what is left is told to whoever asks for that."""
     project, wants, place = rendered.project, rendered.footprint, rendered.place
     if project is None or wants is None:
-        return None
+        return Fit()
     has, others = ledger.taken(connection, cluster, place, wants.tier)
     asked = Asked(place.name, wants, has, others)
     if problem := allowance.closed(project, asked):
-        return Refused(problem)
-    if not allowance.short(project, asked):
-        return None
+        return Fit(Refused(problem))
+    if not told and not allowance.short(project, asked):
+        return Fit()
     holders = ledger.held(connection, cluster, place.project, wants.tier)
     holders.pop((place.kind, place.name), None)
     asked = asked._replace(others=ledger.total(holders.values()))
-    found = allowance.short(project, asked)
+    room, found = tuple(allowance.room(project, asked)), allowance.short(project, asked)
     if not found:
-        return None
+        return Fit(room=room)
     thing = found[0].thing
     most = sorted(holders.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
     named = [(name, footprint) for (_, name), footprint in most if getattr(footprint, thing)]
-    return Refused(allowance.refusal(project, asked, found, named))
+    return Fit(Refused(allowance.refusal(project, asked, found, named)), room)

@@ -21,7 +21,7 @@ from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
 from pincompute.api.glass import Glass, Wish
 from pincompute.api.identity import Identity
-from pincompute.api.preview import Preview
+from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
@@ -36,13 +36,13 @@ from pincompute.planning.landing import claimed, closed, deployable
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
 from pincompute.submission import outbox, record
-from pincompute.submission.accept import accept, known, refuse
+from pincompute.submission.accept import accept, fits, known, refuse
 from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Connection, Database
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Rendered
-from pincompute.submission.provenance import traced
+from pincompute.submission.provenance import linked, traced
 from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, State, Submission, Vouched
 from pincompute.submission.rights import Rights
 
@@ -161,6 +161,20 @@ class Desk:
             else:
                 await self.rights.demand(sender.who, Verb.ADMINISTER)
         return await self.workloads.preview(nouns, self._clock.now())
+
+    async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
+        """What deploying it would do, and whether it may; asked as if it were done, and nothing is written."""
+        build = await self.builds.find(project, name, version)
+        workload = deployable(build)
+        try:
+            rendered = await self._platform.render(workload, None)
+        except Away as away:
+            raise Refused(away.problem) from away
+        verdict = await self.builds.verdict(build, rendered.project)
+        fit = await self._database.do(partial(fits, cluster=self._platform.name, rendered=rendered, told=True))
+        (preview,) = await self.workloads.preview([workload], self._clock.now())
+        problems = [*verdict.problems(), *(fit.refused.problems if fit.refused else ())]
+        return BuildPreview(version, preview, linked(verdict), list(fit.room), [each.json() for each in problems])
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)

@@ -13,7 +13,7 @@ from pincompute.api.project import Project, Review
 from pincompute.api.provenance import LinkAccount, ProvenanceAccount
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
-from pincompute.planning.landing import Build, deployable
+from pincompute.planning.landing import Build, Verdict, deployable
 from pincompute.submission.builds import Builds
 from pincompute.submission.record import BREAK_GLASS, Kept, Vouched
 
@@ -31,11 +31,15 @@ async def traced(account: Account, last: Last | None, project: Project | None, b
     try:
         build = await builds.find(kept.place.project, kept.place.name, vouched.version)
         verdict = await builds.verdict(build, project)
-        found += [_link(each.what, each.says, each.problem.what if each.problem else "") for each in verdict.links]
+        found += linked(verdict)
         found += [_published(build, vouched), asked, *unreviewed, *_running(account, build)]
     except Refused as refused:
         found += [_link("published", vouched.version, refused.problems[0].what), asked, *unreviewed]
     return ProvenanceAccount(label=label, version=vouched.version, links=found)
+
+
+def linked(verdict: Verdict) -> list[LinkAccount]:
+    return [_link(each.what, each.says, each.problem.what if each.problem else "") for each in verdict.links]
 
 
 def _submission(kept: Kept | None, vouched: Vouched | None, *, open_: bool) -> LinkAccount:

@@ -42,6 +42,7 @@ def application(desk: Desk, fleets: Fleets, door: Door) -> web.Application:
             web.post("/v1/projects/{project}/submissions", routes.submit),
             web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
             web.post("/v1/projects/{project}/builds/{name}/{version}/submissions", routes.deploy),
+            web.get("/v1/projects/{project}/builds/{name}/{version}/plans", routes.plan_build),
             web.post("/v1/projects/{project}/plans", routes.plan),
             web.get("/v1/projects/{project}/workloads", routes.list),
             web.get("/v1/projects/{project}/changes", routes.watch),
@@ -94,6 +95,10 @@ class Routes:
     async def plan(self, request: web.Request) -> web.StreamResponse:
         said = await self._desk.plan(await _text(request), request.match_info["project"], _sender(request))
         return json_of(said)
+
+    @needs(Verb.LOOK)
+    async def plan_build(self, request: web.Request) -> web.StreamResponse:
+        return json_of(await self._desk.plan_build(*_names(request), request.match_info["version"]))
 
     @needs(Verb.LOOK)
     async def list(self, request: web.Request) -> web.StreamResponse:

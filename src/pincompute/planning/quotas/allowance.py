@@ -65,6 +65,18 @@ def short(project: Project, asked: Asked) -> tuple[Short, ...]:
     return tuple(_short(bounds, asked)) if bounds else ()
 
 
+def room(project: Project, asked: Asked) -> list[str]:
+    """Of each thing that is bounded: what it wants, and what would be left when it has that."""
+    bounds, tier = project.spec.quota.by_class().get(asked.wants.tier), asked.wants.tier
+    return [_room(tier, thing, limit, asked) for thing, limit in _limits(bounds)] if bounds else []
+
+
+def _room(tier: str, thing: str, limit: int, asked: Asked) -> str:
+    wants, others = getattr(asked.wants, thing), getattr(asked.others, thing)
+    said, left, all_ = (_shown(thing, each) for each in (wants, max(0, limit - others - wants), limit))
+    return f"{tier} {_WORDS[thing]}: it takes {said}, and {left} of {all_} are left"
+
+
 def refusal(project: Project, asked: Asked, found: Sequence[Short], most: Sequence[tuple[str, Footprint]]) -> Problem:
     """`most` are those who hold the most of the first thing that is short, the largest first."""
     thing = found[0].thing
