@@ -18,6 +18,7 @@ class Mutant(NamedTuple):
     tests: str
 
 
+_PEOPLE = "tests/submission/people"
 _OWASP = "tests/submission/test_owasp.py"
 _ACCEPT = "tests/submission/test_accept.py"
 
@@ -71,8 +72,8 @@ MUTANTS = (
         "tests/planning/pods/test_identity.py",
     ),
     Mutant("planning/pods/identity.py", "if kinds not in CHAINS:", "if False:", "tests/planning/pods/test_identity.py"),
-    Mutant("agents/identity/svid.py", "who.trust_domain != trust_domain", "False", "tests/agents/identity"),
-    Mutant("agents/identity/svid.py", "len(names) != 1", "not names", "tests/agents/identity"),
+    Mutant("objects/svid.py", "who.trust_domain != trust_domain", "False", "tests/agents/identity"),
+    Mutant("objects/svid.py", "len(names) != 1", "not names", "tests/agents/identity"),
     Mutant("agents/identity/signer.py", "except (Conflict, NotFound):", "except NotFound:", "tests/agents/identity"),
     Mutant("agents/identity/signer.py", "not event.object.answered", "True", "tests/agents/identity/test_signer.py"),
     Mutant(
@@ -122,8 +123,16 @@ MUTANTS = (
         "return False",
         "tests/simulation/test_outages.py",
     ),
-    Mutant("submission/people/local.py", "if not hmac.compare_digest(", "if not len and (", "tests/submission/people"),
-    Mutant("submission/people/local.py", "if _is_loopback(shown.address) else None", "", "tests/submission/people"),
+    Mutant("submission/people/local.py", "if not hmac.compare_digest(", "if not len and (", _PEOPLE),
+    Mutant("submission/people/local.py", "if _is_loopback(shown.address) else None", "", _PEOPLE),
+    Mutant("submission/people/openid.py", "if name.startswith(FOREIGN):", "if False:", _PEOPLE),
+    Mutant("submission/people/openid.py", 'exp={"essential": True},', "", _PEOPLE),
+    Mutant("submission/people/openid.py", "min(who.until, now + BELIEVED)", "who.until", _PEOPLE),
+    Mutant("submission/people/keys.py", 'if said.get("issuer") != self._issuer:', "if False:", _PEOPLE),
+    Mutant("submission/people/keys.py", "now - self._tried < PAUSE", "False", _PEOPLE),
+    Mutant("submission/people/accounts.py", "if AUDIENCE not in audiences(said):", "if not said:", _PEOPLE),
+    Mutant("submission/people/certificates.py", "if until <= now:", "if False:", _PEOPLE),
+    Mutant("submission/people/certificates.py", "if len(who.path) != 2:", "if False:", _PEOPLE),
     Mutant("submission/desk.py", "await self._may(sender, submission.verb, rendered.place)", "pass", _OWASP),
     Mutant("submission/desk.py", "await self._may(sender, submission.verb, submission.place)", "pass", _OWASP),
     Mutant("submission/guards.py", "if isinstance(what, Verb):", "if False:", _OWASP),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import aclosing
 from pathlib import Path
 
+import aiohttp
 import pytest
 import yaml
 
@@ -25,6 +27,7 @@ from pincompute.api.names import (
     WORKLOAD,
 )
 from pincompute.api.project import Project
+from pincompute.base.context import read_context
 from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
@@ -107,6 +110,7 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         await person.pin("show", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)
         await _ask_why(person, client)
+        await _ask_as_a_program(real_platform, client)
         await _claim(client)
         await _disturb(client)
         await asyncio.gather(*(person.pin("delete", each, "--project", PROJECT_NAME) for each in NAMES.values()))
@@ -166,6 +170,17 @@ async def _ask_why(person: Person, client: Client) -> None:
     await until(client, NOUNS["PinterestService"], PROJECT_NAME, _has_no_room, "huge")
     assert "a copy needs 4000 cpu, and " in await person.pin("why", "huge", "--project", PROJECT_NAME, code=1)
     await person.pin("delete", "huge", "--project", PROJECT_NAME)
+
+
+async def _ask_as_a_program(platform: Platform, client: Client) -> None:
+    """By the account of a workload, with a token that was made for the desk."""
+    account = f"/api/v1/namespaces/{PROJECT_NAME}/serviceaccounts/{NAMES['PinterestService']}/token"
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [DESK]}}
+    answer = await client.raw("POST", account, body=json.dumps(body).encode())
+    headers = {"Authorization": f"Bearer {json.loads(answer)['status']['token']}"}
+    desk = read_context(platform.home.root.parent, platform.name).desk
+    async with aiohttp.ClientSession(desk, headers=headers) as http, http.get("/v1/whoami") as told:
+        assert (await told.json())["name"] == f"program {PROJECT_NAME}/{NAMES['PinterestService']}"
 
 
 async def _plan_by(client: Client) -> None:

@@ -8,6 +8,14 @@ from pincompute.api.identity import Sort
 from pincompute.api.project import Role
 
 
+class SignIn(msgspec.Struct, frozen=True):
+    """Where people sign in before they come here; without an issuer nobody can."""
+
+    issuer: str = ""
+    client: str = ""
+    scopes: str = "openid email offline_access"
+
+
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     role: Role

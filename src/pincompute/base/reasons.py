@@ -348,6 +348,13 @@ VERSIONS_DIFFER = _reason(
 NOT_SIGNED_IN = _reason(
     "NotSignedIn", USER, 401, "A request did not say who sends it.", "`pin` sends the token of `pin up` by itself."
 )
+SIGN_IN_AWAY = _reason(
+    "SignInAway",
+    INFRASTRUCTURE,
+    503,
+    "Whoever signs people in does not answer, so that nobody can be known by them.",
+    "Who was seen in the last minutes goes on; the message says what was asked, and what came back.",
+)
 NOT_ALLOWED = _reason(
     "NotAllowed",
     USER,

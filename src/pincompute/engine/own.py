@@ -27,7 +27,7 @@ INGRESS = "pincompute-ingress"
 STORAGE = "pincompute-storage"
 
 _USERS = (DESK, OPERATOR, INGRESS, STORAGE, SIGNER)
-DESK_NEEDS = ("alembic", "asyncpg", "sqlalchemy")
+DESK_NEEDS = ("alembic", "asyncpg", "joserfc", "sqlalchemy")
 _LOOPBACK = "127.0.0.1"
 
 

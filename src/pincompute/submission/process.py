@@ -27,26 +27,37 @@ from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.kubernetes import Kubernetes
-from pincompute.submission.people.door import Door
-from pincompute.submission.people.local import LocalToken
+from pincompute.submission.people.settings import People
 from pincompute.submission.repository import Repositories
 from pincompute.submission.server import application, runner
 from pincompute.submission.shift import serve
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command()
-@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Whose rights to act with.")
+@click.option("--kubeconfig", type=FILE, required=True, help="Whose rights to act with.")
 @click.option("--listen", default="127.0.0.1:0", help="Address and port.", show_default=True)
-@click.option("--token-file", type=click.Path(path_type=Path), required=True, help="What shows who is here.")
+@click.option("--token-file", type=FILE, required=True, help="What shows who is here.")
 @click.option("--person", default="me", help="Who that is; they administer the platform.", show_default=True)
+@click.option("--issuer", default="", help="The OpenID provider that signs people in: https://…")
+@click.option("--client", default="pin", help="What they sign in as, there.", show_default=True)
+@click.option("--name-claim", default="email", help="What of its token is a person's name.", show_default=True)
+@click.option("--groups-claim", default="groups", help="And what their groups.", show_default=True)
+@click.option("--administrators", default="", help="The group of those who administer the platform.")
+@click.option("--tls-certificate", type=FILE, help="The desk's own, with those between it and a root.")
+@click.option("--tls-key", type=FILE, help="Its key.")
+@click.option("--client-roots", type=FILE, help="By which the certificates of programs are known.")
+@click.option("--trust-domain", default="", help="Of their SPIFFE IDs.")
 @click.option("--log-store", default="", help="Where lines are kept; nowhere by default.")
 @click.option("--database", required=True, help="Where the record is kept: a file, or postgresql://…")
-@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where it keeps what it reads again.")
+@click.option("--folder", type=FILE, required=True, help="Where it keeps what it reads again.")
 @click.option("--artifacts", default="", help="Where builds are: https://…/artifactory/REPOSITORY, or its folder.")
 def desk(token_file: Path, **words: Any) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
-    asyncio.run(_run(Words(token=token_file.read_text().strip(), **words)))
+    words["people"] = People(token_file.read_text().strip(), **{each: words.pop(each) for each in People.asked()})
+    asyncio.run(_run(Words(**words)))
 
 
 class Words(NamedTuple):
@@ -54,8 +65,7 @@ class Words(NamedTuple):
 
     kubeconfig: Path
     listen: str
-    token: str
-    person: str
+    people: People
     log_store: str
     database: str
     folder: Path
@@ -75,10 +85,10 @@ async def _run(words: Words) -> None:
         store = await stack.enter_async_context(open_store(words.artifacts or str(words.folder / "artifacts")))
         builds = Builds(store, Repositories(words.folder / "repositories"))
         desk = await stack.enter_async_context(at_work(database, client, builds, lines))
-        running = runner(application(desk, Fleets(client), Door([LocalToken(words.token, words.person)])))
+        running = runner(application(desk, Fleets(client), words.people.door(client), words.people.sign_in()))
         await running.setup()
         host, _, port = words.listen.rpartition(":")
-        await web.TCPSite(running, host, int(port)).start()
+        await web.TCPSite(running, host, int(port), ssl_context=words.people.tls()).start()
         await stop.wait()
         await running.cleanup()
     await database.close()

@@ -13,6 +13,7 @@ from pincompute.api.change import Change
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Wanted
+from pincompute.api.whoami import SignIn
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED, INTERNAL
 from pincompute.controller.fleet import Fleets
@@ -29,15 +30,16 @@ log = structlog.get_logger()
 _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 
 
-def application(desk: Desk, fleets: Fleets, door: Door) -> web.Application:
-    """The whole API, behind one door."""
-    routes = Routes(desk)
+def application(desk: Desk, fleets: Fleets, door: Door, sign_in: SignIn | None = None) -> web.Application:
+    """The whole API, behind one door; where people sign in stands before it."""
+    routes = Routes(desk, sign_in or SignIn())
     passing = [_problems, *guards(door, desk.rights), carried_through]
     app = web.Application(middlewares=passing, client_max_size=MAX_BYTES)
     workload = "/v1/projects/{project}/workloads/{name}"
     app.add_routes(
         [
             web.get("/healthz", _healthz),
+            web.get("/v1/sign-in", routes.sign_in),
             web.get("/v1/whoami", routes.whoami),
             web.post("/v1/projects/{project}/submissions", routes.submit),
             web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
@@ -66,8 +68,13 @@ def runner(app: web.Application) -> web.AppRunner:
 
 
 class Routes:
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, sign_in: SignIn) -> None:
         self._desk = desk
+        self._sign_in = sign_in
+
+    @needs(NOTHING)
+    async def sign_in(self, _: web.Request) -> web.StreamResponse:
+        return json_of(self._sign_in)
 
     @needs(SIGNED_IN)
     async def whoami(self, request: web.Request) -> web.StreamResponse:

@@ -49,14 +49,14 @@ def peer_id(certificate: bytes, trust_domain: str) -> SpiffeId:
     Refused, where the certificate breaks a rule of the SPIFFE standard or is of another trust domain.
     """
     # What reads certificates takes three times the memory of all else here, and a shipper of logs may never need it.
-    from pincompute.agents.identity.svid import identify
+    from pincompute.objects.svid import identify
 
     return identify(certificate, trust_domain)
 
 
 def own_id(folder: Path = FOLDER) -> SpiffeId:
     """Who this pod is."""
-    from pincompute.agents.identity.svid import read
+    from pincompute.objects.svid import read
 
     try:
         return read((folder / IDENTITY).read_text())
