@@ -1,25 +1,18 @@
-"""What meets: a batch and a roll, a roll and who thinks better of it, and two of one name."""
+"""What meets: a batch and a roll, a roll and who thinks better of it or holds what was, and two of one name."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from pincompute.api.names import HAND
 from pincompute.controller.resources import NOUNS
-from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object
 from simulation.person import HOME, Person
-from simulation.steps import Scenario, Step, deletes, document, writes
-
-PATIENCE = 600
-"""Seconds for which somebody looks whether it has come so far."""
+from simulation.steps import Scenario, Step, deletes, document, until, writes
 
 
 def all_of_them() -> tuple[Scenario, ...]:
-    return _batch_in_a_roll(), _roll_taken_back(), _namesakes()
+    return _batch_in_a_roll(), _roll_taken_back(), _held(), _namesakes()
 
 
 def _part(version: int) -> Object:
@@ -31,19 +24,8 @@ def _runtime(number: int, **roll: Any) -> Object:
     return document("Runtime", str(number), parts=[f"logs-{number}"], roll={**given, **roll})
 
 
-def _service(name: str) -> Object:
-    return document("PinterestService", name, image=f"{name}:1", port=8080, replicas=2)
-
-
-async def _until(person: Person, kind: str, name: str, holds: Callable[[Any], bool]) -> None:
-    """By looking at its status again and again, as people do."""
-    resource = NOUNS[kind]
-    for _ in range(PATIENCE):
-        with suppress(NotFound):
-            found = await person.client.get(resource, name, HOME if resource.namespaced else "")
-            if holds(found.get("status", {})):
-                return
-        await asyncio.sleep(1)
+def _service(name: str, **spec: Any) -> Object:
+    return document("PinterestService", name, **{"image": f"{name}:1", "port": 8080, "replicas": 2, **spec})
 
 
 def _batch_in_a_roll() -> Scenario:
@@ -55,7 +37,7 @@ def _batch_in_a_roll() -> Scenario:
     def meanwhile(does: str, number: int, work: Object) -> Step:
         async def action(person: Person) -> None:
             await person.write(work)
-            await _until(person, "PinterestJobSet", "count", lambda status: status.get("running", 0) == 2)
+            await until(person, "PinterestJobSet", "count", lambda status: status.get("running", 0) == 2)
             await person.write(_part(number))
             # Longer than an operator may take to lead again, and shorter than a task: all of it is counted.
             await person.write(_runtime(number, waves=[100], pauseSeconds=75))
@@ -81,7 +63,7 @@ def _roll_taken_back() -> Scenario:
         async def action(person: Person) -> None:
             await person.write(_part(number))
             await person.write(_runtime(number))
-            await _until(person, "Runtime", str(number), lambda status: status.get("progress", {}).get("there", 0) > 0)
+            await until(person, "Runtime", str(number), lambda status: status.get("progress", {}).get("there", 0) > 0)
             await person.write(_runtime(number, **then))
 
         return Step(does, action, patient=True)
@@ -94,6 +76,23 @@ def _roll_taken_back() -> Scenario:
             halfway("the second is halted halfway", 2, paused="ann: looks"),
             writes("it goes on", _runtime(2)),
             halfway("the third is taken back halfway", 3, stopped="ann: it loses lines"),
+        ),
+    )
+
+
+def _held() -> Scenario:
+    """Some hold the older one, until what must be everywhere comes; then nobody needs what was, and it goes."""
+    hold = {"runtime": 1, "until": "2026-03-31", "because": "it is measured"}
+    return Scenario(
+        "RuntimeHeld",
+        (
+            writes("the first is rolled out", _part(1), _runtime(1, waves=[100], pauseSeconds=0)),
+            writes("one of two holds it", _service("web", hold=hold), _service("api")),
+            writes("the second is rolled out", _part(2), _runtime(2)),
+            writes("the third breaks holds", _part(3), _runtime(3, breakHolds=True, security="CVE-2026-1234")),
+            deletes("the first goes", "Runtime", "1"),
+            deletes("and its part", "PinterestSidecar", "logs-1"),
+            deletes("delete", "PinterestService", "web", "api"),
         ),
     )
 

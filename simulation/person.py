@@ -51,8 +51,16 @@ class Person:
         raise AssertionError(f"{workload.metadata.namespace} has not come")
 
     async def change(self, name: str, change: Change) -> None:
-        """By a verb."""
-        await Workloads(self.client).amend(HOME, name, change, manager=HAND)
+        """By a verb, once that can be: nothing has failed yet, or what it was before is not on record."""
+        for left in range(TRIES, 0, -1):
+            try:
+                await Workloads(self.client).amend(HOME, name, change, manager=HAND)
+            except Refused:
+                if left == 1:
+                    raise
+                await asyncio.sleep(1)
+            else:
+                return
 
     async def annotate(self, kind: str, name: str, annotations: dict[str, str]) -> None:
         body = {"metadata": {"annotations": annotations}}

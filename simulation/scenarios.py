@@ -7,7 +7,7 @@ from typing import Any
 from pincompute.api.change import Rerun, Restart, Resume, Rollback
 from pincompute.api.names import RUN_NOW
 from pincompute.kube.resource import DEPLOYMENTS, SERVICES, Object
-from simulation import imports, meetings
+from simulation import imports, meetings, verbs
 from simulation.person import Person
 from simulation.steps import Scenario, Step, changes, deletes, document, hastily, waits, writes
 
@@ -227,5 +227,5 @@ def _runtime() -> Scenario:
 
 SCENARIOS = {each.kind: each for each in (
     _service(), _stateful_set(), _daemon(), _job_set(), _cron_job(), _training_job(), _project(), _runtime(),
-    *meetings.all_of_them(), imports.scenario(),
+    *verbs.all_of_them(), *meetings.all_of_them(), imports.scenario(),
 )}  # fmt: skip

@@ -308,7 +308,7 @@ class Server:
             after.pop("status", None)
             after |= {"status": before["status"]} if "status" in before else {}
         after = _named(after) if at.resource == NAMESPACES else after
-        return after if at.shape is CUSTOM else _tidy(after)
+        return {**after, "metadata": _tidy(after["metadata"])} if at.shape is CUSTOM else _tidy(after)
 
     def _replaced(self, at: Target, before: Object, after: Object) -> bytes:
         check(at.resource, after)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pincompute.api.change import Change
 from pincompute.api.names import API_VERSION
+from pincompute.controller.resources import NOUNS
+from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object
-from simulation.person import Person
+from simulation.person import HOME, TRIES, Person
 
 Action = Callable[[Person], Awaitable[None]]
 
@@ -21,6 +24,8 @@ class Step(NamedTuple):
     """Something is taken back before it is done: how much of it was seen depends on the moment."""
     patient: bool = False
     """It needs what was before it to be done."""
+    verb: str = ""
+    """What it asks of a workload by name."""
 
 
 class Scenario(NamedTuple):
@@ -44,7 +49,7 @@ def changes(does: str, name: str, change: Change, *, patient: bool = False) -> S
     async def action(person: Person) -> None:
         await person.change(name, change)
 
-    return Step(does, action, patient=patient)
+    return Step(does, action, patient=patient, verb=type(change).__name__)
 
 
 def deletes(does: str, kind: Any, *names: str) -> Step:
@@ -73,3 +78,26 @@ def waits(does: str, until: float) -> Step:
         await asyncio.sleep(until - loop.time())
 
     return Step(does, action)
+
+
+async def until(person: Person, kind: str, name: str, holds: Callable[[Any], bool]) -> None:
+    """By looking at its status again and again, as people do, and no longer than they would."""
+    resource = NOUNS[kind]
+    for _ in range(TRIES):
+        with suppress(NotFound):
+            found = await person.client.get(resource, name, HOME if resource.namespaced else "")
+            if holds(found.get("status", {})):
+                return
+        await asyncio.sleep(1)
+
+
+def midway(does: str, work: Object, holds: Callable[[Any], bool], change: Change) -> Step:
+    """A verb while the work is under way."""
+    name = work["metadata"]["name"]
+
+    async def action(person: Person) -> None:
+        await person.write(work)
+        await until(person, work["kind"], name, holds)
+        await person.change(name, change)
+
+    return Step(does, action, patient=True, verb=type(change).__name__)

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, OPERATOR, REVIEW, SYSTEM
+from pincompute.api.project import Review
 from pincompute.api.status import READY
 from pincompute.base.reasons import PAUSED
 from pincompute.controller.passes import Key, Outcome
@@ -224,4 +225,5 @@ def _goal(workload: Object) -> Object:
 
 
 def _namespace(name: str) -> Object:
-    return {"metadata": {"name": name}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+    metadata = {"name": name, "labels": {REVIEW: str(Review.OPEN)}}
+    return {"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}

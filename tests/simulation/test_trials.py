@@ -10,7 +10,11 @@ import pytest
 from simulation.scenarios import SCENARIOS
 from simulation.steps import Scenario
 from simulation.trials import PASSES, every_crash, everything_else, learn, one_point, tried
+from simulation.verbs import verbs_of
 from simulation.ways import CRASHES, ROBBED, Point
+
+from pincompute.api.kinds import WORKLOADS
+from pincompute.controller.resources import NOUNS
 
 ROOT = Path(__file__).parents[2]
 CRASHED, SHARE = 5, 17
@@ -73,3 +77,25 @@ def test_what_is_somebody_elses_is_no_part_of_what_was(kind: str, robbed: str) -
     scenario = SCENARIOS[kind]
     write = next(number for number, sent in enumerate(learn(scenario).sent) if sent.endswith(robbed))
     assert one_point(scenario, Point(write, ROBBED)).wrong == ()
+
+
+TAKES = {
+    "PinterestService": "Scale Pause Resume Restart Rollback Break Heal",
+    "PinterestStatefulSet": "Scale Pause Resume Restart Rollback Break Heal",
+    "PinterestDaemon": "Pause Resume Restart Rollback Break Heal",
+    "PinterestJobSet": "Scale Pause Resume Rollback Rerun",
+    "PinterestCronJob": "Pause Resume Rollback Rerun",
+    "PinterestTrainingJob": "Scale Pause Resume Rollback Rerun",
+}
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_every_verb_of_a_kind_is_tried(kind: str) -> None:
+    """What breaks a batch or a training on purpose is an edit as any other."""
+    steps = (*SCENARIOS[kind].steps, *SCENARIOS[verbs_of(kind)].steps)
+    assert {each.verb for each in steps} >= set(TAKES[kind].split())
+
+
+def test_every_kind_that_we_write_of_has_its_scenario() -> None:
+    """Parts come with runtimes."""
+    assert set(SCENARIOS) >= set(NOUNS) - {"PinterestSidecar"}

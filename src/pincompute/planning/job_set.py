@@ -136,8 +136,9 @@ def _rests(snapshot: Snapshot, found: Course) -> Running:
 
 
 def _ran(snapshot: Snapshot, found: Course) -> tuple[Pod, ...]:
-    """Also those that have ended: a quick one may never be seen to run."""
-    return tuple(pod for name in sorted(attempts.jobs(snapshot, found)) for pod in attempts.pods(snapshot, name))
+    """Also those that have ended: a quick one may never be seen to run. Of what is kept still nothing runs any more."""
+    made = () if snapshot.owner.spec.suspended else sorted(attempts.jobs(snapshot, found))
+    return tuple(pod for name in made for pod in attempts.pods(snapshot, name))
 
 
 def _finding(snapshot: Snapshot, found: Course, running: Running) -> Finding:

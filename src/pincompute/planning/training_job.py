@@ -85,7 +85,7 @@ def plan(snapshot: Snapshot) -> Plan:
         *natives.configuration(snapshot),
         *_script(snapshot),
         *(() if stays else there),
-        revision.record(snapshot, next(iter(cast.values())), _ran(found)),
+        revision.record(snapshot, next(iter(cast.values())), _ran(snapshot, found)),
     )
     kept = (*revision.kept(snapshot), *((each["kind"], each["metadata"]["name"]) for each in there if stays))
     steps = () if outcome.ended or snapshot.owner.spec.suspended else gang.lifted(found)
@@ -93,9 +93,9 @@ def plan(snapshot: Snapshot) -> Plan:
     return Plan(wanted, said, wake, finding.problem, kept, (*steps, *way.steps))
 
 
-def _ran(found: Gang) -> tuple[Pod, ...]:
-    """Also those that have ended: a quick one may never be seen to run."""
-    return tuple(each.pod for each in found.members)
+def _ran(snapshot: Snapshot, found: Gang) -> tuple[Pod, ...]:
+    """Also those that have ended: a quick one may never be seen to run. Of what is kept still nothing runs any more."""
+    return () if snapshot.owner.spec.suspended else tuple(each.pod for each in found.members)
 
 
 def _changes(snapshot: Snapshot, cast: dict[str, Made], found: Gang) -> list[Change]:
