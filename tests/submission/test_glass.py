@@ -19,6 +19,7 @@ from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import NOUNS
 from pincompute.submission.tables import audit
 from signing import TEXT
+from tenants import tenants
 
 pytestmark = pytest.mark.cluster
 
@@ -137,3 +138,12 @@ async def test_nobody_writes_it_into_a_file_and_where_all_is_open_there_is_none(
     await story.trust(review="open", landing=None)
     status, said = await broken(story)
     assert (status, said["errors"][0]["next"]) == (422, "leave --break-glass out")
+
+
+async def test_only_an_owner_breaks_the_glass(plane: ControlPlane, tmp_path: Path) -> None:
+    async with tenants(plane, tmp_path) as here:
+        path = f"/projects/{here.ads}/submissions?{urlencode({'breakGlass': WHY})}"
+        for who, reason in (("vera", "NotAllowed"), ("dan", "NotAllowed"), ("otto", "ProjectUnknown")):
+            assert (await here.ask(who, "POST", path, TEXT)).reason == reason
+        # It is open there, and an owner comes as far as being told so.
+        assert (await here.ask("olga", "POST", path, TEXT)).reason == "GlassRefused"
