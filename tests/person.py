@@ -25,15 +25,18 @@ class Person(NamedTuple):
     platform: Platform
     folder: Path
 
+    @property
+    def variables(self) -> dict[str, str]:
+        return {**os.environ, "PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
+
     async def pin(self, *words: str, code: int = 0) -> str:
-        variables = {"PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "pincompute",
             *words,
             cwd=self.folder,
-            env={**os.environ, **variables},
+            env=self.variables,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
@@ -44,10 +47,9 @@ class Person(NamedTuple):
     @asynccontextmanager
     async def hearing(self, *words: str) -> AsyncIterator[AsyncIterator[str]]:
         """What `pin` says, line by line, while it says it."""
-        variables = {"PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "pincompute", *words,
-            cwd=self.folder, env={**os.environ, **variables},
+            cwd=self.folder, env=self.variables,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         assert process.stdout is not None

@@ -34,6 +34,8 @@ COMMANDS = {
     "show": ("pincompute.cli.show:show", "Show all that is known of a workload."),
     "why": ("pincompute.cli.why:why", "Say why a workload is not as wanted."),
     "logs": ("pincompute.cli.logs:logs", "Show what a workload prints."),
+    "shell": ("pincompute.cli.shell:shell", "Open a shell in a copy that runs, or run a program there."),
+    "port-forward": ("pincompute.cli.port_forward:port_forward", "Reach a port of a copy by one of this machine."),
     "wait": ("pincompute.cli.wait:wait", "Wait until a workload is ready, done or gone."),
     "scale": ("pincompute.cli.scale:scale", "Run so many copies, or so many tasks side by side."),
     "pause": ("pincompute.cli.pause:pause", "Keep a rollout, a batch or a schedule still."),

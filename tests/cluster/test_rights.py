@@ -59,6 +59,8 @@ NEEDED_BUT_NOT_AUDITED = {
     *(Right(OPERATOR, GROUP, f"{each.plural()}/finalizers", "update") for each in (*WORKLOADS.values(), Project)),
     # To see whose pod it is that refuses to be let go: rare, and not made to happen here.
     Right(OPERATOR, "", "pods", "get"),
+    # Of clusters that ask for it, none writes it down.
+    *(Right(DESK, "", f"pods/{way}", "create") for way in ("exec", "portforward")),
     # Leases are renewed all the time, and are left out of the log.
     *(Right(OPERATOR, "coordination.k8s.io", "leases", verb) for verb in ("create", "get", "watch", "patch")),
     # Asked of whoever writes a RoleBinding; nobody sends it.
@@ -106,6 +108,7 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
         await person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME)
         follow = person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME, "--follow")
         following = asyncio.create_task(follow)
+        await _enter(person)
         await person.pin("get", "--project", PROJECT_NAME)
         await person.pin("show", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)
@@ -123,6 +126,16 @@ async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Pla
     # Nothing is made in a namespace that ends, whoever asks.
     assert [event for event in refused if "being terminated" not in event["responseStatus"].get("message", "")] == []
     assert granted(USERS) - used(real_platform, USERS) - paged(USERS) == NEEDED_BUT_NOT_AUDITED
+
+
+async def _enter(person: Person) -> None:
+    """A copy, and a port of it."""
+    words = (NAMES["PinterestService"], "--project", PROJECT_NAME)
+    assert await person.pin("shell", *words, "--", "echo", "inside") == "inside\n"
+    async with person.hearing("port-forward", *words, ":8080") as lines:
+        address = (await anext(lines)).split()[0]
+        async with aiohttp.ClientSession() as session, session.get(address) as answer:
+            assert answer.status == 200
 
 
 async def _claim(client: Client) -> None:

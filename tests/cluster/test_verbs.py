@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from busybox import IMAGE, TEMPLATE
@@ -75,6 +81,60 @@ async def test_a_service_through_every_verb(real_platform: Platform, tmp_path: P
         assert "nothing is wrong: 2 of 2 copies answer" in await person.pin("why", "web")
         await person.pin("delete", "web")
         assert await person.pin("wait", "web", "--for", "gone") == "web is gone\n"
+
+
+async def test_a_person_goes_into_a_copy_and_to_its_port(real_platform: Platform, tmp_path: Path) -> None:
+    person = Person(real_platform, tmp_path)
+    (tmp_path / "web.yaml").write_text(WEB)
+    await person.pin("deploy", "web.yaml")
+    assert await person.pin("shell", "web", "--", "sh", "-c", "hostname; exit 7", code=7) in {
+        f"{each}\n" for each in await names(person, "web")
+    }
+    assert await person.pin("shell", "web", "--", "nonesuch", code=1) == (
+        "web has no program 'nonesuch'  [ProgramUnknown]\n  next: pin shell web\n"
+    )
+    assert "no copy 'nobody' of web runs" in await person.pin("shell", "web/nobody", code=1)
+    # Of how much room there is, a program hears when it has begun.
+    waits = 'until [ "$(stty size)" = "17 61" ]; do :; done; echo as large as that; exit 5\n'
+    assert "\r\nas large as that\r\n" in await typed(person, "shell", "web", keys=waits, size=(17, 61), code=5)
+    async with person.hearing("port-forward", "web", ":8080") as lines:
+        address = (await anext(lines)).split()[0]
+        async with aiohttp.ClientSession() as session, session.get(f"{address}/index.html") as answer:
+            assert await answer.text() == "hello"
+    async with person.hearing("port-forward", "web", ":81") as lines:
+        address = (await anext(lines)).split()[0]
+        with pytest.raises(aiohttp.ClientError):
+            async with aiohttp.ClientSession() as session, session.get(address):
+                pass
+        assert await anext(lines) == "nothing of web listens on port 81  [PortSilent]"
+    await person.pin("delete", "web")
+
+
+async def names(person: Person, workload: str) -> set[str]:
+    async with Client(load(person.platform.home.kubeconfig), agent="test") as client:
+        pods = await client.list(PODS, "me", labels=f"{WORKLOAD}={workload}")
+        return {each["metadata"]["name"] for each in pods.items}
+
+
+async def typed(person: Person, *words: str, keys: str, size: tuple[int, int], code: int) -> str:
+    """What a person sees who types these on a terminal of this size."""
+    here, there = os.openpty()
+    termios.tcsetwinsize(there, size)
+    before = termios.tcgetattr(there)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "pincompute", *words, env=person.variables, stdin=there, stdout=there, stderr=there
+    )
+    # The terminal keeps what is typed until somebody reads it.
+    os.write(here, keys.encode())
+    assert await process.wait() == code
+    assert termios.tcgetattr(there) == before
+    os.close(there)
+    seen = b""
+    with suppress(OSError):
+        while piece := os.read(here, 1 << 16):
+            seen += piece
+    os.close(here)
+    return seen.decode()
 
 
 async def test_a_batch_runs_again_what_failed(real_platform: Platform, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_that_are_named_exist(page: Path) -> None:
     text = page.read_text()
-    for command in re.findall(r"(?:^\$ |`)pin ([a-z]+)\b", text, re.MULTILINE):
+    for command in re.findall(r"(?:^\$ |`)pin ([a-z]+(?:-[a-z]+)*)\b", text, re.MULTILINE):
         assert command in COMMANDS or command in {"agent", "desk", "operator"}, f"{name(page)}: pin {command}"
     for target in re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"{name(page)}: make {target}"

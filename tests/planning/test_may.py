@@ -14,7 +14,8 @@ from pincompute.planning.rights import Verb, may, role
 
 
 def project(name: str, members: Object) -> Project:
-    spec = {"owner": "team-ads", "contact": "#ads", "members": members, "quota": {"on-demand": {}}}
+    review = "open" if name == "open" else "landed"
+    spec = {"owner": "team-ads", "contact": "#ads", "members": members, "quota": {"on-demand": {}}, "review": review}
     content = {"apiVersion": "pinterest.com/v1", "kind": "Project", "metadata": {"name": name}, "spec": spec}
     found = admit(read_one(msgspec.json.encode(content).decode()), "")
     assert isinstance(found, Project)

@@ -40,7 +40,7 @@ def routes(here: Tenants) -> list[tuple[str, str]]:
 
 
 def path_of(route: str, project: str) -> str:
-    named = {"project": project, "name": "hello", "id": "submission-1", "version": "1", "number": "1"}
+    named = {"project": project, "name": "hello", "id": "submission-1", "version": "1", "number": "1", "port": "80"}
     return re.sub(r"\{(\w+)\}", lambda found: named[found[1]], route).removeprefix("/v1")
 
 

@@ -560,6 +560,13 @@ OPERATOR_SILENT = _reason(
 NO_LOGS = _reason(
     "NoLogs", USER, 409, "A workload prints nothing.", "On a real node it would: leave `--simulated` out."
 )
+PROGRAM_UNKNOWN = _reason(
+    "ProgramUnknown",
+    USER,
+    404,
+    "The image of a workload has no such program.",
+    "Run one that it has; `pin shell NAME` opens its shell, where it has one.",
+)
 COPY_UNKNOWN = _reason(
     "CopyUnknown", USER, 404, "A workload has no copy or task of that name.", "The message says which there are."
 )

@@ -10,6 +10,7 @@ from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
+from pincompute.api.entering import Inside
 from pincompute.api.fleet import Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
@@ -25,6 +26,8 @@ from pincompute.controller.fleet import Fleets
 from pincompute.controller.log_store import log_store_within
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
+from pincompute.kube.execution import Execution
+from pincompute.kube.forwarding import Forwarding
 from pincompute.kube.kubeconfig import load
 
 
@@ -79,6 +82,16 @@ class ClusterPort:
         ):
             async for each in lines:
                 yield each
+
+    @asynccontextmanager
+    async def enter(self, project: str, name: str, inside: Inside) -> AsyncGenerator[Execution]:
+        async with self._workloads.enter(await self.find(project, name), inside) as execution:
+            yield execution
+
+    @asynccontextmanager
+    async def reach(self, project: str, name: str, copy: str, port: int) -> AsyncGenerator[Forwarding]:
+        async with self._workloads.reach(await self.find(project, name), copy, port) as line:
+            yield line
 
     async def images(self) -> list[str]:
         """A cluster does not say what its registries hold."""

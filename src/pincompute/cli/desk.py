@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import aiohttp
@@ -13,6 +13,7 @@ import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
+from pincompute.api.entering import Inside
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
@@ -28,9 +29,15 @@ from pincompute.cli.port import Port
 from pincompute.kube.registry import known
 from pincompute.kube.watch import Splitter
 
+if TYPE_CHECKING:
+    from pincompute.kube.execution import Execution
+    from pincompute.kube.forwarding import Forwarding
+
 T = TypeVar("T")
 PATIENCE = 15
 """How often a desk is asked that waits for its cluster, two seconds each time."""
+HEARTBEAT = 30.0
+"""Seconds of silence after which it is asked whether the desk is still there."""
 _said: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
 _rolling = msgspec.json.Decoder(Rolling)
 _sight = msgspec.json.Decoder(Sight)
@@ -42,7 +49,9 @@ async def desk_port(context: Context) -> AsyncIterator[Port]:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
     headers = {"Authorization": f"Bearer {context.token}"}
     try:
-        async with aiohttp.ClientSession(context.desk, headers=headers, timeout=timeout) as session:
+        async with aiohttp.ClientSession(
+            context.desk, headers=headers, timeout=timeout, middlewares=(_hear_why_not,)
+        ) as session:
             yield DeskPort(session, context)
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
         what = f"the desk of platform '{context.name}' at {context.desk} does not answer"
@@ -126,9 +135,27 @@ class DeskPort:
 
     async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
         asked = msgspec.to_builtins(wanted)
-        query = urlencode({field: str(value).lower() if value is True else value for field, value in asked.items()})
+        query = urlencode([(field, word) for field, said in asked.items() for word in _words(said)])
         async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/logs?{query}"):
             yield _read(line, _said)
+
+    @asynccontextmanager
+    async def enter(self, project: str, name: str, inside: Inside) -> AsyncIterator[Execution]:
+        # Only who goes in needs to know how that is spoken of.
+        from pincompute.kube.execution import Execution
+
+        asked = [(field, word) for field, said in msgspec.to_builtins(inside).items() for word in _words(said)]
+        path = f"/v1/projects/{project}/workloads/{name}/programs?{urlencode(asked)}"
+        async with self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0) as socket:
+            yield Execution(socket, f"{project}/{name}", self._context.desk)
+
+    @asynccontextmanager
+    async def reach(self, project: str, name: str, copy: str, port: int) -> AsyncIterator[Forwarding]:
+        from pincompute.kube.forwarding import Forwarding
+
+        path = f"/v1/projects/{project}/workloads/{name}/ports/{port}?{urlencode({'copy': copy})}"
+        async with self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0) as socket:
+            yield Forwarding(socket, f"{project}/{name}", self._context.desk)
 
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
         async with self._session.request(method, path, data=body) as answer:
@@ -164,6 +191,22 @@ class DeskPort:
 
 def _asked(wish: Wish | None) -> str:
     return f"?{urlencode({'breakGlass': wish.because, 'seconds': wish.seconds})}" if wish else ""
+
+
+def _words(said: Any) -> list[str]:
+    """As a query has them."""
+    if isinstance(said, bool):
+        return [str(said).lower()]
+    return [str(said)] if isinstance(said, str | int) else list(said)
+
+
+async def _hear_why_not(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """A refused websocket has words too, which its handshake would throw away."""
+    answer = await send(request)
+    if "Upgrade" in request.headers and answer.status != 101:
+        async with answer:
+            raise _refusal(await answer.read(), f"the desk answered {answer.status}")
+    return answer
 
 
 async def _check(answer: aiohttp.ClientResponse) -> None:

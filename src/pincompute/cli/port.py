@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
+from pincompute.api.entering import Inside
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
@@ -14,6 +16,10 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.workload import Workload
+
+if TYPE_CHECKING:
+    from pincompute.kube.execution import Execution
+    from pincompute.kube.forwarding import Forwarding
 
 
 class Port(Protocol):
@@ -58,6 +64,14 @@ class Port(Protocol):
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]: ...
 
     def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]: ...
+
+    def enter(self, project: str, name: str, inside: Inside) -> AbstractAsyncContextManager[Execution]:
+        """Run a program in one of its copies."""
+        ...
+
+    def reach(self, project: str, name: str, copy: str, port: int) -> AbstractAsyncContextManager[Forwarding]:
+        """One connection to a port of one of its copies."""
+        ...
 
     async def delete(self, project: str, name: str, uid: str = "") -> None:
         """With a uid only that very one, and not another that has its name by now."""

@@ -39,8 +39,7 @@ class Lines:
             return [], refused.problems[0].what
 
     async def pods(self, project: str, name: str) -> list[Pod]:
-        """Those of a workload that are there."""
-        return (await self._client.list(PODS, project, labels=f"{WORKLOAD}={name}", type=Pod)).items
+        return await pods_of(self._client, project, name)
 
     def choose(self, project: str, found: Sequence[Series], whose: Whose, wanted: Wanted) -> list[Series]:
         """Those that are asked for; what failed comes first, where there are too many."""
@@ -115,6 +114,11 @@ class Lines:
         what = f"{whose.name} has printed nothing as '{wanted.copy}'"
         note = (f"there are {some}" if there else "nothing of it has run") + gone
         return Refused(Problem(COPY_UNKNOWN, what, Where(object=f"{project}/{whose.name}"), note))
+
+
+async def pods_of(client: Client, project: str, name: str) -> list[Pod]:
+    """Those of a workload that are there."""
+    return (await client.list(PODS, project, labels=f"{WORKLOAD}={name}", type=Pod)).items
 
 
 def copies(series: Iterable[Series]) -> Copies:

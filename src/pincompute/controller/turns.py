@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pincompute.api.logs import Life, Mark
+from pincompute.api.status import SUCCEEDED
+from pincompute.api.workload import Workload
 from pincompute.planning.pods.lives import TELLING, Begun, Pod, copy_of, how, lives_of
 from pincompute.planning.snapshot import Container
 
@@ -67,6 +69,14 @@ class Whose(NamedTuple):
     """What ran before is of another one, which had the same name."""
     goes_on: bool = False
     """Whether a copy that is gone has a successor."""
+
+    @classmethod
+    def of(cls, name: str, workload: Workload | None) -> Whose:
+        if workload is None:
+            return cls(name, name)
+        tasks = {each.number: each.tasks for each in getattr(workload.status, "attempts", ())}
+        goes_on = workload.GOAL != SUCCEEDED
+        return cls(name, workload.main, tasks, workload.metadata.creation_timestamp, goes_on)
 
     def leaves_out(self, series: Sequence[Series]) -> list[Series]:
         """What nobody means who names no copy: those that were, while others are there in their place."""

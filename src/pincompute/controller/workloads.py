@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import datetime
 
 import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Break, Change
+from pincompute.api.entering import Inside
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.logs import Mark, Said, Wanted
 from pincompute.api.names import PROJECT, REVIEW, SUBMISSION
@@ -23,6 +24,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.amend import amend, foresee, resource_of
+from pincompute.controller.entering import entered, reached
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, numbers, records, seen, surroundings
 from pincompute.controller.lines import Lines, copies
@@ -33,6 +35,8 @@ from pincompute.controller.turns import Asked, Whose, series_of
 from pincompute.controller.watching import watching
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Forbidden, NotFound
+from pincompute.kube.execution import Execution
+from pincompute.kube.forwarding import Forwarding
 from pincompute.kube.resource import NAMESPACES
 from pincompute.planning.people import answer as answers
 from pincompute.planning.people.account import account
@@ -170,7 +174,7 @@ class Workloads:
         """The last lines of its copies; with `follow`, also those to come. What was deleted is told by the store."""
         (pods, (kept, unread)) = await asyncio.gather(self._lines.pods(project, name), self._lines.kept(project, name))
         workload = await self._printing(project, name, known=bool(kept))
-        whose = _whose(name, workload)
+        whose = Whose.of(name, workload)
         found = series_of(whose, pods, kept, wanted.container)
         chosen = self._lines.choose(project, found, whose, wanted)
         yield copies(chosen)
@@ -205,6 +209,14 @@ class Workloads:
             async for summary in summaries:
                 if workload.GOAL == SUCCEEDED and (summary.done or summary.failed):
                     return
+
+    def enter(self, workload: Workload, inside: Inside) -> AbstractAsyncContextManager[Execution]:
+        """Run a program in one of its copies, beside its own."""
+        return entered(self._client, workload, inside)
+
+    def reach(self, workload: Workload, copy: str, port: int) -> AbstractAsyncContextManager[Forwarding]:
+        """One connection to a port of one of its copies."""
+        return reached(self._client, workload, copy, port)
 
     async def delete(self, project: str, name: str, uid: str = "") -> None:
         """Its natives go with it: Kubernetes removes what it owned. Another of its name, made meanwhile, stays."""
@@ -250,14 +262,6 @@ def made_anew(project: str, name: str) -> Problem:
     what = f"{name} was deleted and made anew just now, and the new one was left alone"
     next_ = f"pin show {name}, and if it is to go: pin delete {name}"
     return Problem(CHANGED_MEANWHILE, what, Where(object=f"{project}/{name}"), next=next_)
-
-
-def _whose(name: str, workload: Workload | None) -> Whose:
-    if workload is None:
-        return Whose(name, name)
-    tasks = {each.number: each.tasks for each in getattr(workload.status, "attempts", ())}
-    goes_on = workload.GOAL != SUCCEEDED
-    return Whose(name, workload.main, tasks, workload.metadata.creation_timestamp, goes_on)
 
 
 def _about(name: str, workload: Workload | None, unread: str, more: int) -> Iterator[Mark]:

@@ -231,14 +231,14 @@ class Client:
         """Run a program in a container; leaving ends the connection, and with it the program's terminal."""
         asked = execute(namespace, pod, command, container=container, stdin=stdin, tty=tty)
         async with self._dialer.dial(asked, execution.PROTOCOL) as socket:
-            yield Execution(socket, asked, self.access.server)
+            yield Execution(socket, asked.about, self.access.server)
 
     @asynccontextmanager
     async def forward(self, namespace: str, pod: str, port: int) -> AsyncGenerator[Forwarding]:
         """A connection to a port of a pod; one for each that is wanted."""
         asked = forward(namespace, pod, port)
         async with self._dialer.dial(asked, forwarding.PROTOCOL) as socket:
-            yield Forwarding(socket, asked, self.access.server)
+            yield Forwarding(socket, asked.about, self.access.server)
 
     async def raw(
         self,

@@ -52,15 +52,15 @@ def execute(  # noqa: PLR0913  (as a person types it)
 class Execution:
     """Read `output` to its end; then `code` is known."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, request: Request, server: str) -> None:
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, about: str, server: str) -> None:
         self.code: int | None = None
-        self._socket = socket
-        self._about = request.about
+        self.socket = socket
+        self._about = about
         self._server = server
 
     async def output(self) -> AsyncGenerator[Chunk]:
         """What it prints, as it comes, until it has ended."""
-        async for message in self._socket:
+        async for message in self.socket:
             data: bytes = message.data if message.type == aiohttp.WSMsgType.BINARY else b""
             channel, rest = data[:1], data[1:]
             if channel == _STATUS:
@@ -71,13 +71,13 @@ class Execution:
         raise Unreachable(self._server, "it broke off before the program had ended", about=self._about)
 
     async def write(self, data: bytes) -> None:
-        await self._socket.send_bytes(_INPUT + data)
+        await self.socket.send_bytes(_INPUT + data)
 
     async def end_input(self) -> None:
-        await self._socket.send_bytes(_CLOSE + _INPUT)
+        await self.socket.send_bytes(_CLOSE + _INPUT)
 
     async def resize(self, columns: int, rows: int) -> None:
-        await self._socket.send_bytes(_RESIZE + msgspec.json.encode({"Width": columns, "Height": rows}))
+        await self.socket.send_bytes(_RESIZE + msgspec.json.encode({"Width": columns, "Height": rows}))
 
     def _code(self, status: bytes) -> int:
         ended = msgspec.json.decode(status, type=_Ended)

@@ -25,15 +25,15 @@ def forward(namespace: str, pod: str, port: int) -> Request:
 
 
 class Forwarding:
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, request: Request, server: str) -> None:
-        self._socket = socket
-        self._about = request.about
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, about: str, server: str) -> None:
+        self.socket = socket
+        self._about = about
         self._server = server
 
     async def received(self) -> AsyncGenerator[bytes]:
         """What the program at the port says, until it hangs up."""
         greeted: set[bytes] = set()
-        async for message in self._socket:
+        async for message in self.socket:
             data: bytes = message.data if message.type == aiohttp.WSMsgType.BINARY else b""
             channel, rest = data[:1], data[1:]
             if channel not in greeted and len(rest) == _GREETING:
@@ -42,10 +42,10 @@ class Forwarding:
                 raise ApiError(0, "Forward", rest.decode("utf-8", "replace").strip(), about=self._about)
             elif channel == _DATA and rest:
                 yield rest
-        if self._socket.exception() is not None:
+        if self.socket.exception() is not None:
             raise Unreachable(self._server, "it broke off", about=self._about)
 
     async def write(self, data: bytes) -> None:
         # Where it has ended already, whoever reads hears why.
         with suppress(aiohttp.ClientConnectionResetError):
-            await self._socket.send_bytes(_DATA + data)
+            await self.socket.send_bytes(_DATA + data)

@@ -23,7 +23,7 @@ async def tunnel(client: Client, namespace: str, pod: str, port: int) -> AsyncGe
         # Whoever asked hears that it broke off.
         with suppress(ApiError, OSError):
             async with client.forward(namespace, pod, port) as line:
-                await _both_ways(line, reader, writer)
+                await both_ways(line, reader, writer)
         writer.close()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,7 +42,7 @@ async def tunnel(client: Client, namespace: str, pod: str, port: int) -> AsyncGe
             await asyncio.gather(*carried, return_exceptions=True)
 
 
-async def _both_ways(line: Forwarding, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def both_ways(line: Forwarding, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Until either side hangs up."""
 
     async def there() -> None:

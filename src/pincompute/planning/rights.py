@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.identity import Identity, Sort
-from pincompute.api.project import Project, Role, Who
+from pincompute.api.project import Project, Review, Role, Who
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import NOT_ALLOWED, PROJECT_UNKNOWN
 
@@ -19,6 +19,7 @@ class Verb(StrEnum):
     DEPLOY = "bring work into"
     CHANGE = "change what runs in"
     DELETE = "delete what runs in"
+    ENTER = "go into what runs in"
     BREAK_GLASS = "go past the reviews of"
     ADMINISTER = "administer"
     """What is in no project: runtimes, and whatever shows every project."""
@@ -29,6 +30,7 @@ NEEDED = {
     Verb.DEPLOY: Role.DEPLOYER,
     Verb.CHANGE: Role.DEPLOYER,
     Verb.DELETE: Role.DEPLOYER,
+    Verb.ENTER: Role.DEPLOYER,
     Verb.BREAK_GLASS: Role.OWNER,
 }
 """The least role that may; whatever stands in no row is for the platform's administrators."""
@@ -54,6 +56,9 @@ def may(who: Identity, verb: Verb, name: str, project: Project | None, kind: str
     if verb is not Verb.LOOK and kind == PinterestDaemon.__name__:
         return _administrators(who, f"daemons run on every node: they are for those who administer it, also in {name}")
     needed = NEEDED.get(verb)
+    if verb is Verb.ENTER and project.spec.review is Review.LANDED:
+        # Nobody has reviewed what is typed there.
+        needed = Role.OWNER
     if needed is None:
         return _administrators(who, f"only those who administer the platform may {verb} a project such as {name}")
     return None if _ROLES.index(has) <= _ROLES.index(needed) else _too_little(who, verb, project, has, needed)

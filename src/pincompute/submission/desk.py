@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -19,6 +20,7 @@ from pincompute.api.account import Account, Answer
 from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import read, read_one
+from pincompute.api.entering import Inside
 from pincompute.api.glass import Glass, Wish
 from pincompute.api.identity import Identity
 from pincompute.api.preview import BuildPreview, Preview
@@ -41,7 +43,7 @@ from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Connection, Database
 from pincompute.submission.outbox import Parcel
-from pincompute.submission.platform import Away, Rendered
+from pincompute.submission.platform import Away, Line, Rendered
 from pincompute.submission.provenance import linked, traced
 from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, State, Submission, Vouched
 from pincompute.submission.rights import Rights
@@ -150,6 +152,30 @@ class Desk:
         account = await self.account(project, name)
         last = await self._database.do(partial(record.deployed, project=project, name=name))
         return await traced(account, last, await self._platform.project(project), self.builds)
+
+    @asynccontextmanager
+    async def enter(self, project: str, name: str, inside: Inside, sender: Sender) -> AsyncGenerator[Line]:
+        """A program in a copy. Of its words only the first is on record: what is typed may be a secret."""
+        workload = await self._visited(project, name, f"ran {inside} in {inside.copy or 'a copy'}", sender)
+        async with self.workloads.enter(workload, inside) as execution:
+            yield execution
+
+    @asynccontextmanager
+    async def reach(self, project: str, name: str, copy: str, port: int, sender: Sender) -> AsyncGenerator[Line]:
+        """A connection to a port of a copy."""
+        workload = await self._visited(project, name, f"reached port {port} of {copy or 'a copy'}", sender)
+        async with self.workloads.reach(workload, copy, port) as line:
+            yield line
+
+    async def _visited(self, project: str, name: str, words: str, sender: Sender) -> Workload:
+        """What somebody goes into: on record before they do."""
+        workload = await self.workloads.find(project, name)
+        await self.rights.demand(sender.who, Verb.ENTER, project, workload.kind)
+        place, at = Place.of(workload), self._clock.now()
+        await self._database.do(
+            partial(record.noted, at=at, who=str(sender.who), place=place, act="enter", words=words)
+        )
+        return workload
 
     async def plan(self, text: str, project: str, sender: Sender) -> list[Preview]:
         """What documents would become and change; nothing is written, not even the record."""

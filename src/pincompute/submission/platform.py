@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from aiohttp import ClientWebSocketResponse
 
 from pincompute.api.change import Change
 from pincompute.api.project import Project
@@ -86,6 +87,12 @@ class Away(Exception):  # noqa: N818  (it reads as what happened)
         self.problem = problem
         self.answered = answered
         """It is there, and fails at this one thing."""
+
+
+class Line(Protocol):
+    """To a copy: what it carries is between the two at its ends."""
+
+    socket: ClientWebSocketResponse
 
 
 class Platform(Protocol):

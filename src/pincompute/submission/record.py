@@ -127,10 +127,16 @@ def decide(connection: Connection, submission: Submission, decision: Decision) -
 
 
 def note(connection: Connection, at: datetime, submission: Submission, act: str, words: str) -> None:
-    place = submission.place
+    noted(connection, at=at, who=submission.who, place=submission.place, act=act, words=words, submission=submission.id)
+
+
+def noted(  # noqa: PLR0913  (the columns of a row)
+    connection: Connection, *, at: datetime, who: str, place: Place, act: str, words: str, submission: str = ""
+) -> None:
+    """Who did what, also where nothing was submitted."""
     row = {
-        "at": at.isoformat(), "who": submission.who, "act": act, "project": place.project,
-        "about": "/".join(filter(None, (place.kind, place.name))), "submission": submission.id, "words": words,
+        "at": at.isoformat(), "who": who, "act": act, "project": place.project,
+        "about": "/".join(filter(None, (place.kind, place.name))), "submission": submission, "words": words,
     }  # fmt: skip
     connection.execute(audit.insert(), row)
 

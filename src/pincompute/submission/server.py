@@ -11,20 +11,19 @@ from aiohttp.typedefs import Handler
 
 from pincompute.api.change import Change
 from pincompute.api.documents import MAX_BYTES
-from pincompute.api.glass import Wish
 from pincompute.api.logs import Wanted
 from pincompute.api.whoami import SignIn
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED, INTERNAL
+from pincompute.base.reasons import DOCUMENT_INVALID, INTERNAL
 from pincompute.controller.fleet import Fleets
 from pincompute.planning.rights import Verb
 from pincompute.submission.answers import became, json_of, receipt, stream
-from pincompute.submission.desk import Desk, Sender
+from pincompute.submission.desk import Desk
+from pincompute.submission.entry_routes import EntryRoutes
 from pincompute.submission.fleet_routes import FleetRoutes
 from pincompute.submission.guards import NOTHING, SIGNED_IN, WHO, guards, needs
 from pincompute.submission.people.door import Door
-
-MAX_KEY = 256
+from pincompute.submission.requests import names_in, sender_of, wish_in
 
 log = structlog.get_logger()
 _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
@@ -56,6 +55,7 @@ def application(desk: Desk, fleets: Fleets, door: Door, sign_in: SignIn | None =
             web.get(f"{workload}/why", routes.why),
             web.get(f"{workload}/progress", routes.follow),
             web.get(f"{workload}/logs", routes.logs),
+            *EntryRoutes(desk).all(workload),
             *FleetRoutes(fleets).all(),
         ]
     )
@@ -82,17 +82,17 @@ class Routes:
 
     @needs(Verb.DEPLOY)
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        project, sender = request.match_info["project"], _sender(request)
+        project, sender = request.match_info["project"], sender_of(request)
         try:
             text = await _text(request)
         except Refused as refused:
             return became(await self._desk.unreadable("", project, refused, sender))
-        return became(await self._desk.submit(text, project, sender, _wish(request)), status=201)
+        return became(await self._desk.submit(text, project, sender, wish_in(request)), status=201)
 
     @needs(Verb.DEPLOY)
     async def deploy(self, request: web.Request) -> web.StreamResponse:
-        version, wish = request.match_info["version"], _wish(request)
-        return became(await self._desk.deploy(*_names(request), version, _sender(request), wish), status=201)
+        version, wish = request.match_info["version"], wish_in(request)
+        return became(await self._desk.deploy(*names_in(request), version, sender_of(request), wish), status=201)
 
     @needs(Verb.LOOK)
     async def submission(self, request: web.Request) -> web.StreamResponse:
@@ -100,12 +100,12 @@ class Routes:
 
     @needs(Verb.LOOK)
     async def plan(self, request: web.Request) -> web.StreamResponse:
-        said = await self._desk.plan(await _text(request), request.match_info["project"], _sender(request))
+        said = await self._desk.plan(await _text(request), request.match_info["project"], sender_of(request))
         return json_of(said)
 
     @needs(Verb.LOOK)
     async def plan_build(self, request: web.Request) -> web.StreamResponse:
-        return json_of(await self._desk.plan_build(*_names(request), request.match_info["version"]))
+        return json_of(await self._desk.plan_build(*names_in(request), request.match_info["version"]))
 
     @needs(Verb.LOOK)
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -118,7 +118,7 @@ class Routes:
     @needs(Verb.LOOK)
     async def get(self, request: web.Request) -> web.StreamResponse:
         """The resource whole, as the cluster has it."""
-        return json_of(await self._desk.workloads.find(*_names(request)))
+        return json_of(await self._desk.workloads.find(*names_in(request)))
 
     @needs(Verb.CHANGE)
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -126,28 +126,28 @@ class Routes:
             change = _change.decode(await request.read())
         except msgspec.DecodeError as error:
             raise Refused(Problem(DOCUMENT_INVALID, f"this is no change that there is: {error}")) from error
-        return became(await self._desk.change(*_names(request), change, _sender(request)))
+        return became(await self._desk.change(*names_in(request), change, sender_of(request)))
 
     @needs(Verb.LOOK)
     async def account(self, request: web.Request) -> web.StreamResponse:
-        return json_of(await self._desk.account(*_names(request)))
+        return json_of(await self._desk.account(*names_in(request)))
 
     @needs(Verb.LOOK)
     async def provenance(self, request: web.Request) -> web.StreamResponse:
-        return json_of(await self._desk.provenance(*_names(request)))
+        return json_of(await self._desk.provenance(*names_in(request)))
 
     @needs(Verb.LOOK)
     async def why(self, request: web.Request) -> web.StreamResponse:
-        return json_of(await self._desk.why(*_names(request)))
+        return json_of(await self._desk.why(*names_in(request)))
 
     @needs(Verb.DELETE)
     async def delete(self, request: web.Request) -> web.StreamResponse:
         uid = request.query.get("uid", "")
-        return became(await self._desk.delete(*_names(request), uid, _sender(request)), status=204)
+        return became(await self._desk.delete(*names_in(request), uid, sender_of(request)), status=204)
 
     @needs(Verb.LOOK)
     async def follow(self, request: web.Request) -> web.StreamResponse:
-        return await stream(request, self._desk.follow(*_names(request)))
+        return await stream(request, self._desk.follow(*names_in(request)))
 
     @needs(Verb.LOOK)
     async def logs(self, request: web.Request) -> web.StreamResponse:
@@ -155,27 +155,7 @@ class Routes:
             wanted = msgspec.convert(dict(request.query), Wanted, strict=False)
         except msgspec.ValidationError as error:
             raise Refused(Problem(DOCUMENT_INVALID, f"no lines can be asked for like this: {error}")) from error
-        return await stream(request, self._desk.workloads.logs(*_names(request), wanted))
-
-
-def _sender(request: web.Request) -> Sender:
-    key = request.headers.get("Idempotency-Key", "")
-    if len(key) > MAX_KEY:
-        raise Refused(Problem(DOCUMENT_INVALID, f"the idempotency key has more than {MAX_KEY} characters"))
-    preferred = {each.strip() for each in request.headers.get("Prefer", "").split(",")}
-    return Sender(request[WHO], key, waits="respond-async" not in preferred)
-
-
-def _wish(request: web.Request) -> Wish | None:
-    """`?breakGlass=WHY&seconds=3600`."""
-    because = request.query.get("breakGlass")
-    if because is None:
-        return None
-    try:
-        return Wish(because, int(request.query["seconds"])) if "seconds" in request.query else Wish(because)
-    except ValueError as error:
-        what = f"'{request.query['seconds']}' is no number of seconds"
-        raise Refused(Problem(GLASS_REFUSED, what)) from error
+        return await stream(request, self._desk.workloads.logs(*names_in(request), wanted))
 
 
 async def _text(request: web.Request) -> str:
@@ -194,10 +174,6 @@ def _too_large() -> Refused:
 @needs(NOTHING)
 async def _healthz(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
-
-
-def _names(request: web.Request) -> tuple[str, str]:
-    return request.match_info["project"], request.match_info["name"]
 
 
 @web.middleware

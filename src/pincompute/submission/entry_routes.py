@@ -1,0 +1,83 @@
+"""The desk's doors into copies: who goes in is on record, and what both sides say is carried as it is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from pincompute.api.entering import Inside
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import DOCUMENT_INVALID
+from pincompute.planning.rights import Verb
+from pincompute.submission.desk import Desk
+from pincompute.submission.guards import needs
+from pincompute.submission.requests import names_in, sender_of
+
+HEARTBEAT = 30.0
+"""Seconds of silence after which it is asked whether the other side is still there."""
+PORTS = range(1, 65_536)
+
+
+class EntryRoutes:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def all(self, workload: str) -> list[web.RouteDef]:
+        return [
+            web.get(f"{workload}/programs", self.enter),
+            web.get(f"{workload}/ports/{{port}}", self.reach),
+        ]
+
+    @needs(Verb.ENTER)
+    async def enter(self, request: web.Request) -> web.StreamResponse:
+        async with self._desk.enter(*names_in(request), _inside(request), sender_of(request)) as execution:
+            return await _carried(request, execution.socket)
+
+    @needs(Verb.ENTER)
+    async def reach(self, request: web.Request) -> web.StreamResponse:
+        said, copy = request.match_info["port"], request.query.get("copy", "")
+        port = int(said) if said.isdecimal() else 0
+        if port not in PORTS:
+            raise Refused(Problem(DOCUMENT_INVALID, f"'{said}' is no port: they are {PORTS[0]} to {PORTS[-1]}"))
+        async with self._desk.reach(*names_in(request), copy, port, sender_of(request)) as line:
+            return await _carried(request, line.socket)
+
+
+def _inside(request: web.Request) -> Inside:
+    said: dict[str, object] = dict(request.query)
+    if "command" in said:
+        said["command"] = request.query.getall("command")
+    try:
+        return msgspec.convert(said, Inside, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(Problem(DOCUMENT_INVALID, f"nothing can be run like this: {error}")) from error
+
+
+async def _carried(request: web.Request, within: aiohttp.ClientWebSocketResponse) -> web.StreamResponse:
+    """Until either side hangs up."""
+    without = web.WebSocketResponse(heartbeat=HEARTBEAT, max_msg_size=0)
+    await without.prepare(request)
+
+    async def inwards() -> None:
+        async for message in without:
+            if message.type is aiohttp.WSMsgType.BINARY:
+                await within.send_bytes(message.data)
+
+    async def outwards() -> None:
+        async for message in within:
+            if message.type is aiohttp.WSMsgType.BINARY:
+                await without.send_bytes(message.data)
+
+    ways = [asyncio.create_task(inwards()), asyncio.create_task(outwards())]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in ways:
+            each.cancel()
+        # That somebody has gone is how it ends, and nothing to tell anybody.
+        await asyncio.gather(*ways, return_exceptions=True)
+    await without.close()
+    return without
