@@ -24,6 +24,8 @@ COMMANDS = {
     ),
     "kubectl": ("pincompute.engine.commands:kubectl", "Kubernetes' own command line, on a platform."),
     "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
+    "login": ("pincompute.cli.login:login", "Sign in at a desk, such as https://desk.example.com."),
+    "whoami": ("pincompute.cli.whoami:whoami", "Show who you are to the desk, and what you are in each project."),
     "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its goal."),
     "publish": ("pincompute.cli.publish:publish", "Put what landed into the artifact store, as CI does."),
     "review": ("pincompute.cli.review:review", "Sign that a commit is good."),

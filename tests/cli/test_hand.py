@@ -124,3 +124,25 @@ sys.exit(any(name.startswith(heavy) for name in sys.modules))
 def test_help_loads_no_command() -> None:
     done = subprocess.run([sys.executable, "-c", HELP_AND_WHAT_IT_LOADED], stdout=subprocess.DEVNULL, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("desk", ["http://desk.example.com", "desk.example.com", "ftp://127.0.0.1"])
+def test_nobody_says_who_they_are_where_others_listen(desk: str) -> None:
+    result = run("login", desk)
+    assert result.exit_code == 1
+    assert f"{desk} is no https:// address" in result.stderr
+    assert "next: pin login https://…" in result.stderr
+
+
+def test_a_platform_of_this_name_is_not_lost_by_a_login(tmp_path: Path) -> None:
+    write_context(tmp_path / "state", Context(name="main", desk="http://127.0.0.1:1", token="secret", kubeconfig=""))
+    result = run("login", "https://desk.example.com")
+    assert "'main' is the platform at http://127.0.0.1:1 already" in result.stderr
+    assert "next: pin login https://desk.example.com --name NAME" in result.stderr
+    # Nobody has signed in, and nobody is any more.
+    assert run("login", "--out").output == "main: nobody is signed in\n"
+
+
+def test_where_no_desk_answers_the_address_is_told() -> None:
+    result = run("login", "http://127.0.0.1:1")
+    assert "at http://127.0.0.1:1 no desk answers" in result.stderr

@@ -37,6 +37,7 @@ from pincompute.kube.resource import (
     CORE_EVENTS,
     JOBS,
     NAMESPACES,
+    SERVICE_ACCOUNTS,
     STORAGE_CLASSES,
     VOLUMES,
     Object,
@@ -186,14 +187,17 @@ async def _ask_why(person: Person, client: Client) -> None:
 
 
 async def _ask_as_a_program(platform: Platform, client: Client) -> None:
-    """By the account of a workload, with a token that was made for the desk."""
-    account = f"/api/v1/namespaces/{PROJECT_NAME}/serviceaccounts/{NAMES['PinterestService']}/token"
+    """By an account, with a token that was made for the desk."""
+    account = {"metadata": {"name": "robot", "namespace": PROJECT_NAME}}
+    await client.create(SERVICE_ACCOUNTS, account, manager=ENGINE)
+    path = f"/api/v1/namespaces/{PROJECT_NAME}/serviceaccounts/robot/token"
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [DESK]}}
-    answer = await client.raw("POST", account, body=json.dumps(body).encode())
-    headers = {"Authorization": f"Bearer {json.loads(answer)['status']['token']}"}
+    token = json.loads(await client.raw("POST", path, body=json.dumps(body).encode()))["status"]["token"]
     desk = read_context(platform.home.root.parent, platform.name).desk
+    headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(desk, headers=headers) as http, http.get("/v1/whoami") as told:
-        assert (await told.json())["name"] == f"program {PROJECT_NAME}/{NAMES['PinterestService']}"
+        assert (await told.json())["name"] == f"program {PROJECT_NAME}/robot"
+    await client.delete(SERVICE_ACCOUNTS, "robot", PROJECT_NAME)
 
 
 async def _plan_by(client: Client) -> None:

@@ -7,13 +7,15 @@ import msgspec
 from pincompute.api.identity import Sort
 from pincompute.api.project import Role
 
+SCOPES = "openid email offline_access"
+
 
 class SignIn(msgspec.Struct, frozen=True):
     """Where people sign in before they come here; without an issuer nobody can."""
 
     issuer: str = ""
     client: str = ""
-    scopes: str = "openid email offline_access"
+    scopes: str = SCOPES
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):

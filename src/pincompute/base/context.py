@@ -24,6 +24,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's own registry, as `address:port`; empty where it has none."""
     certificates: str = ""
     """The folder with `ca.crt`, by which the registry is known."""
+    authority: str = ""
+    """The file with whoever vouches for the desk; the system's by default."""
     artifacts: str = ""
     """Where builds are published: a folder, or an address."""
 
@@ -39,6 +41,13 @@ def write_context(state: Path, context: Context) -> None:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(msgspec.json.encode(context))
     fresh.replace(target)
+
+
+def find_context(state: Path, name: str) -> Context | None:
+    try:
+        return read_context(state, name)
+    except Refused:
+        return None
 
 
 def read_context(state: Path, name: str) -> Context:

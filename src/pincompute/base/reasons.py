@@ -346,7 +346,18 @@ VERSIONS_DIFFER = _reason(
     "`pin up` starts the desk anew in this command's version.",
 )
 NOT_SIGNED_IN = _reason(
-    "NotSignedIn", USER, 401, "A request did not say who sends it.", "`pin` sends the token of `pin up` by itself."
+    "NotSignedIn",
+    USER,
+    401,
+    "A request did not say who sends it, or a login has run out.",
+    "`pin login` signs you in; the token of `pin up` is sent by itself.",
+)
+NOBODY_SIGNS_IN = _reason(
+    "NobodySignsIn",
+    INFRASTRUCTURE,
+    404,
+    "A desk knows no provider that signs people in: who works at its machine has its token.",
+    "`pin desk --issuer https://…` names a provider.",
 )
 SIGN_IN_AWAY = _reason(
     "SignInAway",
@@ -360,7 +371,7 @@ NOT_ALLOWED = _reason(
     USER,
     403,
     "Who asks is known, and has no role that may do this.",
-    "The message says which role may, who has it, and whom to ask for it.",
+    "The message says which role may, who has it, and whom to ask for it; `pin whoami` shows your roles.",
 )
 ONLY_LANDED = _reason(
     "OnlyLanded",

@@ -18,6 +18,7 @@ from pincompute.api.names import HAND
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
+from pincompute.api.whoami import Whoami
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
@@ -56,6 +57,9 @@ class ClusterPort:
 
     async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
         raise _needs_desk(f"{project}/{name} {version} is planned by the desk, which reads the artifact store")
+
+    async def whoami(self) -> Whoami:
+        raise _needs_desk("the desk knows who you are to it; to a cluster: kubectl auth whoami")
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         raise _needs_desk(f"the desk knows where {project}/{name} comes from")

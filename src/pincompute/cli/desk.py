@@ -21,11 +21,13 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.receipt import Receipt
 from pincompute.api.summary import Sight, Summary
+from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, ON_ITS_WAY, VERSIONS_DIFFER
 from pincompute.cli.port import Port
+from pincompute.cli.trust import connector
 from pincompute.kube.registry import known
 from pincompute.kube.watch import Splitter
 
@@ -50,7 +52,11 @@ async def desk_port(context: Context) -> AsyncIterator[Port]:
     headers = {"Authorization": f"Bearer {context.token}"}
     try:
         async with aiohttp.ClientSession(
-            context.desk, headers=headers, timeout=timeout, middlewares=(_hear_why_not,)
+            context.desk,
+            headers=headers,
+            timeout=timeout,
+            middlewares=(_hear_why_not,),
+            connector=connector(context),
         ) as session:
             yield DeskPort(session, context)
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
@@ -78,6 +84,9 @@ class DeskPort:
     async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
         path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/plans"
         return await self._ask("GET", path, BuildPreview)
+
+    async def whoami(self) -> Whoami:
+        return await self._ask("GET", "/v1/whoami", Whoami)
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/provenance", ProvenanceAccount)

@@ -15,6 +15,7 @@ from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Sight, Summary
+from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class Port(Protocol):
 
     async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
         """What deploying what was published would do."""
+        ...
+
+    async def whoami(self) -> Whoami:
+        """Who asks."""
         ...
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount: ...

@@ -65,7 +65,9 @@ async def connect(target: Target) -> AsyncIterator[Port]:
     else:
         from pincompute.base.context import read_context
         from pincompute.cli.desk import desk_port
+        from pincompute.cli.signed_in import signed_in
 
-        context = read_context(Path(setting("state")), target.name)
+        state = Path(setting("state"))
+        context = await signed_in(state, read_context(state, target.name))
         async with desk_port(context) as port:
             yield port

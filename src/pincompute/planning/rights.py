@@ -67,7 +67,7 @@ def may(who: Identity, verb: Verb, name: str, project: Project | None, kind: str
 def unseen(name: str) -> Problem:
     """The same words, whichever it is."""
     what = f"there is no project '{name}', or you may not look at it"
-    return Problem(PROJECT_UNKNOWN, what, next="ask whose it is to name you in its members")
+    return Problem(PROJECT_UNKNOWN, what, next="pin whoami, which lists yours")
 
 
 def _among(who: Identity, named: Who | None, project: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 from aiohttp import web
 
+from pincompute.api.whoami import SCOPES
 from pincompute.base import log as logs
 from pincompute.base.ids import Ids, RandomIds
 from pincompute.controller.fleet import Fleets
@@ -42,6 +43,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--person", default="me", help="Who that is; they administer the platform.", show_default=True)
 @click.option("--issuer", default="", help="The OpenID provider that signs people in: https://…")
 @click.option("--client", default="pin", help="What they sign in as, there.", show_default=True)
+@click.option("--scopes", default=SCOPES, help="What they ask for, there.", show_default=True)
 @click.option("--name-claim", default="email", help="What of its token is a person's name.", show_default=True)
 @click.option("--groups-claim", default="groups", help="And what their groups.", show_default=True)
 @click.option("--administrators", default="", help="The group of those who administer the platform.")

@@ -23,6 +23,7 @@ class People(NamedTuple):
     person: str
     issuer: str = ""
     client: str = ""
+    scopes: str = ""
     name_claim: str = ""
     groups_claim: str = ""
     administrators: str = ""
@@ -59,7 +60,7 @@ class People(NamedTuple):
         return OpenId(settings, client.clock)
 
     def sign_in(self) -> SignIn:
-        return SignIn(self.issuer, self.client) if self.issuer else SignIn()
+        return SignIn(self.issuer, self.client, self.scopes) if self.issuer else SignIn()
 
     def tls(self) -> ssl.SSLContext | None:
         if self.tls_certificate and self.tls_key:

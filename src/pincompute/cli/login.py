@@ -1,0 +1,104 @@
+"""`pin login`: say who you are, at a desk that is not on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+import click
+import msgspec
+
+from pincompute.api.whoami import SignIn
+from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.context import Context, find_context, read_context, write_context
+from pincompute.base.login import forget_login, read_login, write_login
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import DESK_UNREACHABLE, NAME_TAKEN, NOBODY_SIGNS_IN, USAGE
+from pincompute.base.settings import setting
+from pincompute.cli.openid import Code, Provider
+from pincompute.cli.trust import connector
+from pincompute.kube.addresses import safe
+
+PATIENCE = aiohttp.ClientTimeout(total=30)
+
+
+@click.command()
+@click.argument("desk", default="")
+@click.option("--name", "platform", help="What to call the platform; `main` by default.")
+@click.option("--trust", type=click.Path(path_type=Path, exists=True), help="The authority of the desk's certificate.")
+@click.option("--out", is_flag=True, help="Forget who you are.")
+def login(desk: str, platform: str | None, trust: Path | None, out: bool) -> None:
+    """Sign in at a desk, such as https://desk.example.com.
+
+    It shows an address and a code: open the one and type the other, on any device. From then on `--name NAME` speaks to
+    that desk as you, and renews your login by itself.
+    """
+    name, state = setting("name", platform), Path(setting("state"))
+    if out:
+        asyncio.run(leave(state, name))
+        click.echo(f"{name}: nobody is signed in")
+        return
+    context = _context(state, name, desk, trust)
+    who = asyncio.run(sign_in(state, context, SystemClock()))
+    click.echo(f"{who}  signed in at {context.desk}        next: pin whoami")
+
+
+def _context(state: Path, name: str, desk: str, trust: Path | None) -> Context:
+    if not desk:
+        return read_context(state, name)
+    try:
+        address = safe(desk).rstrip("/")
+    except ValueError as error:
+        raise Refused(Problem(USAGE, str(error), next="pin login https://…")) from error
+    known = find_context(state, name)
+    if known and known.desk != address:
+        what = f"'{name}' is the platform at {known.desk} already"
+        raise Refused(Problem(NAME_TAKEN, what, next=f"pin login {desk} --name NAME"))
+    authority = str(trust.resolve()) if trust else ""
+    return known or Context(name=name, desk=address, token="", kubeconfig="", authority=authority)
+
+
+async def sign_in(state: Path, context: Context, clock: Clock) -> str:
+    """As whom."""
+    async with aiohttp.ClientSession(timeout=PATIENCE) as http:
+        where = await _where(context)
+        provider = Provider(http, where.issuer, where.client, clock)
+        code = await provider.begin(where.scopes)
+        _tell(code)
+        found = await provider.finish(code)
+    write_context(state, context)
+    write_login(state, context.name, found)
+    from pincompute.cli.desk import desk_port
+
+    async with desk_port(msgspec.structs.replace(context, token=found.token)) as port:
+        return (await port.whoami()).name
+
+
+async def leave(state: Path, name: str) -> None:
+    """Here at once, and at the provider if it answers."""
+    found = read_login(state, name)
+    forget_login(state, name)
+    if found:
+        async with aiohttp.ClientSession(timeout=PATIENCE) as http:
+            await Provider(http, found.issuer, found.client, SystemClock()).give_back(found)
+
+
+async def _where(context: Context) -> SignIn:
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=PATIENCE, connector=connector(context)) as http,
+            http.get(f"{context.desk}/v1/sign-in", allow_redirects=False) as answer,
+        ):
+            found = msgspec.json.decode(await answer.read(), type=SignIn)
+    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+        what = f"at {context.desk} no desk answers: {error or type(error).__name__}"
+        raise Refused(Problem(DESK_UNREACHABLE, what, next="see that the address is right")) from error
+    if not found.issuer:
+        what = f"the desk at {context.desk} signs nobody in: it knows whoever has its token"
+        raise Refused(Problem(NOBODY_SIGNS_IN, what, next="pin whoami"))
+    return found
+
+
+def _tell(code: Code) -> None:
+    click.echo(f"open {code.whole or code.address}\nand see that it shows the code {code.code}", err=True)
