@@ -9,11 +9,15 @@ import msgspec
 import pytest
 
 from fleets import noun
+from pincompute.api.change import Rollback
 from pincompute.api.glass import Glass, Wish
 from pincompute.api.project import Project
 from pincompute.api.summary import summarize
+from pincompute.api.wire import spoken
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.people.answer import answer
+from pincompute.planning.people.edits import edit
+from pincompute.planning.people.history import Past
 from pincompute.planning.people.news import news
 from pincompute.planning.plan import Plan
 from worlds import NOW, alone, plan
@@ -137,3 +141,14 @@ def test_the_list_shows_it_where_nothing_else_is_wrong() -> None:
             planned(HOURS_4, after).status, conditions=[msgspec.structs.replace(goal, status=word), *others]
         )
         assert summarize(msgspec.structs.replace(workload(HOURS_4), status=said)).reason == reason
+
+
+@pytest.mark.parametrize(("then", "late"), [(None, False), (HOURS_4, True)])
+def test_a_rollback_brings_back_how_it_was_let_in(then: Glass | None, late: bool) -> None:
+    """So one rule is enough, asked of what is to be."""
+    now = workload(broken(Wish("INC-4712"), "ben", NOW))
+    now = msgspec.structs.replace(now, metadata=msgspec.structs.replace(now.metadata, generation=2))
+    past = Past(owner=now, number=1, at="2026-01-31T08:00:00Z", said=spoken(workload(then).spec))
+    done = edit(now, Rollback(), [past]).workload
+    assert done.spec.break_glass == then
+    assert (overdue(done, NOW + 5 * HOUR) is not None) == late

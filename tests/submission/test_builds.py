@@ -85,7 +85,7 @@ async def test_what_a_version_would_do_is_told_before_it_is_done(story: Story, m
                     break
                 await asyncio.sleep(0.05)
         assert [each["reason"] for each in found.refused] == ["QuotaTooSmall"]
-        with pytest.raises(Refused, match=r"was not published as 2\.0"):
+        with pytest.raises(Refused, match=r"nothing was published as 2\.0"):
             await port.plan_build(story.here.project, "shop", "2.0")
 
 

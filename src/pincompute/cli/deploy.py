@@ -63,18 +63,20 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     """
     patience = None if no_wait else timeout
     wish = None if because is None else Wish(because, seconds(span))
+    after = "after that what runs goes on, and only what was reviewed changes it"
+    told = f"the glass is broken for {span}, on record; {after}" if wish else ""
     if version is not None:
         if not yes and wish is None and sys.stdin.isatty():
             asyncio.run(_ask(target, name_or_file, version))
-        asyncio.run(_deploy(target, partial(_published, target, name_or_file, version, wish), patience))
+        asyncio.run(_deploy(target, partial(_published, target, name_or_file, version, wish), patience, told))
         return
     if image is None and port is None:
         file = Path(name_or_file)
-        asyncio.run(_deploy(target, partial(_sent, target, _read(file, name_or_file), file, wish), patience))
+        asyncio.run(_deploy(target, partial(_sent, target, _read(file, name_or_file), file, wish), patience, told))
     else:
         text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
         file = Path(f"{name_or_file}.yaml")
-        asyncio.run(_deploy(target, partial(_written, target, text, file, wish), patience))
+        asyncio.run(_deploy(target, partial(_written, target, text, file, wish), patience, told))
 
 
 async def _published(target: Target, name: str, version: str, wish: Wish | None, platform: Port) -> Summary:
@@ -103,10 +105,14 @@ async def _written(target: Target, text: str, file: Path, wish: Wish | None, pla
     return await _sent(target, text, file, wish, platform)
 
 
-async def _deploy(target: Target, submit: Callable[[Port], Awaitable[Summary]], patience: float | None) -> None:
+async def _deploy(
+    target: Target, submit: Callable[[Port], Awaitable[Summary]], patience: float | None, told: str = ""
+) -> None:
     timer = Timer.start(SystemClock(), patience or 0.0)
     async with connect(target) as platform:
         submitted = await submit(platform)
+        if told:
+            click.echo(told, err=True)
         if patience is None:
             click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
             return

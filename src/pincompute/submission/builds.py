@@ -67,6 +67,6 @@ class Builds:
 
     async def _unknown(self, project: str, name: str, version: str) -> Refused:
         there = await self._store.names(folder(project, name))
-        what = f"{project}/{name} was not published as {version}"
+        what = f"nothing was published as {version}"
         note = f"there are: {', '.join(there[-10:])}" if there else f"nothing of {project}/{name} was published yet"
         return Refused(Problem(BUILD_UNKNOWN, what, Where(object=f"{project}/{name}"), note=note))
