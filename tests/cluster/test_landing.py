@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +22,7 @@ from pincompute.engine.installation.contents import Words, contents
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
 from pincompute.kube.resource import ADMISSION_BINDINGS, ADMISSION_POLICIES, NAMESPACES, Object
+from shared_platform import SharedPlatform
 from workloads import HELLO, cluster
 
 pytestmark = pytest.mark.cluster
@@ -156,5 +159,32 @@ def test_the_manifest_names_the_workloads_that_members_bring_in() -> None:
     (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
     roles = list(yaml.safe_load_all((MANIFESTS / "roles.yaml").read_text()))
     submitter = next(each for each in roles if each["metadata"]["name"] == "pincompute-project-submitter")
-    assert sorted(rule["resources"]) == sorted(each for one in submitter["rules"] for each in one["resources"])
+    theirs = [one for one in submitter["rules"] if one["apiGroups"] == ["pinterest.com"]]
+    assert sorted(rule["resources"]) == sorted(each for one in theirs for each in one["resources"])
     assert API_VERSION.startswith(*rule["apiGroups"])
+
+
+PROJECT: Object = {
+    "apiVersion": API_VERSION,
+    "kind": "Project",
+    "metadata": {"name": "sealed"},
+    "spec": {"owner": "team-ads", "quota": {"on-demand": {}}, "review": "landed"},
+}
+
+
+def test_the_clusters_own_audit_keeps_who_broke_the_glass(platform: SharedPlatform, tmp_path: Path) -> None:
+    """On a whole platform: the label is the operator's, and what is there goes with its project."""
+    file, work = tmp_path / "project.yaml", tmp_path / "hello.yaml"
+    file.write_text(yaml.safe_dump(PROJECT))
+    work.write_text(HELLO)
+    platform.pin("kubectl", "apply", "-f", str(file))
+    platform.pin("kubectl", "wait", "--for=condition=Ready", "project/sealed", "--timeout=120s")
+    glass = ("--as=ann", f"--as-group={MASTERS}", f"--as-group={GLASS}")
+    platform.pin("kubectl", *glass, "-n", "sealed", "create", "-f", str(work))
+    # It may have been put aside since.
+    files = (platform.state / platform.name / "logs" / "audit").glob("audit*.log")
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    events = [json.loads(line) for line in lines if GLASS in line]
+    kept = [(each["user"]["username"], each["impersonatedUser"]["username"], each["verb"]) for each in events]
+    assert ("admin", "ann", "create") in kept
+    platform.pin("kubectl", "delete", "project", "sealed", "--cascade=foreground", "--timeout=120s")
