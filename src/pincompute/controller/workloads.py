@@ -56,10 +56,10 @@ class Workloads:
         """Make it be so; what others have written into the resource stays."""
         return summarize(await self.put(workload, manager=manager))
 
-    async def put(self, workload: Workload, *, manager: str) -> Workload:
-        """The same, and the whole of what was written."""
+    async def put(self, workload: Workload, *, manager: str, new: bool = False) -> Workload:
+        """The same, and the whole of what was written; who knows that there is none yet says so, and none is read."""
         metadata = workload.metadata
-        before = await self.named(workload.kind, metadata.namespace, metadata.name)
+        before = None if new else await self.named(workload.kind, metadata.namespace, metadata.name)
         noted = metadata.annotations.get(SUBMISSION)
         if before and noted and before.metadata.annotations.get(SUBMISSION) == noted:
             # It was written already, and only the answer was lost.

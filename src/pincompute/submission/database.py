@@ -92,14 +92,14 @@ class File:
             loop.call_soon_threadsafe(_tell, asked, self._outcomes([each.work for each in asked]))
 
     def _outcomes(self, works: Sequence[Work[Any]]) -> list[_Outcome]:
-        try:
-            with self._engine.begin() as connection:
+        # Nearly always all of them can be done, and nobody has to be kept apart from the others.
+        for one in (_with_all, _by_itself):
+            try:
+                with self._engine.begin() as connection:
+                    return [one(connection, work) for work in works]
+            except Exception as error:
                 if len(works) == 1:
-                    return [_Outcome(works[0](connection))]
-                return [_by_itself(connection, work) for work in works]
-        except Exception as error:
-            if len(works) == 1:
-                return [_Outcome(error=error)]
+                    return [_Outcome(error=error)]
         # Nothing of it is there, and whose fault that is shows when each goes alone.
         return [outcome for work in works for outcome in self._outcomes([work])]
 
@@ -112,6 +112,10 @@ class _Asked(NamedTuple):
 class _Outcome(NamedTuple):
     value: Any = None
     error: Exception | None = None
+
+
+def _with_all(connection: Connection, work: Work[Any]) -> _Outcome:
+    return _Outcome(work(connection))
 
 
 def _by_itself(connection: Connection, work: Work[Any]) -> _Outcome:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -51,6 +52,10 @@ def _or_away(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[
     return asked
 
 
+FORESEEN = 1024
+"""Workloads that were rendered, of which it is remembered what they will hold."""
+
+
 class _Looked(NamedTuple):
     """What somebody holds was thought out before: it is asked as soon as it was seen, and again when it was written."""
 
@@ -69,19 +74,24 @@ class Kubernetes:
         self._census = Census(client)
         self._taken = asyncio.Event()
         self._looked: dict[Place, _Looked] = {}
+        self._foreseen: dict[Place, _Looked] = {}
+        """What was rendered last, to be seen soon as it was foreseen."""
+        self._sent: set[Place] = set()
+        """Where something was sent to that may not have been seen yet: whether it is there has to be asked."""
 
     @_or_away
     async def render(self, workload: Workload, pending: Workload | None) -> Rendered:
         place = Place.of(workload)
         project = await self.project(place.project)
         whole = carried(pending or self._census.find(place), workload)
-        snapshot = self._census.snapshot(first(whole))
-        planned = settled(snapshot)
+        made = _as_made(whole)
+        planned = settled(self._census.snapshot(made))
         refuse_all(
             each if str(each.where) else each._replace(where=Where(object=workload.metadata.place))
             for each in planned.problems
         )
         asked = footprint(planned, max(1, nodes(self._census.find(place) or whole)))
+        self._foresee(place, _Looked(made, self._census.around, asked))
         return Rendered(place, Write(_said(workload)), whole, asked, project)
 
     @_or_away
@@ -102,8 +112,7 @@ class Kubernetes:
     async def deliver(self, submission: str, place: Place, order: Order) -> Delivered:
         match order:
             case Write(said):
-                workload = msgspec.convert(said, WORKLOADS[place.kind])
-                return _written(await self._workloads.put(_noted(workload, submission), manager=DESK))
+                return await self._write(submission, place, msgspec.convert(said, WORKLOADS[place.kind]))
             case Edit():
                 return await self._edit(submission, place, order)
             case Remove(uid):
@@ -136,17 +145,27 @@ class Kubernetes:
             yield Sight(tuple(map(self.look, sorted(self._census.take()))))
 
     def look(self, place: Place) -> Seen:
-        workload, around = self._census.find(place), self._census.around
+        workload, revision = self._census.find(place), self._census.revision(place.kind)
         known = self._looked.pop(place, None)
         if workload is None:
-            found = None
-        elif known and known.workload is workload and known.around == around:
+            return Seen(place, None, revision)
+        around, foreseen = self._census.around, self._foreseen.pop(place, None)
+        self._sent.discard(place)
+        if known and known.workload is workload and known.around == around:
             found = known.footprint
+        elif foreseen and foreseen.around == around and _is(workload, foreseen.workload):
+            found = foreseen.footprint
         else:
             found = held(self._census.snapshot(workload))
-        if found is not None:
-            self._looked[place] = _Looked(workload, around, found)
-        return Seen(place, found, self._census.revision(place.kind))
+        self._looked[place] = _Looked(workload, around, found)
+        return Seen(place, found, revision)
+
+    def _foresee(self, place: Place, looked: _Looked) -> None:
+        self._foreseen.pop(place, None)
+        self._foreseen[place] = looked
+        if len(self._foreseen) > FORESEEN:
+            # Not all that is rendered is accepted, and ever seen.
+            del self._foreseen[next(iter(self._foreseen))]
 
     def _wants(self, whole: Workload) -> Footprint:
         return footprint(settled(self._census.snapshot(first(whole))), max(1, nodes(whole)))
@@ -189,6 +208,18 @@ class Kubernetes:
             found = self._census.find(Place(project, kind, name))
         return found or await self._workloads.find(project, name)
 
+    async def _write(self, submission: str, place: Place, workload: Workload) -> Delivered:
+        new = self._taken.is_set() and self._census.find(place) is None and place not in self._sent
+        # Whether it was written is not known where no answer comes.
+        self._sent.add(place)
+        try:
+            written = await self._workloads.put(_noted(workload, submission), manager=DESK, new=new)
+        except Refused as refused:
+            if new and (not isinstance(refused, ApiError) or _says_no(refused)):
+                self._sent.discard(place)
+            raise
+        return Delivered(summarize(written), int(written.metadata.resource_version))
+
     async def _edit(self, submission: str, place: Place, order: Edit) -> Delivered:
         workload = await self._workloads.named(place.kind, place.project, place.name)
         if workload is None:
@@ -210,6 +241,23 @@ class Kubernetes:
         return Delivered(None)
 
 
+def _as_made(workload: Workload) -> Workload:
+    """As it will be when it is made, to the last byte but for who it is."""
+    named = first(workload)
+    return msgspec.structs.replace(named, metadata=msgspec.structs.replace(named.metadata, uid=str(UUID(int=0))))
+
+
+def _is(workload: Workload, foreseen: Workload) -> bool:
+    """It has become what was foreseen, and nothing has come of it yet."""
+    seen, made = workload.metadata, foreseen.metadata
+    annotations = {name: value for name, value in seen.annotations.items() if name != SUBMISSION}
+    return (
+        (workload.kind, seen.generation, seen.labels, annotations) == (foreseen.kind, 1, made.labels, made.annotations)
+        and workload.spec == foreseen.spec
+        and workload.status == type(workload.status)()
+    )
+
+
 def _says_no(error: ApiError) -> bool:
     """It is about what was asked, and not about who asks or how the server is."""
     elsewhere = isinstance(error, Unreachable | Unreadable | Unproven)
@@ -225,7 +273,3 @@ def _noted(workload: Workload, submission: str) -> Workload:
     metadata = workload.metadata
     annotated = {**metadata.annotations, SUBMISSION: submission}
     return msgspec.structs.replace(workload, metadata=msgspec.structs.replace(metadata, annotations=annotated))
-
-
-def _written(workload: Workload) -> Delivered:
-    return Delivered(summarize(workload), int(workload.metadata.resource_version))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sql
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 
 from pincompute.planning.quotas.footprint import COUNTED, Footprint, Place
 from pincompute.submission.database import Connection
@@ -24,7 +24,7 @@ Holder = tuple[str, str]
 """Kind and name."""
 
 # These are asked with every submission, and putting a statement together takes longer than what it asks for.
-_KNOWN = {each.__name__.split(".")[-1]: each.insert(projects).on_conflict_do_nothing() for each in (postgresql, sqlite)}
+_KNOWN = postgresql.insert(projects).on_conflict_do_nothing()
 _LOCKED = (
     projects.select()
     .where(projects.c.cluster == sql.bindparam("of"), projects.c.name == sql.bindparam("called"))
@@ -39,13 +39,22 @@ _HELD = (
 _own = sql.and_(ledger.c.kind == sql.bindparam("own_kind"), ledger.c.name == sql.bindparam("own_name"))
 _OWN = sql.select(*(sql.func.max(ledger.c[each]) for each in COUNTED)).where(*_of_tier, _own)
 _OTHERS = sql.select(*(sql.func.sum(ledger.c[each]) for each in COUNTED)).where(*_of_tier, sql.not_(_own))
+_of_submission = ledger.c.submission == sql.bindparam("of")
+_TAKE = ledger.insert()
+_WRITTEN = ledger.update().where(_of_submission).values(written=sql.bindparam("revision"))
+_RELEASE = ledger.delete().where(_of_submission)
+_SHOWN = ledger.delete().where(
+    *(ledger.c[each] == sql.bindparam(f"of_{each}") for each in ("cluster", *Place._fields)),
+    sql.or_(ledger.c.submission == STANDS, ledger.c.written <= sql.bindparam("revision")),
+)
 
 
 def lock(connection: Connection, cluster: str, project: str) -> None:
     """Who takes from a project's quota is alone with it until the end of the transaction."""
-    row = {"cluster": cluster, "name": project}
-    connection.execute(_KNOWN[connection.dialect.name], row)
-    # SQLite, which has one writer at a time, says nothing of this.
+    if connection.dialect.name == "sqlite":
+        # It has one writer at a time, who is alone with all there is.
+        return
+    connection.execute(_KNOWN, {"cluster": cluster, "name": project})
     connection.execute(_LOCKED, {"of": cluster, "called": project})
 
 
@@ -72,27 +81,26 @@ def total(footprints: Iterable[Footprint]) -> Footprint:
 
 
 def take(connection: Connection, cluster: str, place: Place, submission: str, footprint: Footprint) -> None:
-    connection.execute(ledger.insert(), _row(cluster, place, submission, footprint))
+    connection.execute(_TAKE, _row(cluster, place, submission, footprint))
 
 
 def written(connection: Connection, submission: str, revision: int) -> None:
     """The platform has it, and will show it from this revision on."""
-    connection.execute(ledger.update().where(ledger.c.submission == submission).values(written=revision))
+    connection.execute(_WRITTEN, {"of": submission, "revision": revision})
 
 
 def release(connection: Connection, submission: str) -> None:
     """Nothing comes of it."""
-    connection.execute(ledger.delete().where(ledger.c.submission == submission))
+    connection.execute(_RELEASE, {"of": submission})
 
 
-def settle(connection: Connection, cluster: str, seen: Iterable[Seen]) -> None:
-    """What a workload is by now takes the place of what was written before that."""
-    for each in seen:
-        here = (ledger.c.cluster == cluster, *(ledger.c[name] == value for name, value in each.place._asdict().items()))
-        shown = sql.or_(ledger.c.submission == STANDS, ledger.c.written <= each.revision)
-        connection.execute(ledger.delete().where(*here, shown))
-        if each.footprint is not None:
-            connection.execute(ledger.insert(), _row(cluster, each.place, STANDS, each.footprint))
+def settle(connection: Connection, cluster: str, seen: Sequence[Seen]) -> None:
+    """What a workload is by now takes the place of what was written before that; each place is seen once."""
+    places = [{f"of_{name}": value for name, value in each.place._asdict().items()} for each in seen]
+    shown = [{"of_cluster": cluster, **at, "revision": each.revision} for each, at in zip(seen, places, strict=True)]
+    if shown:
+        connection.execute(_SHOWN, shown)
+    _stand(connection, cluster, seen)
 
 
 def restore(connection: Connection, cluster: str, seen: Sequence[Seen], upto: Mapping[str, int]) -> None:
@@ -100,9 +108,13 @@ def restore(connection: Connection, cluster: str, seen: Sequence[Seen], upto: Ma
     come = [sql.and_(ledger.c.kind == kind, ledger.c.written <= revision) for kind, revision in upto.items()]
     over = sql.or_(ledger.c.submission == STANDS, *come)
     connection.execute(ledger.delete().where(ledger.c.cluster == cluster, over))
+    _stand(connection, cluster, seen)
+
+
+def _stand(connection: Connection, cluster: str, seen: Sequence[Seen]) -> None:
     rows = [_row(cluster, each.place, STANDS, each.footprint) for each in seen if each.footprint is not None]
     if rows:
-        connection.execute(ledger.insert(), rows)
+        connection.execute(_TAKE, rows)
 
 
 def unsettled(connection: Connection, cluster: str) -> list[Place]:

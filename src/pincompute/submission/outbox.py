@@ -34,6 +34,9 @@ _PENDING = (
     .order_by(outbox.c.number.desc())
     .limit(1)
 )  # fmt: skip
+_PUT = outbox.insert()
+_of_submission = outbox.c.submission == sql.bindparam("of")
+_DONE = outbox.update().where(_of_submission, outbox.c.done_at.is_(None)).values(done_at=sql.bindparam("at"))
 
 
 class Parcel(NamedTuple):
@@ -49,7 +52,7 @@ def put(connection: Connection, parcel: Parcel) -> None:
         "submission": submission.id, "cluster": submission.cluster, **submission.place._asdict(),
         "payload": msgspec.json.encode(parcel.order).decode(),
     }  # fmt: skip
-    connection.execute(outbox.insert(), row)
+    connection.execute(_PUT, row)
 
 
 def waiting(connection: Connection, cluster: str, known: Collection[str] = ()) -> list[Parcel]:
@@ -106,8 +109,7 @@ def concluded(connection: Connection, submission: str) -> bool:
 
 def _conclude(connection: Connection, submission: Submission, decision: Decision) -> bool:
     """Once: another desk that has taken over may have told of it."""
-    here = (outbox.c.submission == submission.id, outbox.c.done_at.is_(None))
-    if not connection.execute(outbox.update().where(*here).values(done_at=decision.at.isoformat())).rowcount:
+    if not connection.execute(_DONE, {"of": submission.id, "at": decision.at.isoformat()}).rowcount:
         return False
     record.decide(connection, submission, decision)
     return True

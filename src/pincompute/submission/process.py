@@ -16,6 +16,7 @@ from aiohttp import web
 from pincompute.api.whoami import SCOPES
 from pincompute.base import log as logs
 from pincompute.base.ids import Ids, RandomIds
+from pincompute.base.memory import keep_much
 from pincompute.controller.fleet import Fleets
 from pincompute.controller.log_store import LogStore, log_store
 from pincompute.controller.workloads import Workloads
@@ -58,6 +59,7 @@ FILE = click.Path(path_type=Path)
 def desk(token_file: Path, **words: Any) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
+    keep_much()
     words["people"] = People(token_file.read_text().strip(), **{each: words.pop(each) for each in People.asked()})
     asyncio.run(_run(Words(**words)))
 

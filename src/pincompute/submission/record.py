@@ -21,6 +21,9 @@ from pincompute.submission.tables import audit, builds, decisions, outbox, revis
 DEPLOY, BREAK_GLASS = "deploy", "break-glass"
 """How work comes in."""
 
+# Putting a statement together takes longer than what it does.
+_KEEP, _DECIDE, _NOTE, _REVISE = (each.insert() for each in (submissions, decisions, audit, revisions))
+
 
 class Judge(StrEnum):
     """Who decides: first the desk, and where it accepts, the platform."""
@@ -112,13 +115,13 @@ def keep(connection: Connection, submission: Submission) -> None:
         "cluster": submission.cluster, **place._asdict(), "verb": submission.verb,
         "document": submission.document, "digest": submission.digest,
     }  # fmt: skip
-    connection.execute(submissions.insert(), row)
+    connection.execute(_KEEP, row)
 
 
 def decide(connection: Connection, submission: Submission, decision: Decision) -> None:
     """And it is audited in the same breath."""
     row = {**decision._asdict(), "submission": submission.id, "at": decision.at.isoformat()}
-    connection.execute(decisions.insert(), row)
+    connection.execute(_DECIDE, row)
     note(
         connection, decision.at, submission,
         f"{submission.verb}: {'accepted' if decision.accepted else 'refused'} by the {decision.judge}",
@@ -138,7 +141,7 @@ def noted(  # noqa: PLR0913  (the columns of a row)
         "at": at.isoformat(), "who": who, "act": act, "project": place.project,
         "about": "/".join(filter(None, (place.kind, place.name))), "submission": submission, "words": words,
     }  # fmt: skip
-    connection.execute(audit.insert(), row)
+    connection.execute(_NOTE, row)
 
 
 def revise(connection: Connection, submission: Submission, whole: Workload) -> None:
@@ -146,7 +149,7 @@ def revise(connection: Connection, submission: Submission, whole: Workload) -> N
         "submission": submission.id, "cluster": submission.cluster, **submission.place._asdict(),
         "at": submission.at.isoformat(), "workload": msgspec.json.encode(whole).decode(),
     }  # fmt: skip
-    connection.execute(revisions.insert(), row)
+    connection.execute(_REVISE, row)
 
 
 class Vouched(NamedTuple):

@@ -117,6 +117,8 @@ outbox = Table(
     Column("done_at", Text),
     Index("outbox_open", "cluster", "number", sqlite_where=sql.text("done_at IS NULL"),
           postgresql_where=sql.text("done_at IS NULL")),
+    Index("outbox_pending", "cluster", "project", "name", sqlite_where=sql.text("done_at IS NULL"),
+          postgresql_where=sql.text("done_at IS NULL")),
     sql.UniqueConstraint("submission", name="outbox_submission"),
     comment="What was accepted and must reach its platform, in this order for each workload.",
 )  # fmt: skip
