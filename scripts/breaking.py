@@ -45,7 +45,7 @@ def main(names: list[str]) -> int:
 
 def _round(seed: int, name: str) -> Round:
     print(f"\n--- {seed} ---")
-    before = _json("get", name)["revision"]
+    before = _json("get", name)[0]["revision"]
     _typed("break", name, "--random", "--seed", str(seed))
     fault = _fault(name)
     began = time.monotonic()

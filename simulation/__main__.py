@@ -33,14 +33,14 @@ class Tally:
         self.points: Counter[str] = Counter()
         """By suite."""
         self.wrong: Counter[str] = Counter()
-        self.run = 0
+        self.run: Counter[str] = Counter()
         """Of all points, those that equal no other."""
         self.passes = 0
         self._began = time.perf_counter()
 
     def add(self, verdict: Verdict, stands_for: int = 1) -> None:
         suite = suite_of(verdict.point.way)
-        self.run += 1
+        self.run[suite] += 1
         self.points[suite] += stands_for
         self.passes = max(self.passes, verdict.passes)
         self.wrong[suite] += bool(verdict.wrong)
@@ -115,7 +115,15 @@ def twice(drawn: Sequence[Lot]) -> int:
 def figure(suite: str, tallies: list[Tally]) -> dict[str, object]:
     tried, wrong = (sum(each.points[suite] for each in tallies), sum(each.wrong[suite] for each in tallies))
     kinds = {each.kind: {"writes": each.writes, "points": each.points[suite]} for each in tallies}
-    return {"value": (tried - wrong) / tried, "points": tried, "violations": wrong, "kinds": kinds}
+    every = sum(each.writes for each in tallies) * len(SUITES[suite])
+    run = sum(each.run[suite] for each in tallies)
+    return {"value": (tried - wrong) / tried, "every": every, "points": tried, "run": run, "violations": wrong,
+            "kinds": kinds}  # fmt: skip
+
+
+def pruned(suite: str, tallies: list[Tally]) -> str:
+    said = figure(suite, tallies)
+    return f"{suite}: {said['every']} {WORDS[suite]} there are, {said['points']} are tried, in {said['run']} runs"
 
 
 def through() -> dict[str, Lasted]:
@@ -147,6 +155,7 @@ def leave(tallies: list[Tally], drawn: Sequence[Lot], others: int, outages: dict
         "R6": {"value": (len(drawn) - others) / len(drawn) if drawn else 0.0, "seeds": len(drawn), "others": others},
         "R7": {"value": max(each.passes for each in tallies), "unit": "passes"},
     }
+    print("\n".join(pruned(each, tallies) for each in SUITES), flush=True)
     file = ROOT / "build" / "sim.json"
     before = json.loads(file.read_text()) if file.exists() else {}
     file.parent.mkdir(exist_ok=True)

@@ -52,9 +52,17 @@ class VirtualClock:
     def __init__(self) -> None:
         self.stood = 0.0
         """Seconds for which this machine stood still, and its clock did not."""
+        self.ahead = 0.0
+        """Seconds by which the time of day here is not everybody's."""
+        self.back = 0.0
+        """Seconds by which it was set back at most: for so long it waits longer."""
 
     def now(self) -> datetime:
-        return BEGINNING + timedelta(seconds=asyncio.get_running_loop().time())
+        return BEGINNING + timedelta(seconds=asyncio.get_running_loop().time() + self.ahead)
+
+    def set(self, ahead: float) -> None:
+        self.back = max(self.back, self.ahead - ahead)
+        self.ahead = ahead
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time() + self.stood

@@ -27,6 +27,8 @@ from simulation.world import TERMS, World
 
 SILENCE = 5.0
 """Seconds for which nothing is heard of a kind."""
+JUMP = 45.0
+"""Seconds by which a clock is set ahead, or back."""
 LATE = 10.0
 """Seconds after the last change in which it may still be found that all is as wanted."""
 HALF = 1.0
@@ -36,9 +38,11 @@ AROUND = {"projects", "runtimes", "pinterestsidecars"}
 
 _OCCUPIED = re.compile(r"(\w+)/(\S+) exists already")
 
+TOO_LONG = Refusal(504, "Timeout", "request did not complete within the allotted timeout")
 REFUSALS = {
     ways.OVERTAKEN: Refusal(409, "Conflict", "Operation cannot be fulfilled: the object has been modified"),
     ways.BROKEN: Refusal(500, "InternalError", "Internal error occurred: the server has a bad day"),
+    ways.AWAY: Refusal(503, "ServiceUnavailable", "apiserver is shutting down"),
     ways.BUSY: Refusal(429, "TooManyRequests", "the server has received too many requests", {"retryAfterSeconds": 3}),
     ways.FULL: Refusal(500, "", "etcdserver: mvcc: database space exceeded"),
 }
@@ -122,10 +126,10 @@ class Disturbance(Faults):
         self._listen(request, refused)
         if self._is(request, ways.LOST):
             await self._kill()
-        if self._is(request, ways.UNANSWERED):
+        if self._is(request, *ways.DONE):
             # Nor does it see for a while what came of it.
             self._fall_silent()
-            raise lost(request)
+            raise lost(request) if self.way == ways.UNANSWERED else error_of(TOO_LONG.body, about=request.about)
 
     def answered(self, request: Request) -> None:
         if not counts(request):
@@ -145,17 +149,22 @@ class Disturbance(Faults):
         revision = there["metadata"]["resourceVersion"] if there else ""
         if refused is None:
             self._said[request.path] = revision
-        elif isinstance(refused, Conflict) and self._said.get(request.path) == revision and self.way != ways.UNANSWERED:
+        elif isinstance(refused, Conflict) and self._said.get(request.path) == revision and self.way not in ways.DONE:
             self.wrong.append(f"told by a view that is older than what was told last: {request.path}")
 
     async def news(self, request: Request) -> float:
         if self.way in ways.DEATHS and self.struck and _kind(request) in AROUND and _now() < self._died + LATE:
             return HALF
         left = self._silent - _now()
-        if left <= 0 or self._struck is None:
+        if left <= 0 or self._struck is None or self.way == ways.TWICE:
             return NEWS
+        if self.way == ways.FORGOTTEN:
+            return left
         of_it = _kind(request) == _kind(self._struck)
         return NEWS if of_it == (self.way == ways.ASIDE) else left
+
+    def again(self, request: Request) -> bool:
+        return self.way == ways.TWICE and _now() < self._silent
 
     async def _strike(self, request: Request) -> None:
         match self.way:
@@ -166,20 +175,30 @@ class Disturbance(Faults):
                 await self._kill()
             case ways.UNHEARD:
                 raise lost(request)
-            case ways.LATE | ways.ASIDE:
-                self._fall_silent()
             case ways.STOOD | ways.SLEPT:
                 self._stand()
                 await asyncio.sleep(2 * TERMS.renewed if self.way == ways.STOOD else 0)
+            case ways.HURRIED if self.next:
+                self.hurried = self._world.meanwhile(_done(self.next()))
+            case way if way in REFUSALS:
+                raise error_of(REFUSALS[way].body, about=request.about)
+            case way if way in ways.VIEWS:
+                self._fall_silent()
+            case _:
+                self._change_around(request)
+
+    def _change_around(self, request: Request) -> None:
+        """What this write finds is other than its writer thought."""
+        match self.way:
+            case ways.CUT:
+                self._world.server.cut()
+            case ways.AHEAD | ways.BACK:
+                self._world.clock.set(JUMP if self.way == ways.AHEAD else -JUMP)
             case ways.ROBBED:
                 self.stranger = Stranger(self._world.store)
                 self.stranger.take(request)
             case ways.MEDDLED:
                 meddle(self._world.store, request)
-            case ways.HURRIED if self.next:
-                self.hurried = self._world.meanwhile(_done(self.next()))
-            case way if way in REFUSALS:
-                raise error_of(REFUSALS[way].body, about=request.about)
 
     def _stand(self) -> None:
         self._stood_at = _now()
@@ -196,10 +215,17 @@ class Disturbance(Faults):
     def _fall_silent(self) -> None:
         self._silent = _now() + SILENCE
         self._world.moved = self._silent
-        asyncio.get_running_loop().call_later(SILENCE, self._world.story.begin)
+        loop = asyncio.get_running_loop()
+        loop.call_later(SILENCE, self._world.story.begin)
+        if self.way == ways.FORGOTTEN:
+            loop.call_later(SILENCE, self._forget)
 
-    def _is(self, request: Request, way: str) -> bool:
-        return request is self._struck and self.way == way
+    def _forget(self) -> None:
+        self._world.store.compact()
+        self._world.server.cut()
+
+    def _is(self, request: Request, *some: str) -> bool:
+        return request is self._struck and self.way in some
 
     async def _kill(self) -> None:
         self._died = _now()

@@ -69,6 +69,8 @@ class Line:
                     late = at + await self._faults.news(request) - asyncio.get_running_loop().time()
                     await self._pass(max(0.0, late), request)
                     yield line
+                    if self._faults.again(request):
+                        yield line
         except Refusal as refusal:
             raise error_of(refusal.body, status=refusal.code, about=request.about) from refusal
         except Cut as cut:
@@ -107,6 +109,10 @@ class Faults:
     async def news(self, request: Request) -> float:
         """Seconds until a watch tells of something; raises where the stream breaks instead."""
         return NEWS
+
+    def again(self, request: Request) -> bool:
+        """Whether a watch tells of it once more."""
+        return False
 
 
 def lost(request: Request) -> ApiError:

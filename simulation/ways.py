@@ -12,20 +12,34 @@ BEFORE, LOST, AFTER = "before", "lost", "after"
 CRASHES = (BEFORE, LOST, AFTER)
 """The operator is killed: it was not heard; it was done, and the answer did not arrive; the answer arrived."""
 
-UNHEARD, UNANSWERED = "unheard", "unanswered"
-OVERTAKEN, BROKEN, BUSY, FULL = "overtaken", "broken", "busy", "full"
-STOOD, SLEPT, BELATED = "stood", "slept", "belated"
-FAULTS = (UNANSWERED, UNHEARD, OVERTAKEN, BROKEN, BUSY, FULL, STOOD, SLEPT, BELATED)
-"""The same without a death; refused, as somebody wrote in between, by a fault of the server, for a while, or for want
-of room; this machine stood still for so long that its lease has run out, and the write with it, or the write had left;
-or it was on its way while its writer was killed, and is heard when another has gone on."""
-DEATHS = (*CRASHES, BELATED)
-TURNS = ((UNHEARD, BROKEN, FULL), (OVERTAKEN, STOOD, BUSY, SLEPT, BELATED))
-"""Of each of these a write has one: they are much the same to whoever wrote it."""
+UNHEARD, BROKEN, FULL, AWAY = "unheard", "broken", "full", "away"
+OVERTAKEN, STOOD, BUSY, SLEPT, BELATED = "overtaken", "stood", "busy", "slept", "belated"
+UNANSWERED, TIMED_OUT = "unanswered", "timed-out"
+CUT, AHEAD, BACK = "cut", "ahead", "back"
+TURNS = (
+    (UNHEARD, BROKEN, FULL, AWAY),
+    (OVERTAKEN, STOOD, BUSY, SLEPT, BELATED),
+    (UNANSWERED, TIMED_OUT),
+    (CUT, AHEAD, BACK),
+)
+"""The same without a death.
 
-LATE, ASIDE = "late", "aside"
-VIEWS = (LATE, ASIDE)
-"""For a while nothing is heard of that kind, or of all the others."""
+Refused by a fault of the server, for want of room, or as it is going away; as somebody wrote in between, or for a
+while. This machine stood still for so long that its lease has run out, and the write with it, or the write had left; or
+it was on its way while its writer was killed, and is heard when another has gone on. It was done, and the answer is
+lost, or says that it took too long. All watches break, or the clock of this machine is set ahead, or back.
+
+Of each of these a write has one: they are much the same to whoever wrote it.
+"""
+FAULTS = tuple(way for turn in TURNS for way in turn)
+DEATHS = (*CRASHES, BELATED)
+DONE = (UNANSWERED, TIMED_OUT)
+"""It is so, and its writer does not know."""
+
+LATE, ASIDE, TWICE, FORGOTTEN = "late", "aside", "twice", "forgotten"
+VIEWS = (LATE, ASIDE, TWICE, FORGOTTEN)
+"""For a while nothing is heard of that kind, or of all the others; all is told twice; or nothing is told of what
+happens, and who asks later is told that it is too long ago."""
 
 ROBBED, MEDDLED, HURRIED = "robbed", "meddled", "hurried"
 OTHERS = (ROBBED, MEDDLED, HURRIED)
@@ -77,12 +91,12 @@ def same(marks: Iterable[tuple[Mark, ...]]) -> dict[Point, Point]:
 
 def others(write: int, sent: str, *, hurried: bool) -> Iterator[Point]:
     """What else is tried at a write, as it was sent."""
-    yield Point(write, UNANSWERED)
     for each in TURNS:
         yield Point(write, each[write % len(each)])
     method, path = sent.split()
     # What is gone has left no revision that could be waited for.
-    yield Point(write, LATE if method == "DELETE" else VIEWS[write % len(VIEWS)])
+    views = (LATE, TWICE) if method == "DELETE" else VIEWS
+    yield Point(write, views[write % len(views)])
     if hurried and not write % 2:
         yield Point(write, HURRIED)
     if is_native(path):

@@ -166,7 +166,7 @@ class World:
         """Until nothing has changed for long."""
         began = self._time()
         self.moved = max(self.moved, began)
-        while (left := self.moved + QUIET - self._time()) > 0:
+        while (left := self.moved + QUIET + self.clock.back - self._time()) > 0:
             if self._time() - began > PATIENCE:
                 raise Unsettled(f"something still changes after {PATIENCE:.0f} s")
             await asyncio.sleep(left)
