@@ -158,6 +158,12 @@ async def test_who_somebody_is_and_where_they_are_what(plane: ControlPlane, tmp_
         assert (told["name"], told["administers"]) == ("vera", False)
         assert [(each["project"], each["role"]) for each in told["projects"]] == [(here.ads, "viewer")]
         assert (await here.ask("eve", "GET", "/whoami")).body["projects"] == []
+        workloads, project = f"/projects/{here.ads}/workloads", NOUNS["Project"]
+        assert (await here.ask("eve", "GET", workloads)).status == 404
+        # Whoever has just been named may come in at once.
+        members = {"spec": {"members": {"viewer": {"people": ["eve", "vera"]}}}}
+        await here.world.client.patch(project, here.ads, "", members, style="merge", manager=ENGINE)
+        assert (await here.ask("eve", "GET", workloads)).status == 200
 
 
 async def test_a_key_is_of_whoever_sent_it(plane: ControlPlane, tmp_path: Path) -> None:

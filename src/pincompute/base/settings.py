@@ -39,6 +39,7 @@ def _home(variable: str, fallback: str) -> str:
 SETTINGS = (
     Setting("name", "main", "the platform that commands speak of, as in `pin up --name`"),
     Setting("project", "me", "the project that new work goes to"),
+    Setting("token", "", "the file with a token to show the desk, for programs; the login or `pin up`'s by default"),
     Setting("cache", _home("XDG_CACHE_HOME", ".cache") + "/pincompute", "what can be made again"),
     Setting("state", _home("XDG_STATE_HOME", ".local/state") + "/pincompute", "what must be kept"),
 )  # fmt: skip

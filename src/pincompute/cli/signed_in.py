@@ -10,6 +10,9 @@ import msgspec
 from pincompute.base.clock import Clock, SystemClock
 from pincompute.base.context import Context
 from pincompute.base.login import Login, in_turn, read_login, write_login
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import CREDENTIALS_MISSING
+from pincompute.base.settings import setting
 
 SOON = 30.0
 """Seconds before its end that a token is renewed."""
@@ -17,11 +20,22 @@ SOON = 30.0
 
 async def signed_in(state: Path, context: Context, clock: Clock | None = None) -> Context:
     """With the token of whoever has signed in; without a login, as it is."""
+    if file := setting("token"):
+        return msgspec.structs.replace(context, token=_read(file))
     clock = clock or SystemClock()
     login = read_login(state, context.name)
     if login and not _good(login, clock) and login.refresh:
         login = await asyncio.to_thread(_renewed, state, context.name, clock)
     return msgspec.structs.replace(context, token=login.token) if login else context
+
+
+def _read(file: str) -> str:
+    """Each time anew, as others renew it."""
+    try:
+        return Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        what = f"the token cannot be read: {error}"
+        raise Refused(Problem(CREDENTIALS_MISSING, what, Where(file=file), next="pin config view --origin")) from error
 
 
 def _good(login: Login, clock: Clock) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -14,6 +15,7 @@ from pincompute.api.account import Changed
 from pincompute.api.change import Change
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import DESK, SUBMISSION
+from pincompute.api.noun import NAME_PATTERN
 from pincompute.api.project import Project
 from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
@@ -185,6 +187,14 @@ class Kubernetes:
     async def projects(self) -> Mapping[str, Project]:
         await self._soon()
         return self._census.projects
+
+    async def reread(self, project: str) -> Project | None:
+        if not re.fullmatch(NAME_PATTERN, project):
+            return None
+        try:
+            return msgspec.convert(await self._client.get(NOUNS[Project.__name__], project), Project)
+        except NotFound:
+            return None
 
     async def _soon(self) -> None:
         """Return once all there is was seen; nobody waits for a cluster that has been silent for long."""

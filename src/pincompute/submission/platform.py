@@ -116,6 +116,10 @@ class Platform(Protocol):
         """All there are, by name, as they were last seen."""
         ...
 
+    async def reread(self, project: str) -> Project | None:
+        """As it is now; nothing where there is none of this name."""
+        ...
+
     async def deliver(self, submission: str, place: Place, order: Order) -> Delivered:
         """As often as it takes: what was taken already is left alone."""
         ...

@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 class Rights:
-    """It answers from what is watched, so that an answer takes as long for a project that is not there."""
+    """A yes is from what is watched; a no has looked again."""
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
@@ -23,8 +23,10 @@ class Rights:
         """Go on where they may."""
         if who.administers:
             return
-        whose = (await self._platform.projects()).get(project)
-        if problem := may(who, verb, project, whose, kind):
+        if may(who, verb, project, (await self._platform.projects()).get(project), kind) is None:
+            return
+        # What was written a moment ago may not have been seen; and an answer takes as long whether or not it is there.
+        if problem := may(who, verb, project, await self._platform.reread(project), kind):
             log.warning("not allowed", who=str(who), verb=verb.name, project=project, kind=kind)
             raise Refused(problem)
 
