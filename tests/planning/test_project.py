@@ -119,6 +119,9 @@ def may(role: str, group: str, verb: str) -> set[str]:
     return {resource for rule in rules for resource in rule["resources"]}
 
 
+INSIDE = {"pods/exec", "pods/portforward"}
+
+
 def test_the_roles_are_there_and_give_no_wildcard() -> None:
     named = {each["roleRef"]["name"] for each in wanted("RoleBinding", members=MEMBERS, review="open").values()}
     assert named == roles().keys()
@@ -128,9 +131,17 @@ def test_the_roles_are_there_and_give_no_wildcard() -> None:
 def test_nobody_makes_pods_nor_rights_nor_sees_secrets_by_looking() -> None:
     for role in ("viewer", "deployer", "owner", "submitter"):
         assert may(role, "rbac.authorization.k8s.io", "create") == set()
-        assert may(role, "", "create") <= {"secrets"}
+        assert may(role, "", "create") <= {"secrets", *INSIDE}
         assert may(role, "apps", "create") == may(role, "batch", "create") == set()
     assert "secrets" not in may("viewer", "", "list") | may("deployer", "", "list")
+
+
+def test_only_owners_go_into_a_copy_where_only_landed_work_runs() -> None:
+    """The last of these roles is given where anybody's work is taken."""
+    assert [role for role in ("viewer", "deployer", "owner", "submitter") if may(role, "", "create") & INSIDE] == [
+        "owner",
+        "submitter",
+    ]
 
 
 @pytest.mark.parametrize("kind", WORKLOADS.values(), ids=lambda kind: kind.__name__)
