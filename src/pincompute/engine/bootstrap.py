@@ -34,13 +34,14 @@ MAKERS = (
     f"system:serviceaccount:{SYSTEM}:{OPERATOR}",
 )
 """Who makes the pods of workloads, and what makes them; nobody else may."""
-_ENDING = ("namespace-controller", "generic-garbage-collector")
+_KUBERNETES = ("namespace-controller", "generic-garbage-collector", "horizontal-pod-autoscaler")
 WRITERS = (
-    *(f"system:serviceaccount:kube-system:{each}" for each in _ENDING),
+    *(f"system:serviceaccount:kube-system:{each}" for each in _KUBERNETES),
     "system:kube-controller-manager",
     *(f"{of}{each}" for each in (OPERATOR, DESK) for of in ("", f"system:serviceaccount:{SYSTEM}:")),
 )
-"""Who writes workloads where only what has landed runs: the desk, the operator, and those who clear away."""
+"""Who writes workloads where only what has landed runs: the desk, the operator, and those of Kubernetes' own who clear
+away or choose how many copies there are."""
 
 _PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
 """Who stands on a cluster that has nothing of ours: what any cluster has in some way."""
