@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from pincompute.api.names import WORKLOAD
 from pincompute.api.service import PinterestService
+from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.status import Status
 from pincompute.api.wire import Metadata
 from pincompute.base.problem import Problem
@@ -71,6 +73,58 @@ def test_the_newest_event_counts_and_ordinary_ones_do_not() -> None:
     new = event("FailedMount", "new", at="2026-01-31T11:59:00Z")
     usual = event("FailedMount", "usual", at="2026-01-31T11:59:30Z", type="Normal")
     assert sharpened(snapshot(owner()), problem, [new, old, usual]).note == "new"
+
+
+SECURITY = (
+    'create Pod db-1 in StatefulSet db failed error: pods "db-1" is forbidden: '
+    'violates PodSecurity "restricted:latest": '
+    "runAsNonRoot != true (pod must not set securityContext.runAsNonRoot=false)"
+)
+EXISTS = 'create Pod db-1 in StatefulSet db failed error: object is being deleted: pods "db-1" already exists'
+REFUSED, LATER = "2026-01-31T11:59:30Z", "2026-01-31T11:59:40Z"
+
+
+def store(copies: int, made: str = "2026-01-31T11:00:00Z") -> Snapshot:
+    """A stateful system of two, of which so many copies are there."""
+    metadata = {"name": "db", "namespace": "me", "uid": "owner-1", "generation": 2}
+    status = {"observedGeneration": 2}
+    whole = {"metadata": metadata, "spec": {"image": "db:1", "port": 5432, "replicas": 2}, "status": status}
+    labels = {WORKLOAD: "db"}
+    pods = [
+        {"metadata": {"name": f"db-{index}", "uid": f"pod-{index}", "labels": labels, "creationTimestamp": made}}
+        for index in range(copies)
+    ]
+    found = msgspec.convert(whole, PinterestStatefulSet)
+    return Snapshot(found, (), msgspec.convert(pods, tuple[Pod, ...]), LAPTOP, NOW)
+
+
+def unmade_event(note: str, reason: str = "FailedCreate", at: str = REFUSED, **more: Any) -> Event:
+    return event(reason, note, "db-1", at=at, uid="owner-1", **more)
+
+
+@pytest.mark.parametrize(
+    ("there", "events", "told_"),
+    [
+        (store(1), [unmade_event(SECURITY)], "PodSecurity"),
+        # The first three times a quota may have had a moment without room.
+        (store(1), [unmade_event(QUOTA, deprecatedCount=2)], "Progressing"),
+        (store(1), [unmade_event(QUOTA, deprecatedCount=3)], "QuotaUsedUp"),
+        # It was made in the end, or is there, or its name is taken for a moment.
+        (
+            store(1),
+            [unmade_event(SECURITY), unmade_event("made", "SuccessfulCreate", LATER, type="Normal")],
+            "Progressing",
+        ),
+        (store(1, made=LATER), [unmade_event(SECURITY)], "Progressing"),
+        (store(2), [unmade_event(SECURITY)], "Progressing"),
+        (store(1), [unmade_event(EXISTS)], "Progressing"),
+    ],
+)
+def test_a_copy_that_is_not_made_beside_others_is_told_by_the_event(
+    there: Snapshot, events: list[Event], told_: str
+) -> None:
+    found = answer(there, events, None)
+    assert (found.reason, found.wrong) == (told_, told_ != "Progressing")
 
 
 def test_an_operator_that_does_not_look_is_told_first_and_only_after_a_while() -> None:

@@ -32,7 +32,7 @@ from pincompute.planning.people.news import PUT_BACK
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
-from pincompute.planning.why.evidence import NO_NUMBERS, Numbers, counted, sharpened
+from pincompute.planning.why.evidence import NO_NUMBERS, Numbers, counted, sharpened, unmade
 from pincompute.planning.why.words import lasting
 
 PATIENCE = 10.0
@@ -58,6 +58,8 @@ def answer(
     kin = family(snapshot)
     theirs = [each for each in events if kin.has(each)]
     notes = [each for each in (_put_back(snapshot, theirs), _unreviewed(plan.status)) if each]
+    if _on_its_way(snapshot.owner, plan, problem):
+        problem = unmade(snapshot, theirs) or problem
     if problem is None or problem.reason.http == _FINE:
         return _well(snapshot.owner, plan, problem, "\n".join(notes))
     found = cure.found(snapshot.owner, counted(snapshot, sharpened(snapshot, problem, theirs), numbers), edited, past)
@@ -127,6 +129,12 @@ def _well(owner: Workload, plan: Plan | None, problem: Problem | None, note: str
         note=note,
         next=f"pin resume {owner.metadata.name}" if _kept_still(problem, goal) else "",
     )
+
+
+def _on_its_way(owner: Workload, plan: Plan, problem: Problem | None) -> bool:
+    """Nothing that is known of keeps it from its goal, and it is not there yet."""
+    goal = _goal(owner, plan.status)
+    return (problem is None or problem.reason is PROGRESSING) and (goal is None or goal.status != "True")
 
 
 def _kept_still(problem: Problem | None, goal: Condition | None) -> bool:

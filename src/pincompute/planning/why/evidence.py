@@ -20,6 +20,7 @@ from pincompute.base.reasons import (
     UNSCHEDULABLE,
     Reason,
 )
+from pincompute.objects.times import instant
 from pincompute.planning.people.events import Event
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.why import refusals, room, shares, starts
@@ -36,7 +37,8 @@ _TOLD_BY: dict[Reason, tuple[str, ...]] = {
 }
 """Causes of which the loop knows too little, and the events that know more."""
 
-
+OFTEN = 3
+"""Times that something is refused which may be allowed by itself, before that is told."""
 NUMBERED = frozenset({UNSCHEDULABLE, NO_NODE_MATCHES, GANG_SPLIT})
 """Causes that lie with the nodes."""
 
@@ -65,16 +67,33 @@ def counted(snapshot: Snapshot, problem: Problem, numbers: Numbers) -> Problem:
     return problem._replace(note="\n".join(each for each in (problem.note, said) if each))
 
 
+def unmade(snapshot: Snapshot, events: Sequence[Event]) -> Problem | None:
+    """Why a copy that is missing beside others is not made: what makes it says so by events alone."""
+    made = [each.last for each in events if each.reason == "SuccessfulCreate"]
+    made += [pod.metadata.creation_timestamp for pod in snapshot.pods]
+    since = max(map(instant, filter(None, made)), default=0)
+    said = [
+        each for each in events
+        if each.reason == "FailedCreate" and instant(each.last) > since and not refusals.passing(each.note)
+    ]  # fmt: skip
+    if not said or refusals.short(snapshot) <= 0:
+        return None
+    last = _newest(said)
+    problem = refusals.refused(snapshot, last.note)
+    if problem.reason in refusals.MAY_PASS and last.times < OFTEN:
+        return None
+    return problem._replace(where=_where(last), next=problem.next or f"pin show {snapshot.owner.metadata.name}")
+
+
 def sharpened(snapshot: Snapshot, problem: Problem, events: Iterable[Event]) -> Problem:
     """The same cause as the newest event that speaks of it tells it."""
     telling = _TOLD_BY.get(problem.reason, ())
     said = [each for each in events if each.type == "Warning" and each.reason in telling]
     if not said:
         return problem
-    newest = max(said, key=lambda each: (each.last, each.metadata.name))
+    newest = _newest(said)
     finer = _finer(snapshot, newest)
-    where = Where(object=f"{newest.regarding.kind.lower()} {newest.regarding.name}")
-    return finer._replace(where=where) if finer else problem._replace(note=ending(newest.note))
+    return finer._replace(where=_where(newest)) if finer else problem._replace(note=ending(newest.note))
 
 
 def _finer(snapshot: Snapshot, event: Event) -> Problem | None:
@@ -83,3 +102,11 @@ def _finer(snapshot: Snapshot, event: Event) -> Problem | None:
     if event.reason in {"FailedMount", "FailedMapVolume"}:
         return starts.missing(snapshot.owner, event.note)
     return None
+
+
+def _newest(events: Iterable[Event]) -> Event:
+    return max(events, key=lambda each: (each.last, each.metadata.name))
+
+
+def _where(event: Event) -> Where:
+    return Where(object=f"{event.regarding.kind.lower()} {event.regarding.name}")

@@ -29,8 +29,10 @@ _MAKERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "PyTorchJob", "TFJob
 _SECURITY = re.compile(r"violates PodSecurity \"(?P<level>[^:\"]+)[^\"]*\": (?P<rules>.+)")
 _SAID = ("ReplicaFailure", "Suspended", "Complete", "Succeeded", "Failed")
 """A native that says this has a reason to have no pods."""
-_PASSING = "error looking up service account"
-"""It is made at the same time as the copies."""
+_PASSING = ("error looking up service account", "already exists", "being terminated")
+"""An account is made at the same time as the copies, and of a name there is one at a time."""
+MAY_PASS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
+"""What stands against it may be gone when it is tried again."""
 
 
 def look(snapshot: Snapshot) -> Seen:
@@ -53,13 +55,24 @@ def late(snapshot: Snapshot) -> Seen:
 
 def _refused(snapshot: Snapshot, native: Native, words: str) -> Seen:
     age = _age(snapshot, native)
-    if _PASSING in words and age < PATIENCE:
+    if passing(words) and age < PATIENCE:
         yield Wait(PATIENCE - age)
         return
     problem = refused(snapshot, words)
-    may_pass = problem.reason in {QUOTA_USED_UP, ADMISSION_UNREACHABLE}
     what = f"{problem.what}{_missing(snapshot)}"
-    yield Cause(problem._replace(where=_where(native), what=what), Rank.SLOW if may_pass else Rank.FINAL)
+    rank = Rank.SLOW if problem.reason in MAY_PASS else Rank.FINAL
+    yield Cause(problem._replace(where=_where(native), what=what), rank)
+
+
+def passing(words: str) -> bool:
+    """It is so for a moment while something else is made, or goes."""
+    return any(each in words for each in _PASSING)
+
+
+def short(snapshot: Snapshot) -> int:
+    """So many copies are missing."""
+    wanted = getattr(snapshot.owner.spec, "replicas", 0)
+    return int(wanted) - sum(pod.lives and pod.workload == snapshot.owner.metadata.name for pod in snapshot.pods)
 
 
 def refused(snapshot: Snapshot, words: str) -> Problem:
@@ -133,9 +146,8 @@ def _makers(snapshot: Snapshot) -> list[Native]:
 
 
 def _missing(snapshot: Snapshot) -> str:
-    wanted = getattr(snapshot.owner.spec, "replicas", 0)
-    there = sum(pod.lives and pod.workload == snapshot.owner.metadata.name for pod in snapshot.pods)
-    return f" ({wanted - there} of {wanted} {snapshot.owner.COPY[1]})" if wanted > max(1, there) else ""
+    wanted, missing = getattr(snapshot.owner.spec, "replicas", 0), short(snapshot)
+    return f" ({missing} of {wanted} {snapshot.owner.COPY[1]})" if wanted > 1 and missing > 0 else ""
 
 
 def _where(native: Native) -> Where:
