@@ -19,7 +19,7 @@ _PODS = 3
 async def quota_eaten(place: Place) -> Told:
     """By another workload of the same project."""
     projects = NOUNS["Project"]
-    spec = {"owner": "ann", "quota": {"on-demand": {"pods": _PODS}}}
+    spec = {"owner": "ann", "review": "open", "quota": {"on-demand": {"pods": _PODS}}}
     await place.client.apply({"metadata": {"name": _CROWDED}, "spec": spec}, projects, manager=HAND)
     await _until(place, projects, "", _CROWDED, "Ready")
     there = place._replace(project=_CROWDED)
