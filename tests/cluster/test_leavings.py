@@ -97,7 +97,8 @@ class Place(NamedTuple):
 @pytest.fixture
 async def place(platform: SharedPlatform) -> AsyncIterator[Place]:
     async with Client(load(platform.kubeconfig), agent="tests") as client:
-        spec: Object = {"owner": "infra", "review": "open", "quota": {tier: {} for tier in ("infrastructure", "on-demand")}}
+        quota: Object = {"infrastructure": {}, "on-demand": {}}
+        spec: Object = {"owner": "infra", "review": "open", "quota": quota}
         await client.apply({"metadata": {"name": PROJECT}, "spec": spec}, NOUNS["Project"], manager=ENGINE)
         await until(lambda: is_ready(client))
         yield Place(client, Workloads(client), await namespaced(client))
