@@ -153,7 +153,7 @@ MUTANTS = (
         "yield replicas,",
         "tests/planning/quotas/test_footprint.py",
     ),
-    Mutant("base/context.py", "0o600)", "0o644)", "tests/base"),
+    Mutant("base/private.py", "MODE = 0o600", "MODE = 0o644", "tests/base"),
     Mutant("base/settings.py", "if flag is not None:", "if False:", "tests/base"),
 )
 

@@ -165,6 +165,11 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         Meta(description="Other projects whose pods may reach in, such as [search]; none by default.", max_length=64),
     ] = []
 
+    @property
+    def whom(self) -> str:
+        """Whom to ask."""
+        return f"{self.owner} ({self.contact})" if self.contact else self.owner
+
     def faults(self, name: str) -> Iterator[Fault]:
         yield from super().faults(name)
         if not self.owner.strip():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from pincompute.base.private import write_private
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PLATFORM_UNKNOWN
 
@@ -35,12 +35,7 @@ def _file(state: Path, name: str) -> Path:
 
 
 def write_context(state: Path, context: Context) -> None:
-    target = _file(state, context.name)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = target.with_suffix(".new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(context))
-    fresh.replace(target)
+    write_private(_file(state, context.name), msgspec.json.encode(context))
 
 
 def find_context(state: Path, name: str) -> Context | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-MODE = 0o600
+from pincompute.base.private import MODE, private_folder, write_private
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,13 +36,7 @@ def read_login(state: Path, name: str) -> Login | None:
 
 
 def write_login(state: Path, name: str, login: Login) -> None:
-    target = _file(state, name)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = target.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as file:
-        file.write(msgspec.json.encode(login))
-    fresh.replace(target)
+    write_private(_file(state, name), msgspec.json.encode(login))
 
 
 def forget_login(state: Path, name: str) -> None:
@@ -53,7 +47,7 @@ def forget_login(state: Path, name: str) -> None:
 def in_turn(state: Path, name: str) -> Iterator[None]:
     """One command after the other: a word that gets the next token is good once."""
     lock = _file(state, name).with_suffix(".lock")
-    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(lock.parent)
     with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT, MODE)) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -86,10 +86,9 @@ async def _published(target: Target, name: str, version: str, wish: Wish | None,
 async def _ask(target: Target, name: str, version: str) -> None:
     """Whoever is in an emergency is not asked."""
     # Only on a terminal is it needed, and it knows every kind.
-    from pincompute.cli.plan import build_told
+    from pincompute.cli.plan import ask, build_told
 
-    async with connect(target) as platform:
-        found = await platform.plan_build(target.project, name, version)
+    found = await ask(target, name, version)
     click.echo(build_told(found), err=True, nl=False)
     if not found.refused:
         click.confirm("Deploy it?", abort=True, err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -143,9 +143,7 @@ class DeskPort:
             yield _read(line, _summary)
 
     async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
-        asked = msgspec.to_builtins(wanted)
-        query = urlencode([(field, word) for field, said in asked.items() for word in _words(said)])
-        async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/logs?{query}"):
+        async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/logs?{_query(wanted)}"):
             yield _read(line, _said)
 
     @asynccontextmanager
@@ -153,9 +151,8 @@ class DeskPort:
         # Only who goes in needs to know how that is spoken of.
         from pincompute.kube.execution import Execution
 
-        asked = [(field, word) for field, said in msgspec.to_builtins(inside).items() for word in _words(said)]
-        path = f"/v1/projects/{project}/workloads/{name}/programs?{urlencode(asked)}"
-        async with self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0) as socket:
+        path = f"/v1/projects/{project}/workloads/{name}/programs?{_query(inside)}"
+        async with self._line(path) as socket:
             yield Execution(socket, f"{project}/{name}", self._context.desk)
 
     @asynccontextmanager
@@ -163,8 +160,11 @@ class DeskPort:
         from pincompute.kube.forwarding import Forwarding
 
         path = f"/v1/projects/{project}/workloads/{name}/ports/{port}?{urlencode({'copy': copy})}"
-        async with self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0) as socket:
+        async with self._line(path) as socket:
             yield Forwarding(socket, f"{project}/{name}", self._context.desk)
+
+    def _line(self, path: str) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
+        return self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0)
 
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
         async with self._session.request(method, path, data=body) as answer:
@@ -200,6 +200,11 @@ class DeskPort:
 
 def _asked(wish: Wish | None) -> str:
     return f"?{urlencode({'breakGlass': wish.because, 'seconds': wish.seconds})}" if wish else ""
+
+
+def _query(asked: msgspec.Struct) -> str:
+    said = msgspec.to_builtins(asked)
+    return urlencode([(field, word) for field, value in said.items() for word in _words(value)])
 
 
 def _words(said: Any) -> list[str]:

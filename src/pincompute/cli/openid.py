@@ -9,11 +9,11 @@ import msgspec
 
 from pincompute.base.clock import Clock
 from pincompute.base.login import Login
+from pincompute.base.openid import DISCOVERY, claims
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import NOT_SIGNED_IN, SIGN_IN_AWAY
 from pincompute.kube.addresses import safe
 
-DISCOVERY = "/.well-known/openid-configuration"
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 USUAL_LIFE = 300.0
 PAUSE = 5.0
@@ -79,13 +79,14 @@ class Provider:
     def _login(self, said: dict[str, Any], refresh: str) -> Login:
         if "id_token" not in said:
             raise self._refused({"error": "it gave no token that says who you are"})
-        until = self._clock.now().timestamp() + float(said.get("expires_in", USUAL_LIFE))
+        usual = self._clock.now().timestamp() + float(said.get("expires_in", USUAL_LIFE))
+        until = claims(said["id_token"]).get("exp")
         return Login(
             issuer=self._issuer,
             client=self._client,
             token=said["id_token"],
             refresh=said.get("refresh_token", refresh),
-            until=_end(said["id_token"]) or until,
+            until=float(until) if isinstance(until, int | float) else usual,
         )
 
     async def _discovered(self) -> dict[str, Any]:
@@ -115,14 +116,3 @@ class Provider:
         why = said.get("error_description") or said.get("error") or "it did not say why"
         what = f"{self._issuer} has not signed you in: {why}"
         return Refused(Problem(NOT_SIGNED_IN, what, next="pin login"))
-
-
-def _end(token: str) -> float:
-    """When it says itself that it ends; whether it is good is for the desk to know."""
-    from base64 import urlsafe_b64decode
-
-    try:
-        body = token.split(".")[1]
-        return float(msgspec.json.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
-    except (IndexError, ValueError, KeyError, TypeError, msgspec.DecodeError):
-        return 0.0

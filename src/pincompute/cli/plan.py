@@ -58,13 +58,13 @@ def _published(target: Target, names: tuple[Path, ...], version: str, output: st
     if len(names) != 1:
         what = f"--version is of one workload, and {len(names)} are named"
         raise Refused(Problem(USAGE, what, next="pin plan NAME --version VERSION"))
-    found = asyncio.run(_ask(target, str(names[0]), version))
+    found = asyncio.run(ask(target, str(names[0]), version))
     click.echo(as_json(found) if output == "json" else build_told(found), nl=False)
     if found.refused:
         raise SystemExit(1)
 
 
-async def _ask(target: Target, name: str, version: str) -> BuildPreview:
+async def ask(target: Target, name: str, version: str) -> BuildPreview:
     async with connect(target) as platform:
         return await platform.plan_build(target.project, name, version)
 

@@ -44,19 +44,19 @@ async def _chosen(client: Client, workload: Workload, copy: str, container: str)
     fitting = [life for letters, life in there.items() if copy in ("", letters, life.pod)]
     if not fitting:
         containers = sorted({each.name for pod in pods for each in pod.spec.containers})
-        raise _none(workload, Inside(copy=copy, container=container), sorted(there), containers)
+        raise _none(workload, copy, container, sorted(there, key=len), containers)
     found = max(fitting, key=lambda each: (each.created, each.pod))
     return found.pod, found.container
 
 
-def _none(workload: Workload, inside: Inside, there: list[str], containers: list[str]) -> Refused:
+def _none(workload: Workload, copy: str, container: str, there: list[str], containers: list[str]) -> Refused:
     name = workload.metadata.name
     where = Where(object=f"{workload.metadata.namespace}/{name}")
     if workload.status.simulated:
         return Refused(Problem(COPY_UNKNOWN, f"{name} is simulated: no program runs that anybody could go into", where))
-    what = f"no copy '{inside.copy}' of {name} runs" if inside.copy else f"nothing of {name} runs"
-    note = f"there are {', '.join(sorted(there, key=len))}" if there else ""
-    if inside.container:
-        what = f"{what} with a container '{inside.container}'"
+    what = f"no copy '{copy}' of {name} runs" if copy else f"nothing of {name} runs"
+    note = f"there are {', '.join(there)}" if there else ""
+    if container:
+        what = f"{what} with a container '{container}'"
         note = f"there are containers {', '.join(containers)}" if containers else ""
     return Refused(Problem(COPY_UNKNOWN, what, where, note, f"pin why {name}"))

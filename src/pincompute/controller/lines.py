@@ -38,9 +38,6 @@ class Lines:
         except Refused as refused:
             return [], refused.problems[0].what
 
-    async def pods(self, project: str, name: str) -> list[Pod]:
-        return await pods_of(self._client, project, name)
-
     def choose(self, project: str, found: Sequence[Series], whose: Whose, wanted: Wanted) -> list[Series]:
         """Those that are asked for; what failed comes first, where there are too many."""
         chosen = [each for each in found if not wanted.copy or wanted.copy in (each.copy, each.turns[-1].life.pod)]

@@ -27,7 +27,7 @@ from pincompute.controller.amend import amend, foresee, resource_of
 from pincompute.controller.entering import entered, reached
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, numbers, records, seen, surroundings
-from pincompute.controller.lines import Lines, copies
+from pincompute.controller.lines import Lines, copies, pods_of
 from pincompute.controller.log_store import LogStore
 from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS
@@ -172,7 +172,9 @@ class Workloads:
 
     async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
         """The last lines of its copies; with `follow`, also those to come. What was deleted is told by the store."""
-        (pods, (kept, unread)) = await asyncio.gather(self._lines.pods(project, name), self._lines.kept(project, name))
+        (pods, (kept, unread)) = await asyncio.gather(
+            pods_of(self._client, project, name), self._lines.kept(project, name)
+        )
         workload = await self._printing(project, name, known=bool(kept))
         whose = Whose.of(name, workload)
         found = series_of(whose, pods, kept, wanted.container)

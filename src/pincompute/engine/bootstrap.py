@@ -46,6 +46,9 @@ away or choose how many copies there are."""
 _PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
 """Who stands on a cluster that has nothing of ours: what any cluster has in some way."""
 
+FURNITURE = ("access", "roles", "tiers", "guard", "landing")
+"""What lies in the namespaces of the base."""
+
 _RESOURCES = {
     each.kind: each
     for each in (
@@ -71,18 +74,8 @@ async def furnish(client: Client, platform: Platform) -> None:
         await _apply(client, [*storage, *held_by(_read("access"), *_PLAIN)])
         return
     await _apply(client, _read("base"))
-    await _apply(
-        client,
-        [
-            *_read("access"),
-            *_read("roles"),
-            *_read("tiers"),
-            *_read("guard"),
-            *_read("landing"),
-            *crds(),
-            _facts(platform),
-        ],
-    )
+    read = [each for name in FURNITURE for each in _read(name)]
+    await _apply(client, [*read, *crds(), _facts(platform)])
 
 
 def held_by(objects: Iterable[Object], *users: str) -> list[Object]:

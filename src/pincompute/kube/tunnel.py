@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
 from pincompute.kube.forwarding import Forwarding
+from pincompute.kube.ways import until_either
 
 CHUNK = 1 << 16
 
@@ -55,12 +56,4 @@ async def both_ways(line: Forwarding, reader: asyncio.StreamReader, writer: asyn
                 writer.write(data)
                 await writer.drain()
 
-    ways = [asyncio.create_task(there()), asyncio.create_task(back())]
-    try:
-        ended, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for each in ended:
-            each.result()
-    finally:
-        for each in ways:
-            each.cancel()
-        await asyncio.wait(ways)
+    await until_either(there(), back())

@@ -55,13 +55,17 @@ def may(who: Identity, verb: Verb, name: str, project: Project | None, kind: str
         return unseen(name)
     if verb is not Verb.LOOK and kind == PinterestDaemon.__name__:
         return _administrators(who, f"daemons run on every node: they are for those who administer it, also in {name}")
-    needed = NEEDED.get(verb)
-    if verb is Verb.ENTER and project.spec.review is Review.LANDED:
-        # Nobody has reviewed what is typed there.
-        needed = Role.OWNER
+    needed = _needed(verb, project)
     if needed is None:
         return _administrators(who, f"only those who administer the platform may {verb} a project such as {name}")
     return None if _ROLES.index(has) <= _ROLES.index(needed) else _too_little(who, verb, project, has, needed)
+
+
+def _needed(verb: Verb, project: Project) -> Role | None:
+    if verb is Verb.ENTER and project.spec.review is Review.LANDED:
+        # Nobody has reviewed what is typed there.
+        return Role.OWNER
+    return NEEDED.get(verb)
 
 
 def unseen(name: str) -> Problem:
@@ -90,8 +94,7 @@ def _too_little(who: Identity, verb: Verb, project: Project, has: Role, needed: 
         for each in _ROLES[: _ROLES.index(needed) + 1]
         if (named := _named(spec.members.of(each)))
     )
-    contact = f" ({spec.contact})" if spec.contact else ""
-    return Problem(NOT_ALLOWED, what, Where(object=name), note, f"ask {spec.owner}{contact}, whose project it is")
+    return Problem(NOT_ALLOWED, what, Where(object=name), note, f"ask {spec.whom}, whose project it is")
 
 
 def _named(who: Who | None) -> list[str]:

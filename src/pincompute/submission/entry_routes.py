@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import suppress
 
 import aiohttp
 import msgspec
@@ -11,6 +11,7 @@ from aiohttp import web
 from pincompute.api.entering import Inside
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID
+from pincompute.kube.ways import until_either
 from pincompute.planning.rights import Verb
 from pincompute.submission.desk import Desk
 from pincompute.submission.guards import needs
@@ -71,13 +72,8 @@ async def _carried(request: web.Request, within: aiohttp.ClientWebSocketResponse
             if message.type is aiohttp.WSMsgType.BINARY:
                 await without.send_bytes(message.data)
 
-    ways = [asyncio.create_task(inwards()), asyncio.create_task(outwards())]
-    try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for each in ways:
-            each.cancel()
-        # That somebody has gone is how it ends, and nothing to tell anybody.
-        await asyncio.gather(*ways, return_exceptions=True)
+    # That somebody has gone is how it ends, and nothing to tell anybody.
+    with suppress(OSError, aiohttp.ClientError):
+        await until_either(inwards(), outwards())
     await without.close()
     return without

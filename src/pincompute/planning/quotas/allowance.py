@@ -55,7 +55,7 @@ def closed(project: Project, asked: Asked) -> Problem | None:
         f"the quota of {project.metadata.name} has nothing for {tier} work",
         Where(object=f"{project.metadata.name}/{asked.name}"),
         f"it names {' and '.join(named)}",
-        f"write tier: {named[0]}, or ask {_whom(project)}",
+        f"write tier: {named[0]}, or ask {project.spec.whom}",
     )
 
 
@@ -89,7 +89,7 @@ def refusal(project: Project, asked: Asked, found: Sequence[Short], most: Sequen
         f"{asked.name} does not fit into what {project.metadata.name} may use for {asked.wants.tier} work",
         Where(object=f"{project.metadata.name}/{asked.name}"),
         "\n".join(lines),
-        f"scale down or delete what is not needed, or ask {_whom(project)} for a larger quota",
+        f"scale down or delete what is not needed, or ask {project.spec.whom} for a larger quota",
     )
 
 
@@ -117,8 +117,3 @@ def _shown(thing: str, count: int) -> str:
     if thing == "cpu":
         return cores(Fraction(count, 1000))
     return binary(Fraction(count)) if thing in {"memory", "bytes"} else str(count)
-
-
-def _whom(project: Project) -> str:
-    owner, contact = project.spec.owner, project.spec.contact
-    return f"{owner} ({contact})" if contact else owner

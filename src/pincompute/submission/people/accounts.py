@@ -8,10 +8,11 @@ import msgspec
 
 from pincompute.api.identity import Identity, Sort
 from pincompute.api.names import DESK
+from pincompute.base.openid import claims
 from pincompute.base.problem import Refused
 from pincompute.kube.client import Client
 from pincompute.submission.people.door import Shown, not_signed_in
-from pincompute.submission.people.tokens import Remembered, audiences, claims
+from pincompute.submission.people.tokens import Remembered, audiences
 
 AUDIENCE = DESK
 """A token that was made for somebody else, such as the API server, is not good here: who got it could be us."""

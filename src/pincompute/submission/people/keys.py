@@ -11,11 +11,11 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from pincompute.base.clock import Clock
+from pincompute.base.openid import DISCOVERY
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import SIGN_IN_AWAY
 from pincompute.kube.addresses import safe
 
-DISCOVERY = "/.well-known/openid-configuration"
 OLD = 300.0
 """Seconds after which they are asked for again: a key that was taken back is believed no longer than that."""
 STALE = 3600.0

@@ -13,10 +13,11 @@ from joserfc.jwt import JWTClaimsRegistry
 from pincompute.api.identity import FOREIGN, Identity
 from pincompute.api.project import RESERVED
 from pincompute.base.clock import Clock
+from pincompute.base.openid import claims
 from pincompute.base.problem import Refused
 from pincompute.submission.people.door import Shown, not_signed_in
 from pincompute.submission.people.keys import Keys
-from pincompute.submission.people.tokens import Remembered, audiences, claims
+from pincompute.submission.people.tokens import Remembered, audiences
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Each by a pair of keys. `none` is no algorithm, and one by a shared secret is nothing to be checked here."""
