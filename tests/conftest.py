@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     programs = build(Path(setting("cache")), Progress())
     with control_plane(programs.kubernetes, tmp_path_factory.mktemp("plane")) as started:
         yield started
+
+
+@pytest.fixture(autouse=True)
+def found_where_it_was_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whoever leaves a connection open is told of it, and not whoever comes when it is found."""
+    yield
+    if request.node.get_closest_marker("cluster"):
+        gc.collect()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
