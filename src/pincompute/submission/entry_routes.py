@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 
 import aiohttp
-import msgspec
 from aiohttp import web
 
 from pincompute.api.entering import Inside
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID
+from pincompute.base.reasons import COPY_UNKNOWN, DOCUMENT_INVALID, WORKLOAD_UNKNOWN
 from pincompute.kube.ways import until_either
 from pincompute.planning.rights import Verb
 from pincompute.submission.desk import Desk
 from pincompute.submission.guards import needs
-from pincompute.submission.requests import names_in, sender_of
+from pincompute.submission.requests import InCopy, asked, names_in, sender_of
+from pincompute.submission.speech import Manner, speaks
 
 HEARTBEAT = 30.0
 """Seconds of silence after which it is asked whether the other side is still there."""
@@ -33,28 +33,23 @@ class EntryRoutes:
         ]
 
     @needs(Verb.ENTER)
+    @speaks(manner=Manner.CARRIED, status=101, asks=Inside, reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, COPY_UNKNOWN))
     async def enter(self, request: web.Request) -> web.StreamResponse:
-        async with self._desk.enter(*names_in(request), _inside(request), sender_of(request)) as execution:
+        """Run a program in a copy."""
+        inside = asked(request, Inside, "nothing can be run like this")
+        async with self._desk.enter(*names_in(request), inside, sender_of(request)) as execution:
             return await _carried(request, execution.socket)
 
     @needs(Verb.ENTER)
+    @speaks(manner=Manner.CARRIED, status=101, asks=InCopy, reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, COPY_UNKNOWN))
     async def reach(self, request: web.Request) -> web.StreamResponse:
-        said, copy = request.match_info["port"], request.query.get("copy", "")
+        """A connection to a port of a copy."""
+        said, copy = request.match_info["port"], asked(request, InCopy, "no copy is named like this").copy
         port = int(said) if said.isdecimal() else 0
         if port not in PORTS:
             raise Refused(Problem(DOCUMENT_INVALID, f"'{said}' is no port: they are {PORTS[0]} to {PORTS[-1]}"))
         async with self._desk.reach(*names_in(request), copy, port, sender_of(request)) as line:
             return await _carried(request, line.socket)
-
-
-def _inside(request: web.Request) -> Inside:
-    said: dict[str, object] = dict(request.query)
-    if "command" in said:
-        said["command"] = request.query.getall("command")
-    try:
-        return msgspec.convert(said, Inside, strict=False)
-    except msgspec.ValidationError as error:
-        raise Refused(Problem(DOCUMENT_INVALID, f"nothing can be run like this: {error}")) from error
 
 
 async def _carried(request: web.Request, within: aiohttp.ClientWebSocketResponse) -> web.StreamResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from aiohttp import web
 
+from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.names import DESK
 from pincompute.api.runtime import Roll
 from pincompute.base.problem import Problem, Refused, refuse_all
@@ -14,6 +15,7 @@ from pincompute.objects.content import Object
 from pincompute.planning.rights import Verb
 from pincompute.submission.answers import json_of, stream
 from pincompute.submission.guards import needs
+from pincompute.submission.speech import Manner, speaks
 
 
 class FleetRoutes:
@@ -30,19 +32,32 @@ class FleetRoutes:
         ]
 
     @needs(Verb.ADMINISTER)
+    @speaks(gives=Fleet)
     async def fleet(self, _: web.Request) -> web.StreamResponse:
+        """Everything that runs, and what it is planned by."""
         return json_of(await self._fleets.fleet())
 
     @needs(Verb.ADMINISTER)
+    @speaks(gives=list[Copy])
     async def copies(self, _: web.Request) -> web.StreamResponse:
+        """Every copy of every workload, and what it was made with."""
         return json_of(await self._fleets.copies())
 
     @needs(Verb.ADMINISTER)
+    @speaks(
+        gives=Rolling,
+        takes=Roll,
+        example={"paused": "ann: looking at errors"},
+        reasons=(DOCUMENT_INVALID, RUNTIME_UNKNOWN),
+    )
     async def change(self, request: web.Request) -> web.StreamResponse:
+        """Change how a runtime is rolled: the fields that are named, and what is null is as it usually is."""
         return json_of(await self._fleets.roll(_number(request), _change(await request.read()), manager=DESK))
 
     @needs(Verb.ADMINISTER)
+    @speaks(gives=Rolling, manner=Manner.LINES, reasons=(RUNTIME_UNKNOWN,))
     async def follow(self, request: web.Request) -> web.StreamResponse:
+        """How a roll stands, and then each change."""
         return await stream(request, self._fleets.follow_roll(_number(request)))
 
 

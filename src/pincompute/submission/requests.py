@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+import msgspec
 from aiohttp import web
 
 from pincompute.api.glass import Wish
+from pincompute.api.shape import bare
+from pincompute.api.wire import Wire, fields_of
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED
+from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED, Reason
 from pincompute.submission.desk import Sender
 from pincompute.submission.guards import WHO
 
 MAX_KEY = 256
+
+T = TypeVar("T", bound=Wire)
+
+
+class Wished(Wire, frozen=True):
+    """What somebody says who wants to break the glass."""
+
+    break_glass: str | None = None
+    """Why what nobody has reviewed must run."""
+    seconds: int = Wish._field_defaults["seconds"]
+    """For how long; a day at most."""
+
+
+class OfOne(Wire, frozen=True):
+    uid: str = ""
+    """Only the very one that has it, and none that was made since."""
+
+
+class InCopy(Wire, frozen=True):
+    copy: str = ""
+    """Any one that runs where empty."""
+
+
+def asked(request: web.Request, type_: type[T], what: str, reason: Reason = DOCUMENT_INVALID) -> T:
+    """What stands behind the question mark; a list is a word said several times."""
+    said: dict[str, object] = dict(request.query)
+    for field in fields_of(type_):
+        if field.encode_name in said and bare(field.type) in (tuple, list):
+            said[field.encode_name] = request.query.getall(field.encode_name)
+    try:
+        return msgspec.convert(said, type_, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(Problem(reason, f"{what}: {error}")) from error
 
 
 def sender_of(request: web.Request) -> Sender:
@@ -28,11 +66,5 @@ def names_in(request: web.Request) -> tuple[str, str]:
 
 def wish_in(request: web.Request) -> Wish | None:
     """`?breakGlass=WHY&seconds=3600`."""
-    because = request.query.get("breakGlass")
-    if because is None:
-        return None
-    try:
-        return Wish(because, int(request.query["seconds"])) if "seconds" in request.query else Wish(because)
-    except ValueError as error:
-        what = f"'{request.query['seconds']}' is no number of seconds"
-        raise Refused(Problem(GLASS_REFUSED, what)) from error
+    said = asked(request, Wished, "the glass cannot be broken like this", GLASS_REFUSED)
+    return None if said.break_glass is None else Wish(said.break_glass, said.seconds)
