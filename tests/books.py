@@ -14,9 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from pincompute.api.project import Project, ProjectSpec, Quota, TierQuota
 from pincompute.api.wire import Metadata
 from pincompute.planning.quotas.footprint import Footprint, Place
+from pincompute.submission.accept import Proposal, accept
 from pincompute.submission.database import Connection, migrate
 from pincompute.submission.platform import Remove, Rendered
-from pincompute.submission.record import Submission
+from pincompute.submission.record import Kept, Submission
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CLUSTER = "main"
@@ -115,3 +116,9 @@ def cores(count: int, tier: str = "on-demand") -> Footprint:
 
 def rendered(owner: Project | None, footprint: Footprint | None, name: str = "web") -> Rendered:
     return Rendered(place(name), Remove(), None, footprint, owner)
+
+
+def one(connection: Connection, asked: Submission, proposed: Rendered) -> Kept:
+    """What was submitted by itself."""
+    (kept,) = accept(connection, Proposal(asked, proposed))
+    return kept

@@ -26,7 +26,7 @@ from pincompute.kube.resource import Object
 from pincompute.submission import ledger, record
 from pincompute.submission.builds import Builds
 from pincompute.submission.database import Database, open_database
-from pincompute.submission.desk import Sender
+from pincompute.submission.decide import Sender
 from pincompute.submission.people.door import Door
 from pincompute.submission.people.local import LocalToken
 from pincompute.submission.process import at_work

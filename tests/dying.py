@@ -38,7 +38,7 @@ STEPS = {
     "taken by the carrier": Step("submission.kubernetes", "Kubernetes.deliver", after=False),
     "applied": Step("submission.kubernetes", "Kubernetes.deliver", after=True),
     "delivered, and not yet on disk": Step("submission.outbox", "delivered", after=True),
-    "noted as delivered": Step("submission.server", "became", after=False),
+    "noted as delivered": Step("submission.decide", "Decider._arrived", after=True),
 }
 
 

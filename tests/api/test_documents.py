@@ -86,3 +86,12 @@ def test_a_yaml_bomb_is_refused_before_it_grows() -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(Refused):
         read(text)
+
+
+def test_each_document_is_known_as_it_stands() -> None:
+    """What is sent on of a set reads as it did, line by line."""
+    first, *others = read("# ä\na: |+\n  x\n\n---\n  b: ü\n  c: 2 # why\n--- {d: 3}\n...\n%YAML 1.1\n---\ne: 4\n")
+    assert [each.text for each in others] == ["  b: ü\n  c: 2 # why\n", "--- {d: 3}", "e: 4\n"]
+    assert first.text.startswith("a: |+")
+    for each in (first, *others):
+        assert [again.content for again in read(each.text)] == [each.content]

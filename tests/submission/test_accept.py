@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from books import CLUSTER, NOW, Books, cores, place, project, rendered, submission
+from books import CLUSTER, NOW, Books, cores, one, place, project, rendered, submission
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.planning.quotas.footprint import NOTHING, Footprint
 from pincompute.submission import ledger, outbox, record
-from pincompute.submission.accept import accept, refuse
+from pincompute.submission.accept import refuse
 from pincompute.submission.database import Connection
 from pincompute.submission.platform import Delivered, Seen
 from pincompute.submission.record import Kept, State
@@ -28,7 +28,7 @@ def connection(record: Books) -> Iterator[Connection]:
 
 
 def ask(connection: Connection, number: int, name: str, footprint: Footprint | None, key: str = "") -> Kept:
-    return accept(connection, submission(number, name, key), rendered(BOUNDED, footprint, name))
+    return one(connection, submission(number, name, key), rendered(BOUNDED, footprint, name))
 
 
 def shown(connection: Connection, name: str, footprint: Footprint | None, revision: int = 1) -> None:
@@ -83,7 +83,7 @@ def test_what_weighs_too_much_as_objects_is_refused_with_its_weight(connection: 
 
     def weighing(number: int, name: str, kibibytes: int) -> Kept:
         asked = Footprint("on-demand", pods=1, bytes=kibibytes * 1024)
-        return accept(connection, submission(number, name), rendered(owner, asked, name))
+        return one(connection, submission(number, name), rendered(owner, asked, name))
 
     weighing(1, "web", 700)
     refused = weighing(2, "batch", 400).decisions[0].refusal()
@@ -92,7 +92,7 @@ def test_what_weighs_too_much_as_objects_is_refused_with_its_weight(connection: 
 
 
 def test_without_a_project_nothing_is_bounded(connection: Connection) -> None:
-    assert accept(connection, submission(1), rendered(None, cores(1_000_000))).state is State.ACCEPTED
+    assert one(connection, submission(1), rendered(None, cores(1_000_000))).state is State.ACCEPTED
 
 
 def test_who_asks_for_less_is_not_refused_however_much_is_taken(connection: Connection) -> None:
@@ -186,14 +186,14 @@ def test_the_same_key_is_answered_the_same(connection: Connection) -> None:
 def test_the_same_key_with_something_else_is_refused(connection: Connection) -> None:
     ask(connection, 1, "web", cores(1), key="once")
     with pytest.raises(Refused, match="was sent with something else"):
-        accept(connection, submission(2, key="once", document="another"), rendered(BOUNDED, cores(1)))
+        one(connection, submission(2, key="once", document="another"), rendered(BOUNDED, cores(1)))
 
 
 def test_what_is_wrong_by_itself_is_on_record(connection: Connection) -> None:
     told = Refused(Problem(CLUSTER_REFUSED, "not like this"), Problem(CLUSTER_REFUSED, "nor like that"))
-    kept = refuse(connection, submission(1, key="once"), told)
+    (kept,) = refuse(connection, [submission(1, key="once")], {"s-1": told})
     assert kept.decisions[0].refusal().text() == told.text()
-    assert refuse(connection, submission(2, key="once"), told) == kept
+    assert refuse(connection, [submission(2, key="once")], {"s-2": told}) == [kept]
 
 
 def test_what_waits_is_what_a_change_begins_from(connection: Connection) -> None:

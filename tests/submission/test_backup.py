@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sql
 
-from books import CLUSTER, NOW, cores, project, rendered, submission
+from books import CLUSTER, NOW, cores, one, project, rendered, submission
 from pincompute.engine import debian
 from pincompute.submission import ledger, outbox
-from pincompute.submission.accept import accept
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.platform import Delivered
 from pincompute.submission.record import Kept, State
@@ -32,7 +31,7 @@ def elsewhere(where: str, request: pytest.FixtureRequest, tmp_path: Path) -> str
 
 async def _ask(database: Database, number: int, key: str, pods: int) -> Kept:
     asked = submission(number, key, key=key)
-    return await database.do(partial(accept, submission=asked, rendered=rendered(BOUNDED, cores(pods), key)))
+    return await database.do(partial(one, asked=asked, proposed=rendered(BOUNDED, cores(pods), key)))
 
 
 async def test_a_desk_goes_on_with_what_was_brought_back(where: str, elsewhere: str, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from workloads import HELLO, cluster, new_project
 pytestmark = pytest.mark.cluster
 
 SERVICE = NOUNS["PinterestService"]
-VERBS = {"deploy": (1, 2), "scale": (2, 4), "delete": (0, 0)}
+VERBS = {"deploy": (1, 2), "set": (1, 2), "scale": (2, 4), "delete": (0, 0)}
 """The revision of the workload afterwards, and how many pods it holds then."""
 
 
@@ -45,9 +45,10 @@ class Ask(NamedTuple):
         projects, key = f"/v1/projects/{self.project}", {"Idempotency-Key": f"{verb or self.verb} {self.name}"}
         workload = f"{projects}/workloads/{self.name}"
         match verb or self.verb:
-            case "deploy":
-                text = HELLO.replace("{name: hello}", f"{{name: {self.name}}}")
-                request = http.post(f"{projects}/submissions", data=text.encode(), headers=key)
+            case "deploy" | "set" as way:
+                text = "---\n".join(HELLO.replace("{name: hello}", f"{{name: {each}}}") for each in self.names)
+                path = f"{projects}/{'sets' if way == 'set' else 'submissions'}"
+                request = http.post(path, data=text.encode(), headers=key)
             case "scale":
                 body = b'{"change": "scale", "copies": 3}'
                 request = http.post(f"{workload}/changes", data=body, headers=key)
@@ -55,8 +56,15 @@ class Ask(NamedTuple):
                 request = http.delete(workload, headers=key)
         async with request as answer:
             assert answer.status < 300, await answer.text()
+            if self.verb == "set":
+                return answer.status, " ".join(each["receipt"]["id"] for each in await answer.json())
             id_ = (await answer.json())["id"] if answer.status == 202 else answer.headers["Submission"]
             return answer.status, id_
+
+    @property
+    def names(self) -> list[str]:
+        """Of workloads that share a fate."""
+        return [self.name, f"{self.name}-too"] if self.verb == "set" else [self.name]
 
     async def outcome(self, http: aiohttp.ClientSession, verb: str = "") -> str:
         """Asked again under the same key until it has arrived."""
@@ -74,7 +82,7 @@ async def test_killed_at_each_step(plane: ControlPlane, tmp_path: Path, verb: st
     async with cluster(plane) as client:
         project = await new_project(client)
         asked = [Ask(project, verb, f"w{number}") for number in range(len(STEPS))]
-        if verb != "deploy":
+        if verb in ("scale", "delete"):
             async with process(plane, tmp_path, where) as living:
                 await asyncio.gather(*(each.outcome(living.http, "deploy") for each in asked))
         heard: list[str] = []
@@ -105,7 +113,7 @@ async def test_killed_when_it_has_answered_and_the_cluster_is_away(
             await desk.kill()
         async with process(plane, tmp_path, where) as desk:
             assert await ask.outcome(desk.http) == id_
-        assert await _there(client, ask) == (1, id_)
+        assert await _there(client, ask.project, ask.name) == (1, id_)
         await client.delete(NOUNS["Project"], ask.project)
 
 
@@ -142,13 +150,19 @@ async def _as_it_is(client: Client, where: str, asked: list[Ask], told: list[str
     """Each was done once, and record, ledger and cluster say the same."""
     database = await open_database(where)
     revision, pods = VERBS[asked[0].verb]
-    for ask, id_ in zip(asked, told, strict=True):
-        kept = await database.do(partial(record.of_workload, project=ask.project, name=ask.name))
-        assert [(each.id, each.state) for each in kept if each.verb == ask.verb] == [(id_, State.DELIVERED)]
+    verb = "deploy" if asked[0].verb == "set" else asked[0].verb
+    each_by_itself = [
+        (ask.project, name, id_)
+        for ask, ids in zip(asked, told, strict=True)
+        for name, id_ in zip(ask.names, ids.split(), strict=True)
+    ]
+    for project, name, id_ in each_by_itself:
+        kept = await database.do(partial(record.of_workload, project=project, name=name))
+        assert [(each.id, each.state) for each in kept if each.verb == verb] == [(id_, State.DELIVERED)]
         assert await database.do(partial(_kept, id_=id_)) == (2, bool(revision))
-        assert await _there(client, ask) == (revision, id_ if revision else "")
+        assert await _there(client, project, name) == (revision, id_ if revision else "")
     assert await database.do(partial(outbox.waiting, cluster="main")) == []
-    await holds(database, asked[0].project, pods * len(asked))
+    await holds(database, asked[0].project, pods * len(each_by_itself))
     await database.close()
 
 
@@ -161,10 +175,10 @@ def _kept(connection: sql.Connection, id_: str) -> tuple[int, int]:
     return lines, accepted
 
 
-async def _there(client: Client, ask: Ask) -> tuple[int, str]:
+async def _there(client: Client, project: str, name: str) -> tuple[int, str]:
     """How often it was changed, and by which submission last."""
     try:
-        metadata = (await client.get(SERVICE, ask.name, ask.project))["metadata"]
+        metadata = (await client.get(SERVICE, name, project))["metadata"]
     except NotFound:
         return 0, ""
     return metadata["generation"], metadata["annotations"][SUBMISSION]

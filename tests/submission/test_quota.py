@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from books import CLUSTER, NOW, Books, Memory, cores, place, project, rendered, submission
+from books import CLUSTER, NOW, Books, Memory, cores, one, place, project, rendered, submission
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.planning.quotas.footprint import NOTHING
 from pincompute.submission import ledger, outbox
-from pincompute.submission.accept import accept, refuse
+from pincompute.submission.accept import refuse
 from pincompute.submission.database import Database, Work, open_database
 from pincompute.submission.platform import Delivered, Seen
 from pincompute.submission.record import Kept, State
@@ -54,14 +54,14 @@ class Machine(RuleBasedStateMachine):
     @rule(name=names, size=st.integers(0, 12))
     def submits(self, name: str, size: int) -> None:
         self.number += 1
-        kept = accept(self.connection, submission(self.number, name), rendered(self.owner, cores(size), name))
+        kept = one(self.connection, submission(self.number, name), rendered(self.owner, cores(size), name))
         if kept.state is State.ACCEPTED:
             self.queues[name].append((self.number, size))
 
     @rule(name=names)
     def deletes(self, name: str) -> None:
         self.number += 1
-        accept(self.connection, submission(self.number, name), rendered(self.owner, None, name))
+        one(self.connection, submission(self.number, name), rendered(self.owner, None, name))
         self.queues[name].append((self.number, None))
 
     @rule(name=names)
@@ -153,7 +153,7 @@ async def test_of_many_at_once_as_many_as_fit(where: str) -> None:
 
     async def ask(desk: Database, number: int, size: int) -> int:
         name = f"w{number}"
-        work = partial(accept, submission=submission(number, name), rendered=rendered(owner, cores(size), name))
+        work = partial(one, asked=submission(number, name), proposed=rendered(owner, cores(size), name))
         return size if (await desk.do(work)).state is State.ACCEPTED else 0
 
     taken = await asyncio.gather(*(ask(desks[each % 4], each, size) for each, size in enumerate(sizes)))
@@ -169,10 +169,10 @@ async def test_the_same_from_many_at_once_is_on_record_once(where: str) -> None:
     told = Refused(Problem(CLUSTER_REFUSED, "no"))
 
     def fine(number: int) -> Work[Kept]:
-        return partial(accept, submission=submission(number, key="a"), rendered=rendered(None, cores(1)))
+        return partial(one, asked=submission(number, key="a"), proposed=rendered(None, cores(1)))
 
     def wrong(number: int) -> Work[Kept]:
-        return partial(refuse, submission=submission(number, key="b"), refused=told)
+        return lambda connection: refuse(connection, [submission(number, key="b")], {f"s-{number}": told})[0]
 
     for work in (fine, wrong):
         first = 100 if work is wrong else 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -18,6 +18,8 @@ from pincompute.api.wire import Metadata, fields_of
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN, NAME_TAKEN
+
+N = TypeVar("N", bound=Noun)
 
 _OUTER = ("apiVersion", "kind", "metadata", "spec")
 _STAND_INS = {int: 1, str: "a", list: ["a"], dict: {}}
@@ -45,24 +47,30 @@ def admit(document: Document, project: str) -> Noun:
 
 def admit_all(documents: Sequence[Document], project: str) -> list[Noun]:
     """A set, taken whole or not at all; a workload's name stands in it once, over all kinds."""
-    admitted: list[Noun] = []
-    problems: list[Problem] = []
+    found = list(admit_each(documents, project, admit))
+    refuse_all(problem for each in found if isinstance(each, Refused) for problem in each.problems)
+    return [each for each in found if not isinstance(each, Refused)]
+
+
+def admit_each(documents: Sequence[Document], project: str, how: Callable[[Document, str], N]) -> Iterator[N | Refused]:
+    """The same of a set, one by one."""
     first: dict[tuple[str, str], Document] = {}
     for document in documents:
         try:
-            noun = admit(document, project)
+            noun = how(document, project)
         except Refused as refused:
-            problems += refused.problems
+            yield refused
             continue
         metadata = noun.metadata
         place = metadata.namespace if isinstance(noun, Workload) else noun.kind, metadata.name
         if place in first:
-            what = f"{'/'.join(place)} stands in this set already, in {first[place].where('metadata', 'name')}"
-            problems.append(Problem(NAME_TAKEN, what, document.where("metadata", "name"), next="choose another name"))
-        first.setdefault(place, document)
-        admitted.append(noun)
-    refuse_all(problems)
-    return admitted
+            before = first[place].where("metadata", "name")
+            there = before if before.file else f"line {before.line}"
+            what = f"{'/'.join(place)} stands in this set already, in {there}"
+            yield Refused(Problem(NAME_TAKEN, what, document.where("metadata", "name"), next="choose another name"))
+            continue
+        first[place] = document
+        yield noun
 
 
 def admit_workload(document: Document, project: str) -> Workload:

@@ -24,6 +24,8 @@ class Document(NamedTuple):
     content: Object
     file: str
     lines: Mapping[Path, int]
+    text: str = ""
+    """As it stands there, from the line on which it begins."""
 
     def where(self, *path: str | int) -> Where:
         """The place of a field, or of the nearest thing around it that stands in the file."""
@@ -42,7 +44,7 @@ def read(text: str, file: str = "") -> tuple[Document, ...]:
             if root is not None and not _empty(root):
                 lines: dict[Path, int] = {}
                 content = _Reader(file, lines, problems).value(root, ())
-                documents.append(Document(content, file, lines))
+                documents.append(Document(content, file, lines, _piece(text, root)))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         problems.append(Problem(DOCUMENT_INVALID, f"this is not YAML: {error.problem}", Where(file, line)))
@@ -61,12 +63,17 @@ def read(text: str, file: str = "") -> tuple[Document, ...]:
 
 
 def read_one(text: str, file: str = "") -> Document:
-    """The only document of the text: work is submitted one at a time."""
+    """The only document of the text, where one is asked for."""
     documents = read(text, file)
     if len(documents) > 1:
         what = f"{len(documents)} documents were sent at once"
-        raise Refused(Problem(DOCUMENT_INVALID, what, Where(file), next="send one at a time"))
+        raise Refused(Problem(DOCUMENT_INVALID, what, Where(file), next="send one at a time, or all of them as a set"))
     return documents[0]
+
+
+def _piece(text: str, root: yaml.Node) -> str:
+    """With what stands before it on its first line: it may be indented."""
+    return text[root.start_mark.index - root.start_mark.column : root.end_mark.index]
 
 
 def _empty(root: yaml.Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pincompute.api.summary import Summary
 from pincompute.api.wire import Wire
 
 
@@ -28,3 +29,11 @@ class Receipt(Wire, frozen=True, omit_defaults=False):
     """What kept it from arriving the last time."""
     errors: list[dict[str, Any]] = []
     """Why it was refused."""
+
+
+class Outcome(Wire, frozen=True, omit_defaults=False):
+    """What became of one document of a set."""
+
+    receipt: Receipt
+    summary: Summary | None = None
+    """What its cluster has; nothing while it is on its way, or where the cluster has refused it."""

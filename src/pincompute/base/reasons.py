@@ -496,6 +496,13 @@ TIER_CLOSED = _reason(
     "The project's quota names no such tier, so that nothing of it may run there.",
     "Choose a tier that it names, or ask the project's owner for one.",
 )
+SET_REFUSED = _reason(
+    "SetRefused",
+    USER,
+    409,
+    "A set is taken whole or not at all, and something else of it was refused. Nothing was changed.",
+    "Mend what was refused, and deploy the set again.",
+)
 KEY_REUSED = _reason(
     "KeyReused",
     USER,

@@ -1,7 +1,11 @@
-"""Accept: one transaction decides, and writes down all that follows from it, or nothing at all."""
+"""Accept: one transaction decides, and writes down all that follows from it, or nothing at all.
+
+What was submitted by itself is a set of one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pincompute.base.problem import Problem, Refused, Where
@@ -14,33 +18,71 @@ from pincompute.submission.database import Connection
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Rendered
 from pincompute.submission.record import Decision, Judge, Kept, Submission, Vouched
+from pincompute.submission.sets import called, spared
 
 
-def accept(connection: Connection, submission: Submission, rendered: Rendered, vouched: Vouched | None = None) -> Kept:
-    """What is decided now; or what was, when this was submitted before."""
-    ledger.lock(connection, submission.cluster, submission.place.project)
-    if before := known(connection, submission):
+class Proposal(NamedTuple):
+    """What is to become of a workload, and who vouches for that."""
+
+    submission: Submission
+    rendered: Rendered
+    vouched: Vouched | None = None
+
+
+def accept(connection: Connection, *proposals: Proposal) -> list[Kept]:
+    """What is decided now, of all or of none; or what was, when this was submitted before."""
+    submissions = [each.submission for each in proposals]
+    _lock(connection, submissions)
+    if before := known(connection, submissions):
         return before
-    if refused := fits(connection, submission.cluster, rendered).refused:
-        return _decided(connection, submission, Decision.refused(Judge.DESK, submission.at, refused))
+    taken: dict[str, Place] = {}
+    refused: dict[str, Refused] = {}
+    for submission, rendered, _ in proposals:
+        if found := fits(connection, submission.cluster, rendered, beside=taken.values()).refused:
+            refused[submission.id] = found
+            continue
+        if rendered.footprint is not None:
+            ledger.take(connection, submission.cluster, rendered.place, submission.id, rendered.footprint)
+        taken[submission.id] = rendered.place
+    if refused:
+        for each in taken:
+            ledger.release(connection, each)
+        return _refused(connection, submissions, refused)
+    return [_accepted(connection, each) for each in proposals]
+
+
+def _accepted(connection: Connection, proposal: Proposal) -> Kept:
+    submission, rendered, vouched = proposal
     kept = _decided(connection, submission, Decision(Judge.DESK, submission.at, accepted=True, rule="", words=""))
     if rendered.whole is not None:
         record.revise(connection, submission, rendered.whole)
     if vouched is not None:
         record.vouch(connection, submission, vouched)
-    if rendered.footprint is not None:
-        ledger.take(connection, submission.cluster, submission.place, submission.id, rendered.footprint)
     outbox.put(connection, Parcel(submission, rendered.order))
     return kept
 
 
-def refuse(connection: Connection, submission: Submission, refused: Refused) -> Kept:
-    """What is wrong by itself: it takes from nobody, and is on record all the same."""
+def refuse(connection: Connection, submissions: Sequence[Submission], refused: Mapping[str, Refused]) -> list[Kept]:
+    """What is wrong by itself, and with it all of its set: it takes from nobody, and is on record all the same."""
     # The same may be asked at the same time.
-    ledger.lock(connection, submission.cluster, submission.place.project)
-    if before := known(connection, submission):
-        return before
-    return _decided(connection, submission, Decision.refused(Judge.DESK, submission.at, refused))
+    _lock(connection, submissions)
+    return known(connection, submissions) or _refused(connection, submissions, refused)
+
+
+def _refused(connection: Connection, submissions: Sequence[Submission], refused: Mapping[str, Refused]) -> list[Kept]:
+    """By their ids; of the others it is told because of which they are."""
+    because = [called(each.place, number) for number, each in enumerate(submissions, 1) if each.id in refused]
+    told = [refused.get(each.id) or Refused(spared(each.place, because)) for each in submissions]
+    return [
+        _decided(connection, each, Decision.refused(Judge.DESK, each.at, why))
+        for each, why in zip(submissions, told, strict=True)
+    ]
+
+
+def _lock(connection: Connection, submissions: Sequence[Submission]) -> None:
+    """In one order, so that no two sets wait for each other."""
+    for cluster, project in sorted({(each.cluster, each.place.project) for each in submissions}):
+        ledger.lock(connection, cluster, project)
 
 
 def _decided(connection: Connection, submission: Submission, decision: Decision) -> Kept:
@@ -49,8 +91,15 @@ def _decided(connection: Connection, submission: Submission, decision: Decision)
     return record.new(submission, decision)
 
 
-def known(connection: Connection, submission: Submission) -> Kept | None:
-    """By its key: the same again is answered as it was, and something else is refused."""
+def known(connection: Connection, submissions: Sequence[Submission]) -> list[Kept]:
+    """By their keys: the same again is answered as it was, and something else is refused.
+
+    Those of one set were kept together, so that it is all of them or none.
+    """
+    return [before for each in submissions if (before := _known(connection, each))]
+
+
+def _known(connection: Connection, submission: Submission) -> Kept | None:
     before = record.keyed(connection, submission.place.project, submission.who, submission.key)
     if before and before.digest != submission.digest:
         what = f"the idempotency key of {before.id} was sent with something else"
@@ -70,8 +119,10 @@ class Fit(NamedTuple):
     """What is left of what is bounded."""
 
 
-def fits(connection: Connection, cluster: str, rendered: Rendered, *, told: bool = False) -> Fit:
-    """By the ledger as it is; what is left is told to whoever asks for that."""
+def fits(
+    connection: Connection, cluster: str, rendered: Rendered, *, told: bool = False, beside: Collection[Place] = ()
+) -> Fit:
+    """By the ledger as it is, and beside others of its set; what is left is told to whoever asks for that."""
     project, wants, place = rendered.project, rendered.footprint, rendered.place
     if project is None or wants is None:
         return Fit()
@@ -89,5 +140,10 @@ def fits(connection: Connection, cluster: str, rendered: Rendered, *, told: bool
         return Fit(room=room)
     thing = found[0].thing
     most = sorted(holders.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
-    named = [(name, footprint) for (_, name), footprint in most if getattr(footprint, thing)]
+    same = {(each.kind, each.name) for each in beside if each.project == place.project}
+    named = [
+        (f"{holder[1]}{' of this set' if holder in same else ''}", footprint)
+        for holder, footprint in most
+        if getattr(footprint, thing)
+    ]
     return Fit(Refused(allowance.refusal(project, asked, found, named)), room)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
 import msgspec
 from aiohttp import web
 
-from pincompute.api.receipt import Receipt
+from pincompute.api.receipt import Outcome, Receipt
+from pincompute.api.summary import Summary
 from pincompute.base.problem import Refused
 from pincompute.submission.record import Kept, State
+from pincompute.submission.sets import refusal
+
+_summary = msgspec.json.Decoder(Summary)
 
 
 def json_of(value: object, status: int = 200) -> web.Response:
@@ -26,6 +30,19 @@ def became(kept: Kept, status: int = 200) -> web.Response:
         return json_of(receipt(kept), status=202)
     body = None if status == 204 else last.words.encode()
     return web.Response(body=body, status=status, content_type="application/json", headers={"Submission": kept.id})
+
+
+def all_became(kept: Sequence[Kept]) -> web.Response:
+    """Of a set: the refusal of all; or of each what its platform made of it, while any is on its way with 202."""
+    if not kept[0].decisions[0].accepted:
+        raise refusal(kept)
+    waits = any(each.state is State.ACCEPTED for each in kept)
+    return json_of([_outcome(each) for each in kept], status=202 if waits else 201)
+
+
+def _outcome(kept: Kept) -> Outcome:
+    delivered = kept.state is State.DELIVERED
+    return Outcome(receipt(kept), _summary.decode(kept.decisions[-1].words) if delivered else None)
 
 
 def receipt(kept: Kept) -> Receipt:

@@ -1,28 +1,20 @@
-"""The desk: a document comes in; it is refused with words, or it becomes a workload and is on record.
-
-What it answers "yes" to is on disk, with the order to the platform beside it: nothing that was acknowledged is lost,
-and what is sent again under its key is not done twice.
-"""
+"""The desk: a document comes in; it is refused with words, or it becomes a workload and is on record."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 import msgspec
 
 from pincompute.api.account import Account, Answer
-from pincompute.api.admission import admit_all, admit_workload
+from pincompute.api.admission import admit_all, admit_each, admit_workload
 from pincompute.api.change import Change
-from pincompute.api.documents import read, read_one
+from pincompute.api.documents import Document, read, read_one
 from pincompute.api.entering import Inside
 from pincompute.api.glass import Glass, Wish
-from pincompute.api.identity import Identity
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
@@ -30,23 +22,23 @@ from pincompute.api.summary import Summary
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Problem, Refused, Where, refuse_if
-from pincompute.base.reasons import SUBMISSION_UNKNOWN
+from pincompute.base.problem import Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.landing import claimed, closed, deployable
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
-from pincompute.submission import outbox, record
-from pincompute.submission.accept import accept, fits, known, refuse
+from pincompute.submission import record
+from pincompute.submission.accept import fits
 from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
-from pincompute.submission.database import Connection, Database
-from pincompute.submission.outbox import Parcel
-from pincompute.submission.platform import Away, Line, Rendered
+from pincompute.submission.database import Database
+from pincompute.submission.decide import Ask, Decider, Proposed, Sender
+from pincompute.submission.platform import Away, Line
 from pincompute.submission.provenance import linked, traced
-from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, State, Submission, Vouched
+from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, Submission
 from pincompute.submission.rights import Rights
+from pincompute.submission.sets import together, too_many
 
 PATIENCE = 2.0
 """Seconds that an answer waits for the platform to have it; it is on record long before."""
@@ -56,27 +48,9 @@ KEPT = 4096
 TOLD = 100
 """Faults of one."""
 
-Proposed = tuple[Rendered, Vouched | None]
-"""What is to become of a workload, and who vouches for that."""
-Propose = Callable[[Workload | None], Awaitable[Proposed]]
-"""Of what it was accepted as before, and is on its way."""
-
-
-class Sender(NamedTuple):
-    """Who asks, and under which key the same may be asked again."""
-
-    who: Identity
-    key: str = ""
-    waits: bool = True
-    """For the platform to have it; on record it is in any case."""
-
-
-_VERBS = {DEPLOY: Verb.DEPLOY, BREAK_GLASS: Verb.BREAK_GLASS, "delete": Verb.DELETE}
-"""Whatever else is done to a workload changes it."""
-
 
 class Desk:
-    """Decides, records, and hands over to the platform."""
+    """What can be asked of it."""
 
     def __init__(  # noqa: PLR0913  (those it works with)
         self, database: Database, carrier: Carrier, workloads: Workloads, builds: Builds, *, clock: Clock, ids: Ids
@@ -84,13 +58,12 @@ class Desk:
         self.workloads = workloads
         self.builds = builds
         self.rights = Rights(carrier.platform)
+        self._decider = Decider(database, carrier, self.rights)
         self.patience = PATIENCE
         self._database = database
         self._platform = carrier.platform
-        self._carrier = carrier
         self._clock = clock
         self._ids = ids
-        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def ready(self) -> None:
         """Return once it knows what it decides by."""
@@ -99,47 +72,69 @@ class Desk:
     async def submit(self, text: str, project: str, sender: Sender, wish: Wish | None = None) -> Kept:
         """A document: what became of it."""
         try:
-            workload = admit_workload(read_one(text), project)
-            refuse_if(claimed(workload))
-            glass = self._broken(wish, sender)
+            document = read_one(text)
         except Refused as refused:
             return await self.unreadable(text, project, refused, sender)
-        submission = _through(self._submission(Place.of(workload), DEPLOY, text, sender), wish, glass)
-        return await self._decided(submission, partial(self._sent, workload, glass), sender)
+        (kept,) = await self._submitted([document._replace(text=text)], text, project, sender, wish)
+        return kept
+
+    async def submit_set(self, text: str, project: str, sender: Sender, wish: Wish | None = None) -> list[Kept]:
+        """Documents, of which all are taken or none: what became of each."""
+        try:
+            documents = read(text)
+            refuse_if(too_many(len(documents)))
+        except Refused as refused:
+            return [await self.unreadable(text, project, refused, sender)]
+        return await self._submitted(documents, text, project, sender, wish)
+
+    async def _submitted(
+        self, documents: Sequence[Document], text: str, project: str, sender: Sender, wish: Wish | None
+    ) -> list[Kept]:
+        try:
+            glass = self._broken(wish, sender)
+        except Refused as refused:
+            return [await self.unreadable(text, project, refused, sender)]
+        asks: list[Ask] = []
+        for document, admitted in zip(documents, admit_each(documents, project, _claimable), strict=True):
+            if isinstance(admitted, Refused):
+                asks.append(self._unreadable(document.text, project, admitted, sender))
+                continue
+            submission = self._submission(Place.of(admitted), DEPLOY, document.text, sender)
+            asks.append(Ask(_through(submission, wish, glass), partial(self._sent, admitted, glass)))
+        kept = together([each.submission for each in asks], text)
+        asks = [each._replace(submission=one) for each, one in zip(asks, kept, strict=True)]
+        return await self._decider.decided(asks, sender, self.patience)
 
     async def deploy(self, project: str, name: str, version: str, sender: Sender, wish: Wish | None = None) -> Kept:
         """What was published: what became of it."""
         glass = self._broken(wish, sender)
         submission = self._submission(Place(project, "", name), DEPLOY, version, sender)._replace(about=name)
         propose = partial(self._published, project, name, version, glass)
-        return await self._decided(_through(submission, wish, glass), propose, sender)
+        return await self._decided_one(Ask(_through(submission, wish, glass), propose), sender)
 
     async def unreadable(self, text: str, project: str, refused: Refused, sender: Sender) -> Kept:
         """What is no workload is on record, too: its beginning, and why it was refused."""
+        return await self._decided_one(self._unreadable(text, project, refused, sender), sender)
+
+    def _unreadable(self, text: str, project: str, refused: Refused, sender: Sender) -> Ask:
         whole = hashlib.sha256(text.encode()).hexdigest()
         submission = self._submission(Place(project, "", ""), DEPLOY, text[:KEPT].replace("\0", "?"), sender)
         submission = submission._replace(about=f"{whole} {refused.problems[0].what}")
-        return await self._database.do(
-            partial(refuse, submission=submission, refused=Refused(*refused.problems[:TOLD]))
-        )
+        return Ask(submission, partial(_refused, Refused(*refused.problems[:TOLD])))
 
     async def change(self, project: str, name: str, change: Change, sender: Sender) -> Kept:
         """One thing of a workload that is there."""
         verb, said = type(change).__name__.lower(), msgspec.json.encode(change).decode()
         submission = self._submission(Place(project, "", name), verb, said, sender)
-        return await self._decided(submission, partial(self._changed, project, name, change), sender)
+        return await self._decided_one(Ask(submission, partial(self._changed, project, name, change)), sender)
 
     async def delete(self, project: str, name: str, uid: str, sender: Sender) -> Kept:
         """With a uid, only that very one."""
         submission = self._submission(Place(project, "", name), "delete", uid, sender)
-        return await self._decided(submission, partial(self._removed, project, name, uid), sender)
+        return await self._decided_one(Ask(submission, partial(self._removed, project, name, uid)), sender)
 
     async def submission(self, project: str, id_: str) -> Kept:
-        found = await self._database.do(lambda connection: record.named(connection, project, id_))
-        if found is None:
-            what = f"there is no submission '{id_}' in the project {project}"
-            raise Refused(Problem(SUBMISSION_UNKNOWN, what, Where(object=project)))
-        return found
+        return await self._decider.submission(project, id_)
 
     async def account(self, project: str, name: str) -> Account:
         return await self.workloads.account(project, name, self._clock.now())
@@ -241,43 +236,20 @@ class Desk:
     async def _removed(self, project: str, name: str, uid: str, pending: Workload | None) -> Proposed:
         return await self._platform.remove(project, name, uid, pending), None
 
-    async def _decided(self, submission: Submission, propose: Propose, sender: Sender) -> Kept:
-        """Decided and on its way, whether or not the one who asked still listens."""
-        # A document says itself to which project it is to go.
-        await self._may(sender, submission.verb, submission.place)
-        kept = await asyncio.shield(asyncio.ensure_future(self._decide(submission, propose, sender)))
-        if kept.state is not State.ACCEPTED or not sender.waits:
-            return kept
-        await self._carrier.arrival(kept.id, self.patience)
-        return await self.submission(kept.place.project, kept.id)
+    async def _decided_one(self, ask: Ask, sender: Sender) -> Kept:
+        (kept,) = await self._decider.decided([ask], sender, self.patience)
+        return kept
 
-    async def _may(self, sender: Sender, verb: str, place: Place) -> None:
-        await self.rights.demand(sender.who, _VERBS.get(verb, Verb.CHANGE), place.project, place.kind)
 
-    async def _decide(self, submission: Submission, propose: Propose, sender: Sender) -> Kept:
-        """What was decided now, or of the same when it was sent before."""
-        place = submission.place
-        turn = self._turns.setdefault((place.project, place.name), asyncio.Lock())
-        async with turn:
-            known_, pending = await self._database.do(partial(_before, submission=submission))
-            if known_:
-                return known_
-            try:
-                rendered, vouched = await propose(pending)
-                # Of what kind it is was not known before.
-                await self._may(sender, submission.verb, rendered.place)
-            except Away as away:
-                raise Refused(away.problem) from away
-            except Refused as refused:
-                if refused.problems[0].reason.http >= 500:
-                    # That says nothing of what was asked.
-                    raise
-                return await self._database.do(partial(refuse, submission=submission, refused=refused))
-            submission = submission._replace(place=rendered.place)
-            kept = await self._database.do(partial(accept, submission=submission, rendered=rendered, vouched=vouched))
-            if kept.id == submission.id and kept.state is State.ACCEPTED:
-                self._carrier.take(Parcel(submission, rendered.order))
-            return kept
+async def _refused(refused: Refused, _: Workload | None) -> Proposed:
+    """What cannot be read proposes nothing."""
+    raise refused
+
+
+def _claimable(document: Document, project: str) -> Workload:
+    workload = admit_workload(document, project)
+    refuse_if(claimed(workload))
+    return workload
 
 
 def _through(submission: Submission, wish: Wish | None, glass: Glass | None) -> Submission:
@@ -286,10 +258,3 @@ def _through(submission: Submission, wish: Wish | None, glass: Glass | None) -> 
         return submission
     asked = f"{submission.about}\0{wish.seconds}\0{wish.because}"
     return submission._replace(verb=BREAK_GLASS, about=asked, because=trace(glass))
-
-
-def _before(connection: Connection, submission: Submission) -> tuple[Kept | None, Workload | None]:
-    """The same, when it was sent before; and what the workload was last accepted as, where that is on its way."""
-    place = submission.place
-    pending = outbox.pending(connection, submission.cluster, place.project, place.name)
-    return known(connection, submission), pending

@@ -12,7 +12,7 @@ from pincompute.api.shape import bare
 from pincompute.api.wire import Wire, fields_of
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED, Reason
-from pincompute.submission.desk import Sender
+from pincompute.submission.decide import Sender
 from pincompute.submission.guards import WHO
 
 MAX_KEY = 256

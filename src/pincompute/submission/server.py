@@ -15,7 +15,7 @@ from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
-from pincompute.api.receipt import Receipt
+from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.whoami import SignIn, Whoami
 from pincompute.api.workload import Workload
@@ -27,13 +27,14 @@ from pincompute.base.reasons import (
     KIND_UNKNOWN,
     NO_LOGS,
     REPOSITORY_FAILED,
+    SET_REFUSED,
     STORE_FAILED,
     SUBMISSION_UNKNOWN,
     WORKLOAD_UNKNOWN,
 )
 from pincompute.controller.fleet import Fleets
 from pincompute.planning.rights import Verb
-from pincompute.submission.answers import became, json_of, receipt, stream
+from pincompute.submission.answers import all_became, became, json_of, receipt, stream
 from pincompute.submission.desk import Desk
 from pincompute.submission.entry_routes import EntryRoutes
 from pincompute.submission.fleet_routes import FleetRoutes
@@ -66,6 +67,7 @@ def ways(desk: Desk, fleets: Fleets, sign_in: SignIn) -> list[web.RouteDef]:
         web.get("/v1/whoami", routes.whoami),
         web.post("/v1/projects/{project}/submissions", routes.submit),
         web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
+        web.post("/v1/projects/{project}/sets", routes.submit_set),
         web.post("/v1/projects/{project}/builds/{name}/{version}/submissions", routes.deploy),
         web.get("/v1/projects/{project}/builds/{name}/{version}/plans", routes.plan_build),
         web.post("/v1/projects/{project}/plans", routes.plan),
@@ -124,6 +126,25 @@ class Routes:
         except Refused as refused:
             return became(await self._desk.unreadable("", project, refused, sender))
         return became(await self._desk.submit(text, project, sender, wish_in(request)), status=201)
+
+    @needs(Verb.DEPLOY)
+    @speaks(
+        gives=list[Outcome],
+        status=201,
+        manner=Manner.TOGETHER,
+        takes=DOCUMENTS,
+        example=HELLO,
+        asks=Wished,
+        reasons=(*SUBMITTED, SET_REFUSED),
+    )
+    async def submit_set(self, request: web.Request) -> web.StreamResponse:
+        """Submit documents, of which all are taken or none."""
+        project, sender = request.match_info["project"], sender_of(request)
+        try:
+            text = await _text(request)
+        except Refused as refused:
+            return became(await self._desk.unreadable("", project, refused, sender))
+        return all_became(await self._desk.submit_set(text, project, sender, wish_in(request)))
 
     @needs(Verb.DEPLOY)
     @speaks(gives=Summary, status=201, manner=Manner.RECORDED, asks=Wished, reasons=(*SUBMITTED, *BUILT))

@@ -49,6 +49,8 @@ class Manner(Enum):
     """A document a line, as they come."""
     RECORDED = auto()
     """When it has reached its platform; or with a receipt, while it is on its way there."""
+    TOGETHER = auto()
+    """The same of a set: what became of each; with 202, while any of it is on its way there."""
     CARRIED = auto()
     """By a socket, once there is a line to a copy."""
 

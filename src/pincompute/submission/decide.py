@@ -1,0 +1,137 @@
+"""Decide: what becomes of what is asked, one at a time for each workload, and of a set all or nothing.
+
+What it answers "yes" to is on disk, with the order to the platform beside it: nothing that was acknowledged is lost,
+and what is sent again under its key is not done twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from pincompute.api.identity import Identity
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import SUBMISSION_UNKNOWN
+from pincompute.planning.quotas.footprint import Place
+from pincompute.planning.rights import Verb
+from pincompute.submission import outbox, record
+from pincompute.submission.accept import Proposal, accept, known, refuse
+from pincompute.submission.carrier import Carrier
+from pincompute.submission.database import Connection, Database
+from pincompute.submission.outbox import Parcel
+from pincompute.submission.platform import Away, Rendered
+from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, State, Submission, Vouched
+from pincompute.submission.rights import Rights
+
+Proposed = tuple[Rendered, Vouched | None]
+"""What is to become of a workload, and who vouches for that."""
+Propose = Callable[[Workload | None], Awaitable[Proposed]]
+"""Of what it was accepted as before, and is on its way."""
+
+
+class Ask(NamedTuple):
+    """One of a set; mostly there is no other."""
+
+    submission: Submission
+    propose: Propose
+
+
+class Sender(NamedTuple):
+    """Who asks, and under which key the same may be asked again."""
+
+    who: Identity
+    key: str = ""
+    waits: bool = True
+    """For the platform to have it; on record it is in any case."""
+
+
+_VERBS = {DEPLOY: Verb.DEPLOY, BREAK_GLASS: Verb.BREAK_GLASS, "delete": Verb.DELETE}
+"""Whatever else is done to a workload changes it."""
+
+
+class Decider:
+    """Decides, records, and hands over to the carrier."""
+
+    def __init__(self, database: Database, carrier: Carrier, rights: Rights) -> None:
+        self._database = database
+        self._carrier = carrier
+        self._rights = rights
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def decided(self, asks: Sequence[Ask], sender: Sender, patience: float) -> list[Kept]:
+        """Decided and on their way, whether or not who asked still listens; they wait so long for what comes of it."""
+        for each in asks:
+            # A document says itself to which project it is to go.
+            await self._may(sender, each.submission.verb, each.submission.place)
+        kept = await asyncio.shield(asyncio.ensure_future(self._decide(asks, sender)))
+        if not sender.waits:
+            return kept
+        return list(await asyncio.gather(*(self._arrived(each, patience) for each in kept)))
+
+    async def _arrived(self, kept: Kept, patience: float) -> Kept:
+        if kept.state is not State.ACCEPTED:
+            return kept
+        await self._carrier.arrival(kept.id, patience)
+        return await self.submission(kept.place.project, kept.id)
+
+    async def _may(self, sender: Sender, verb: str, place: Place) -> None:
+        await self._rights.demand(sender.who, _VERBS.get(verb, Verb.CHANGE), place.project, place.kind)
+
+    async def _decide(self, asks: Sequence[Ask], sender: Sender) -> list[Kept]:
+        """What was decided now, or of the same when it was sent before."""
+        submissions = [each.submission for each in asks]
+        async with self._turn({(each.place.project, each.place.name) for each in submissions}):
+            known_, pending = await self._database.do(partial(_before, submissions=submissions))
+            if known_:
+                return known_
+            proposals: list[Proposal] = []
+            refused: dict[str, Refused] = {}
+            for ask, former in zip(asks, pending, strict=True):
+                try:
+                    proposals.append(await self._proposed(ask, former, sender))
+                except Away as away:
+                    raise Refused(away.problem) from away
+                except Refused as why:
+                    if why.problems[0].reason.http >= 500:
+                        # That says nothing of what was asked.
+                        raise
+                    refused[ask.submission.id] = why
+            if refused:
+                return await self._database.do(partial(refuse, submissions=submissions, refused=refused))
+            kept = await self._database.do(lambda connection: accept(connection, *proposals))
+            for each, proposal in zip(kept, proposals, strict=True):
+                if each.id == proposal.submission.id and each.state is State.ACCEPTED:
+                    self._carrier.take(Parcel(proposal.submission, proposal.rendered.order))
+            return kept
+
+    @asynccontextmanager
+    async def _turn(self, places: set[tuple[str, str]]) -> AsyncGenerator[None]:
+        """Of workloads, by project and name: whoever waits for several takes them in one order."""
+        async with AsyncExitStack() as turns:
+            for each in sorted(places):
+                await turns.enter_async_context(self._turns.setdefault(each, asyncio.Lock()))
+            yield
+
+    async def _proposed(self, ask: Ask, pending: Workload | None, sender: Sender) -> Proposal:
+        rendered, vouched = await ask.propose(pending)
+        # Of what kind it is was not known before.
+        await self._may(sender, ask.submission.verb, rendered.place)
+        return Proposal(ask.submission._replace(place=rendered.place), rendered, vouched)
+
+    async def submission(self, project: str, id_: str) -> Kept:
+        found = await self._database.do(lambda connection: record.named(connection, project, id_))
+        if found is None:
+            what = f"there is no submission '{id_}' in the project {project}"
+            raise Refused(Problem(SUBMISSION_UNKNOWN, what, Where(object=project)))
+        return found
+
+
+def _before(connection: Connection, submissions: Sequence[Submission]) -> tuple[list[Kept], list[Workload | None]]:
+    """The same, when it was sent before; and what each workload was last accepted as, where that is on its way."""
+    pending = [outbox.pending(connection, each.cluster, each.place.project, each.place.name) for each in submissions]
+    return known(connection, submissions), pending
