@@ -8,14 +8,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from control_plane import ControlPlane
 from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read_one
-from pincompute.api.names import HAND
+from pincompute.api.names import DESK, HAND, SUBMISSION
 from pincompute.api.workload import Workload
+from pincompute.base.problem import Refused
+from pincompute.base.reasons import CHANGED_MEANWHILE
 from pincompute.controller.resources import NOUNS
+from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Unreachable
 from pincompute.kube.resource import Resource
@@ -41,8 +45,8 @@ class Asking(Client):
         self.reads += resource == SERVICES
         return await super().get(resource, name, namespace)
 
-    async def apply(self, *given: Any, **words: Any) -> dict[str, Any]:
-        done = await super().apply(*given, **words)
+    async def create(self, *given: Any, **words: Any) -> dict[str, Any]:
+        done = await super().create(*given, **words)
         if self.loses:
             self.loses = False
             raise Unreachable("the desk", "the answer was lost")
@@ -128,6 +132,74 @@ async def test_what_was_edited_after_an_answer_was_lost_stays_so(plane: ControlP
         await client.patch(SERVICES, "hello", project, body, style="merge", manager=HAND)
         await here.deliver("s-1", rendered.place, rendered.order)
         assert (await client.get(SERVICES, "hello", project))["spec"]["port"] == 5000
+
+
+async def test_what_was_taken_and_is_told_again_is_known_by_its_submission(plane: ControlPlane) -> None:
+    """Also by a desk that has just begun, and is told that there is none yet."""
+    async with platform(plane, blind=True) as (here, client, project):
+        workload = of(HELLO, project)
+        written = await sent(here, workload)
+        async with platform(plane, blind=True) as (there, _, _):
+            assert await sent(there, workload) == written
+            # And what another desk made goes on.
+            await sent(there, of(HELLO.replace("8080", "8081"), project), "s-2")
+        found = await client.get(SERVICES, "hello", project)
+        assert (found["spec"]["port"], found["metadata"]["annotations"][SUBMISSION]) == (8081, "s-2")
+
+
+async def test_what_somebody_else_makes_in_the_same_moment_is_left_alone(plane: ControlPlane) -> None:
+    async with platform(plane, blind=True) as (here, client, project):
+        rendered = await here.render(of(HELLO, project), None)
+        theirs = of(HELLO.replace("8080", "5000"), project)
+        made = await client.create(SERVICES, msgspec.to_builtins(theirs), manager=HAND)
+        with pytest.raises(Refused) as refused:
+            await here.deliver("s-1", rendered.place, rendered.order)
+        (problem,) = refused.value.problems
+        assert (problem.reason, problem.what) == (
+            CHANGED_MEANWHILE,
+            "somebody else made hello just now, and it was left alone",
+        )
+        assert await client.get(SERVICES, "hello", project) == made
+
+
+async def test_what_its_file_no_longer_says_goes_also_where_it_was_born_with_it(plane: ControlPlane) -> None:
+    """Whoever else has written there keeps what is theirs."""
+    async with platform(plane, blind=True) as (here, client, project):
+        more = HELLO.replace("port: 8080", "port: 8080, environment: {A: '1', B: '2'}")
+        await sent(here, of(more, project))
+        body = {"metadata": {"labels": {"theirs": "stays"}}}
+        await client.patch(SERVICES, "hello", project, body, style="merge", manager=HAND)
+        await sent(here, of(more.replace(", B: '2'", ""), project), "s-2")
+        found = await client.get(SERVICES, "hello", project)
+        assert found["spec"]["environment"] == {"A": "1"}
+        assert found["metadata"]["labels"]["theirs"] == "stays"
+        managers = [(each["manager"], each["operation"]) for each in found["metadata"]["managedFields"]]
+        assert sorted(managers) == [(DESK, "Apply"), (HAND, "Update")]
+        await sent(here, of(HELLO, project), "s-3")
+        assert "environment" not in (await client.get(SERVICES, "hello", project))["spec"]
+
+
+class Restless(Asking):
+    """Each time somebody says that it was born by POST, its status has moved."""
+
+    moved = 0
+
+    async def patch(self, *given: Any, **words: Any) -> dict[str, Any]:
+        if words["style"] == "json" and self.moved < 3:
+            self.moved += 1
+            resource, name, project = given[:3]
+            body = {"metadata": {"annotations": {"moved": str(self.moved)}}}
+            await super().patch(resource, name, project, body, style="merge", manager=HAND)
+        return await super().patch(*given, **words)
+
+
+async def test_a_status_that_moves_keeps_no_deploy_from_being_made(plane: ControlPlane) -> None:
+    async with platform(plane, blind=True) as (_, hand, project), Restless(plane.access(), agent="desk") as client:
+        workloads = Workloads(client)
+        await workloads.write(of(HELLO, project), manager=DESK)
+        await workloads.write(of(HELLO.replace("8080", "8081"), project), manager=DESK)
+        assert client.moved == 3
+        assert (await hand.get(SERVICES, "hello", project))["spec"]["port"] == 8081
 
 
 async def test_what_was_deleted_is_new_again(plane: ControlPlane) -> None:

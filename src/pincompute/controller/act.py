@@ -9,12 +9,12 @@ import msgspec
 from pincompute.api.names import OPERATOR
 from pincompute.base.problem import Refused
 from pincompute.controller.adopt import adopt, mark, written
+from pincompute.controller.own import own_birth, removed
 from pincompute.controller.resources import BECOME
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from pincompute.kube.resource import PODS, REPLICA_SETS, Resource
+from pincompute.kube.resource import PODS, REPLICA_SETS
 from pincompute.objects.content import Object
-from pincompute.objects.managers import inherited
 from pincompute.objects.owners import controller_uid
 from pincompute.planning.diff import not_ours
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, Evict, Mark, Renew, Sidecar, Step, Ungate
@@ -60,38 +60,12 @@ async def _apply(client: Client, native: Object, uid: str, *, applied: bool = Fa
     metadata = native["metadata"]
     try:
         if not applied:
-            await _own_birth(client, resource, metadata["name"], metadata.get("namespace", ""))
+            found = await client.get(resource, metadata["name"], metadata.get("namespace", ""))
+            await own_birth(client, resource, found, manager=OPERATOR)
     except NotFound as error:
-        # As an apply says it that names an object which is gone: it is made anew as soon as that is seen.
-        raise Conflict(409, "Conflict", "it was removed in between", about=error.about) from error
+        raise removed(error) from error
     fenced = {**native, "metadata": {**metadata, "uid": uid}}
     return await client.apply(fenced, resource, manager=OPERATOR)
-
-
-async def _own_birth(client: Client, resource: Resource, name: str, namespace: str) -> None:
-    """What was made by POST would stay for ever: say, once, that it was applied."""
-    found = await client.get(resource, name, namespace)
-    entries = found["metadata"].get("managedFields", ())
-    others = frozenset(each["manager"] for each in entries) - {OPERATOR}
-    twice = sum(each["manager"] == OPERATOR and not each.get("subresource") for each in entries) > 1
-    for index, entry in enumerate(entries):
-        if entry["manager"] == OPERATOR and entry["operation"] == "Update" and not entry.get("subresource"):
-            body = [
-                {"op": "test", "path": "/metadata/resourceVersion", "value": found["metadata"]["resourceVersion"]},
-                {"op": "replace", "path": f"/metadata/managedFields/{index}/operation", "value": "Apply"}
-                if not twice
-                else {
-                    "op": "replace",
-                    "path": "/metadata/managedFields",
-                    "value": inherited(entries, OPERATOR, others),
-                },
-            ]
-            try:
-                await client.patch(resource, name, namespace, body, style="json", manager=OPERATOR)
-            except Invalid as error:
-                # So it is said when the test fails: a neighbour tells in its status how far it is, again and again.
-                raise Conflict(409, "Conflict", "somebody wrote in between", about=error.about) from error
-            return
 
 
 async def _delete(client: Client, namespace: str, step: Delete) -> Object | None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,21 +24,22 @@ from pincompute.api.summary import Sight, Summary, summarize, unknown_workload
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
-from pincompute.controller.amend import amend, foresee, resource_of
+from pincompute.controller.amend import ATTEMPTS, amend, foresee, resource_of
 from pincompute.controller.entering import entered, reached
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, numbers, records, seen, surroundings
 from pincompute.controller.lines import Lines, copies, pods_of
 from pincompute.controller.log_store import LogStore
+from pincompute.controller.own import own_birth
 from pincompute.controller.preview import previews
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.turns import Asked, Whose, series_of
 from pincompute.controller.watching import watching
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Conflict, Forbidden, NotFound
+from pincompute.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from pincompute.kube.execution import Execution
 from pincompute.kube.forwarding import Forwarding
-from pincompute.kube.resource import NAMESPACES
+from pincompute.kube.resource import NAMESPACES, Resource
 from pincompute.planning.people import answer as answers
 from pincompute.planning.people.account import account
 from pincompute.planning.people.edits import Edit, as_found, carried
@@ -58,22 +60,52 @@ class Workloads:
 
     async def put(self, workload: Workload, *, manager: str, new: bool = False) -> Workload:
         """The same, and the whole of what was written; who knows that there is none yet says so, and none is read."""
+        writing = _Writing(workload, NOUNS[workload.kind], manager)
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._make(writing) if new else await self._put(writing)
+            except Conflict:
+                # Somebody wrote in between, such as a status.
+                new = False
+        return await self._put(writing)
+
+    async def _put(self, writing: _Writing) -> Workload:
+        workload, resource, manager = writing
         metadata = workload.metadata
-        before = None if new else await self.named(workload.kind, metadata.namespace, metadata.name)
+        try:
+            found = await self._client.get(resource, metadata.name, metadata.namespace)
+        except NotFound:
+            return await self._make(writing)
+        before = msgspec.convert(found, type(workload))
         noted = metadata.annotations.get(SUBMISSION)
-        if before and noted and before.metadata.annotations.get(SUBMISSION) == noted:
+        if noted and before.metadata.annotations.get(SUBMISSION) == noted:
             # It was written already, and only the answer was lost.
             return before
+        # What was edited since stays so, as far as the file does not speak of it.
+        wanted = resource_of(carried(before, workload))
+        wanted["metadata"]["uid"] = before.metadata.uid
+        if as_found(before) and not as_found(workload):
+            # Somebody else wrote it: what is not sent would stay.
+            wanted["spec"]["rollout"] = {"paused": "", **wanted["spec"].get("rollout", {})}
+        await own_birth(self._client, resource, found, manager=manager)
+        return msgspec.convert(await self._client.apply(wanted, resource, manager=manager), type(workload))
+
+    async def _make(self, writing: _Writing) -> Workload:
+        """By POST, which an apply of the same costs twice, and which leaves alone what somebody else has made."""
+        workload, resource, manager = writing
+        metadata = workload.metadata
         try:
-            # What was edited since stays so, as far as the file does not speak of it.
-            wanted = resource_of(carried(before, workload))
-            if before is not None and as_found(before) and not as_found(workload):
-                # Somebody else wrote it: what is not sent would stay.
-                wanted["spec"]["rollout"] = {"paused": "", **wanted["spec"].get("rollout", {})}
-            written = await self._client.apply(wanted, NOUNS[workload.kind], manager=manager)
+            return msgspec.convert(
+                await self._client.create(resource, resource_of(workload), manager=manager), type(workload)
+            )
         except NotFound as error:
-            raise await self._unknown_project(workload.metadata.namespace) from error
-        return msgspec.convert(written, type(workload))
+            raise await self._unknown_project(metadata.namespace) from error
+        except AlreadyExists as error:
+            there = await self.named(workload.kind, metadata.namespace, metadata.name)
+            if there and not (SUBMISSION in metadata.annotations and SUBMISSION in there.metadata.annotations):
+                raise Refused(_made_by_another(workload)) from error
+            # A desk made it: this one, whose answer was lost, or one that had the shift before.
+            raise Conflict(409, "Conflict", "it was made in between", about=error.about) from error
 
     async def named(self, kind: str, project: str, name: str) -> Workload | None:
         """The one of this kind, if there is one."""
@@ -258,6 +290,21 @@ class Workloads:
                 note=f"the projects are {there}" if there else "this cluster has none",
             )
         )
+
+
+class _Writing(NamedTuple):
+    """A workload is to be so."""
+
+    workload: Workload
+    resource: Resource
+    manager: str
+
+
+def _made_by_another(workload: Workload) -> Problem:
+    name = workload.metadata.name
+    what = f"somebody else made {name} just now, and it was left alone"
+    next_ = f"pin show {name}, and to have it as your file says: deploy that once more"
+    return Problem(CHANGED_MEANWHILE, what, Where(object=workload.metadata.place), next=next_)
 
 
 def made_anew(project: str, name: str) -> Problem:
