@@ -1,4 +1,7 @@
-"""Streams of the desk: who leaves is let go of without a word, and what is being changed is changed to its end."""
+"""Streams of the desk end without a word when somebody leaves, and with one when they may no longer look.
+
+What is being changed is changed to its end.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,16 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import NOT_SIGNED_IN
 from pincompute.submission.answers import json_of, stream
+from pincompute.submission.entry_routes import carried
+from pincompute.submission.guards import LAPSE
 from pincompute.submission.server import carried_through, runner
 
 
@@ -24,6 +33,24 @@ async def served(app: web.Application) -> AsyncIterator[str]:
         yield f"http://{host}:{port}"
     finally:
         await running.cleanup()
+
+
+NO_LONGER = Problem(NOT_SIGNED_IN, "your login has run out", next="pin login")
+
+
+def lasting(ended: asyncio.Event) -> Middleware:
+    """Who asks may, until then."""
+
+    async def lapse() -> None:
+        await ended.wait()
+        raise Refused(NO_LONGER)
+
+    @web.middleware
+    async def allowed(request: web.Request, handler: Handler) -> web.StreamResponse:
+        request[LAPSE] = lapse
+        return await handler(request)
+
+    return allowed
 
 
 @pytest.mark.parametrize("when", ["nothing is new", "much is new", "a word is on its way"])
@@ -45,7 +72,7 @@ async def test_who_leaves_is_let_go_of(when: str, caplog: pytest.LogCaptureFixtu
     async def follow(request: web.Request) -> web.StreamResponse:
         return await stream(request, values(request))
 
-    app = web.Application()
+    app = web.Application(middlewares=[lasting(asyncio.Event())])
     app.add_routes([web.get("/", follow)])
     async with served(app) as address, aiohttp.ClientSession() as session:
         answer = await session.get(address)
@@ -54,6 +81,56 @@ async def test_who_leaves_is_let_go_of(when: str, caplog: pytest.LogCaptureFixtu
         async with asyncio.timeout(10):
             await ended.wait()
     assert caplog.records == []
+
+
+async def test_a_stream_ends_with_the_word_that_whoever_asked_may_no_longer() -> None:
+    ended, left = asyncio.Event(), asyncio.Event()
+
+    async def values() -> AsyncGenerator[object]:
+        try:
+            yield "first"
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+
+    async def follow(request: web.Request) -> web.StreamResponse:
+        return await stream(request, values())
+
+    app = web.Application(middlewares=[lasting(ended)])
+    app.add_routes([web.get("/", follow)])
+    async with served(app) as address, aiohttp.ClientSession() as session, session.get(address) as answer:
+        assert await answer.content.readline() == b'"first"\n'
+        ended.set()
+        async with asyncio.timeout(10):
+            told = msgspec.json.decode(await answer.content.read())
+            await left.wait()
+        assert told["errors"][0] == NO_LONGER.json()
+
+
+async def test_a_line_into_a_copy_ends_when_whoever_asked_may_no_longer() -> None:
+    ended, let_go = asyncio.Event(), asyncio.Event()
+
+    async def copy(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_bytes(message.data)
+        let_go.set()
+        return socket
+
+    async def enter(request: web.Request) -> web.StreamResponse:
+        async with aiohttp.ClientSession() as within, within.ws_connect(f"http://{request.host}/copy") as line:
+            return await carried(request, line)
+
+    app = web.Application(middlewares=[lasting(ended)])
+    app.add_routes([web.get("/copy", copy), web.get("/", enter)])
+    async with served(app) as address, aiohttp.ClientSession() as session, session.ws_connect(address) as socket:
+        await socket.send_bytes(b"\0said")
+        async with asyncio.timeout(10):
+            assert await socket.receive_bytes() == b"\0said"
+            ended.set()
+            assert (await socket.receive()).data == aiohttp.WSCloseCode.POLICY_VIOLATION
+            await let_go.wait()
 
 
 async def test_what_is_being_changed_is_changed_to_its_end() -> None:

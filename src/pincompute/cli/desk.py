@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -25,7 +25,7 @@ from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, ON_ITS_WAY, VERSIONS_DIFFER
+from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, NOT_ALLOWED, ON_ITS_WAY, VERSIONS_DIFFER
 from pincompute.cli.port import Port
 from pincompute.cli.trust import connector
 from pincompute.kube.registry import known
@@ -163,8 +163,17 @@ class DeskPort:
         async with self._line(path) as socket:
             yield Forwarding(socket, f"{project}/{name}", self._context.desk)
 
-    def _line(self, path: str) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
-        return self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0)
+    @asynccontextmanager
+    async def _line(self, path: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        async with self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0) as socket:
+            try:
+                yield socket
+            except Refused:
+                if socket.close_code != aiohttp.WSCloseCode.POLICY_VIOLATION:
+                    raise
+            if socket.close_code == aiohttp.WSCloseCode.POLICY_VIOLATION:
+                what = "the desk has ended this: your login has run out, or you may no longer go in there"
+                raise Refused(Problem(NOT_ALLOWED, what, next="pin whoami"))
 
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
         async with self._session.request(method, path, data=body) as answer:

@@ -11,6 +11,8 @@ from aiohttp import web
 from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Summary
 from pincompute.base.problem import Refused
+from pincompute.kube.ways import until_either
+from pincompute.submission.guards import LAPSE
 from pincompute.submission.record import Kept, State
 from pincompute.submission.sets import refusal
 
@@ -63,15 +65,19 @@ async def stream(request: web.Request, values: AsyncGenerator[object]) -> web.St
         # Whoever asked may leave at any moment, and that is nothing to tell anybody.
         with suppress(ConnectionResetError):
             await response.prepare(request)
-            if first is not None:
-                await _write(response, first, values)
+            try:
+                if first is not None:
+                    await until_either(_written(response, first, values), request[LAPSE]())
+            except Refused as refused:
+                await _write(response, refused.json())
     return response
 
 
-async def _write(response: web.StreamResponse, first: object, others: AsyncGenerator[object]) -> None:
-    await response.write(msgspec.json.encode(first) + b"\n")
-    try:
-        async for value in others:
-            await response.write(msgspec.json.encode(value) + b"\n")
-    except Refused as refused:
-        await response.write(msgspec.json.encode(refused.json()) + b"\n")
+async def _written(response: web.StreamResponse, first: object, others: AsyncGenerator[object]) -> None:
+    await _write(response, first)
+    async for value in others:
+        await _write(response, value)
+
+
+async def _write(response: web.StreamResponse, value: object) -> None:
+    await response.write(msgspec.json.encode(value) + b"\n")

@@ -62,7 +62,7 @@ class Desk:
         self.patience = PATIENCE
         self._database = database
         self._platform = carrier.platform
-        self._clock = clock
+        self.clock = clock
         self._ids = ids
 
     async def ready(self) -> None:
@@ -137,10 +137,10 @@ class Desk:
         return await self._decider.submission(project, id_)
 
     async def account(self, project: str, name: str) -> Account:
-        return await self.workloads.account(project, name, self._clock.now())
+        return await self.workloads.account(project, name, self.clock.now())
 
     async def why(self, project: str, name: str) -> Answer:
-        return await self.workloads.why(project, name, self._clock.now())
+        return await self.workloads.why(project, name, self.clock.now())
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         """From the commit to the copies, looked at now."""
@@ -166,7 +166,7 @@ class Desk:
         """What somebody goes into: on record before they do."""
         workload = await self.workloads.find(project, name)
         await self.rights.demand(sender.who, Verb.ENTER, project, workload.kind)
-        place, at = Place.of(workload), self._clock.now()
+        place, at = Place.of(workload), self.clock.now()
         await self._database.do(
             partial(record.noted, at=at, who=str(sender.who), place=place, act="enter", words=words)
         )
@@ -181,7 +181,7 @@ class Desk:
                 await self.rights.demand(sender.who, Verb.LOOK, noun.metadata.namespace or noun.metadata.name)
             else:
                 await self.rights.demand(sender.who, Verb.ADMINISTER)
-        return await self.workloads.preview(nouns, self._clock.now())
+        return await self.workloads.preview(nouns, self.clock.now())
 
     async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
         """What deploying it would do, and whether it may; asked as if it were done, and nothing is written."""
@@ -193,7 +193,7 @@ class Desk:
             raise Refused(away.problem) from away
         verdict = await self.builds.verdict(build, rendered.project)
         fit = await self._database.do(partial(fits, cluster=self._platform.name, rendered=rendered, told=True))
-        (preview,) = await self.workloads.preview([workload], self._clock.now())
+        (preview,) = await self.workloads.preview([workload], self.clock.now())
         problems = [*verdict.problems(), *(fit.refused.problems if fit.refused else ())]
         return BuildPreview(version, preview, linked(verdict), list(fit.room), [each.json() for each in problems])
 
@@ -203,14 +203,14 @@ class Desk:
     def _submission(self, place: Place, verb: str, document: str, sender: Sender) -> Submission:
         id_, about = self._ids.new("submission"), "" if verb == DEPLOY else place.name
         return Submission(
-            id_, self._clock.now(), str(sender.who), self._platform.name, place, verb, document, sender.key, about
+            id_, self.clock.now(), str(sender.who), self._platform.name, place, verb, document, sender.key, about
         )
 
     def _broken(self, wish: Wish | None, sender: Sender) -> Glass | None:
         if wish is None:
             return None
         refuse_if(refusal(wish))
-        return broken(wish, str(sender.who), self._clock.now())
+        return broken(wish, str(sender.who), self.clock.now())
 
     async def _sent(self, workload: Workload, glass: Glass | None, pending: Workload | None) -> Proposed:
         """A file, for which nobody vouches."""
@@ -230,7 +230,7 @@ class Desk:
     async def _changed(self, project: str, name: str, change: Change, pending: Workload | None) -> Proposed:
         """What is there was vouched for when it came, or let in for a while."""
         rendered = await self._platform.amend(project, name, change, pending)
-        refuse_if(overdue(rendered.whole, self._clock.now()) if rendered.whole else None)
+        refuse_if(overdue(rendered.whole, self.clock.now()) if rendered.whole else None)
         return rendered, None
 
     async def _removed(self, project: str, name: str, uid: str, pending: Workload | None) -> Proposed:

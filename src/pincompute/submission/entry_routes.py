@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import aiohttp
 from aiohttp import web
 
@@ -13,7 +11,7 @@ from pincompute.base.reasons import COPY_UNKNOWN, DOCUMENT_INVALID, WORKLOAD_UNK
 from pincompute.kube.ways import until_either
 from pincompute.planning.rights import Verb
 from pincompute.submission.desk import Desk
-from pincompute.submission.guards import needs
+from pincompute.submission.guards import LAPSE, needs
 from pincompute.submission.requests import InCopy, asked, names_in, sender_of
 from pincompute.submission.speech import Manner, speaks
 
@@ -38,7 +36,7 @@ class EntryRoutes:
         """Run a program in a copy."""
         inside = asked(request, Inside, "nothing can be run like this")
         async with self._desk.enter(*names_in(request), inside, sender_of(request)) as execution:
-            return await _carried(request, execution.socket)
+            return await carried(request, execution.socket)
 
     @needs(Verb.ENTER)
     @speaks(manner=Manner.CARRIED, status=101, asks=InCopy, reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, COPY_UNKNOWN))
@@ -49,10 +47,10 @@ class EntryRoutes:
         if port not in PORTS:
             raise Refused(Problem(DOCUMENT_INVALID, f"'{said}' is no port: they are {PORTS[0]} to {PORTS[-1]}"))
         async with self._desk.reach(*names_in(request), copy, port, sender_of(request)) as line:
-            return await _carried(request, line.socket)
+            return await carried(request, line.socket)
 
 
-async def _carried(request: web.Request, within: aiohttp.ClientWebSocketResponse) -> web.StreamResponse:
+async def carried(request: web.Request, within: aiohttp.ClientWebSocketResponse) -> web.StreamResponse:
     """Until either side hangs up."""
     without = web.WebSocketResponse(heartbeat=HEARTBEAT, max_msg_size=0)
     await without.prepare(request)
@@ -67,8 +65,13 @@ async def _carried(request: web.Request, within: aiohttp.ClientWebSocketResponse
             if message.type is aiohttp.WSMsgType.BINARY:
                 await without.send_bytes(message.data)
 
-    # That somebody has gone is how it ends, and nothing to tell anybody.
-    with suppress(OSError, aiohttp.ClientError):
-        await until_either(inwards(), outwards())
-    await without.close()
+    ends = aiohttp.WSCloseCode.OK
+    try:
+        await until_either(inwards(), outwards(), request[LAPSE]())
+    except Refused:
+        ends = aiohttp.WSCloseCode.POLICY_VIOLATION
+    except (OSError, aiohttp.ClientError):
+        # That somebody has gone is how it ends, and nothing to tell anybody.
+        pass
+    await without.close(code=ends)
     return without

@@ -1,14 +1,20 @@
-"""Before every request: who sends it, and whether they may. What says nothing of it is for administrators alone."""
+"""Before every request: who sends it, and whether they may; and while it lasts, whether they still may.
+
+What says nothing of it is for administrators alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from pincompute.api.identity import Identity
+from pincompute.base.clock import Clock
+from pincompute.base.problem import Refused
 from pincompute.planning.rights import Verb
 from pincompute.submission.people.door import Door, Shown
 from pincompute.submission.rights import Rights
@@ -16,6 +22,10 @@ from pincompute.submission.rights import Rights
 H = TypeVar("H", bound=Callable[..., Any])
 
 WHO = web.RequestKey("who", Identity)
+LAPSE: web.RequestKey[Callable[[], Coroutine[Any, Any, None]]] = web.RequestKey("lapse")
+"""Is refused as soon as whoever asked may no longer, and never ends otherwise: no stream outlives a login or a role."""
+AGAIN = 15.0
+"""Seconds until it is looked at once more."""
 SIGNED_IN: Final = "signed in"
 """Whoever the desk knows."""
 NOTHING: Final = "nothing"
@@ -33,21 +43,40 @@ def needs(what: Verb | str) -> Callable[[H], H]:
     return marked
 
 
-def guards(door: Door, rights: Rights) -> list[Middleware]:
+def guards(door: Door, rights: Rights, clock: Clock) -> list[Middleware]:
     @web.middleware
     async def known(request: web.Request, handler: Handler) -> web.StreamResponse:
         if needed(request) != NOTHING:
             request[WHO] = await door.identify(Shown.by(request))
+            request[LAPSE] = partial(_lapse, clock, partial(again, request))
         return await handler(request)
 
     @web.middleware
     async def allowed(request: web.Request, handler: Handler) -> web.StreamResponse:
-        what = needed(request)
-        if isinstance(what, Verb):
-            await rights.demand(request[WHO], what, request.match_info.get("project", ""))
+        if request.get(WHO):
+            await demand(request, request[WHO])
         return await handler(request)
 
+    async def demand(request: web.Request, who: Identity) -> None:
+        what = needed(request)
+        if isinstance(what, Verb):
+            await rights.demand(who, what, request.match_info.get("project", ""))
+
+    async def again(request: web.Request) -> None:
+        await demand(request, await door.identify(Shown.by(request)))
+
     return [known, allowed]
+
+
+async def _lapse(clock: Clock, again: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await clock.sleep(AGAIN)
+        try:
+            await again()
+        except Refused as refused:
+            # Who cannot say just now has not said no.
+            if refused.problems[0].reason.http < 500:
+                raise
 
 
 def needed(request: web.Request) -> Verb | str:

@@ -49,7 +49,7 @@ _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 
 def application(desk: Desk, fleets: Fleets, door: Door, sign_in: SignIn | None = None) -> web.Application:
     """The whole API, behind one door; where people sign in stands before it."""
-    passing = [_problems, *guards(door, desk.rights), carried_through]
+    passing = [_problems, *guards(door, desk.rights, desk.clock), carried_through]
     app = web.Application(middlewares=passing, client_max_size=MAX_BYTES)
     for each in ways(desk, fleets, sign_in or SignIn()):
         # By this and by nothing else: a stream has no head without a body.
