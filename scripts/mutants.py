@@ -139,8 +139,10 @@ MUTANTS = (
     Mutant("submission/people/accounts.py", "if AUDIENCE not in audiences(said):", "if not said:", _PEOPLE),
     Mutant("submission/people/certificates.py", "if until <= now:", "if False:", _PEOPLE),
     Mutant("submission/people/certificates.py", "if len(who.path) != 2:", "if False:", _PEOPLE),
-    Mutant("submission/desk.py", "await self._may(sender, submission.verb, rendered.place)", "pass", _OWASP),
-    Mutant("submission/desk.py", "await self._may(sender, submission.verb, submission.place)", "pass", _OWASP),
+    Mutant("submission/decide.py", "await self._may(sender, ask.submission.verb, rendered.place)", "pass", _OWASP),
+    Mutant(
+        "submission/decide.py", "await self._may(sender, each.submission.verb, each.submission.place)", "pass", _OWASP
+    ),
     Mutant("submission/guards.py", "if isinstance(what, Verb):", "if False:", _OWASP),
     Mutant("planning/rights.py", "if who.sort is Sort.PROGRAM:", "if False:", "tests/planning/test_may.py"),
     Mutant("planning/rights.py", "or not who.groups.isdisjoint(named.groups)", "", "tests/planning/test_may.py"),
