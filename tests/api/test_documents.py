@@ -33,6 +33,7 @@ from pincompute.base.problem import Refused
         ("-7", -7),
         ("1.2.3", "1.2.3"),
         ("hello:dev", "hello:dev"),
+        ("9" * 5_000, "9" * 5_000),
     ],
 )
 def test_scalars(text: str, value: Any) -> None:
@@ -65,7 +66,9 @@ def test_several_documents_and_empty_ones() -> None:
         ("- a\n", "must be a set of fields"),
         ("", "holds no document"),
         ("? [a]\n: b\n", "a field's name must be a text"),
-        ("a: &x {b: 1}\nc: *x\n", "x.yaml:1 c: anchors and aliases are not for workload files"),
+        ("a: &x {b: 1}\nc: *x\n", "x.yaml:2 c: anchors and aliases are not for workload files"),
+        ("a: *x\n", "x.yaml:1 a: anchors and aliases are not for workload files"),
+        ("a: 1\na: 2\n---\nb: [", "x.yaml:2 a: 'a' stands here again"),
         ("\0", "this is not YAML"),
         ("a: " + "x" * MAX_BYTES, "more than 1,048,576 bytes"),
     ],
@@ -76,10 +79,27 @@ def test_what_is_wrong_is_told_with_its_line(text: str, told: str) -> None:
     assert told in refused.value.text()
 
 
+@pytest.mark.parametrize("one", ["[", "{a: ", "? ", "- ", "[{a: ", "a: [" * 10 + "]" * 9 + ", b: ["])
+def test_what_is_too_deep_is_refused_before_the_stack_ends(one: str) -> None:
+    with pytest.raises(Refused, match="this is more than 64 fields deep"):
+        read((one * MAX_BYTES)[:MAX_BYTES])
+
+
+@pytest.mark.parametrize("one", ["- x\n", "x,", "--- {a: b}\n", "*a,", "a: x\n", "? [a]\n"])
+def test_what_would_take_long_is_refused_before_it_does(one: str) -> None:
+    begins = "[&a x," if one.endswith(",") else ""
+    whole = begins + one * (MAX_BYTES // len(one) - len(begins))
+    with pytest.raises(Refused, match="more than 20,000 names and values"):
+        read(whole)
+    # A file that is only large is nothing special.
+    assert read("a: |\n" + "  x, y\n" * 100_000)[0].content == {"a": "x, y\n" * 100_000}
+
+
 def test_a_yaml_bomb_is_refused_before_it_grows() -> None:
     bomb = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-    with pytest.raises(Refused, match="anchors and aliases"):
-        read(bomb)
+    for each in (bomb, f"a: &a {'x' * 500_000}\nb: [{'*a, ' * 10_000}]"):
+        with pytest.raises(Refused, match="anchors and aliases"):
+            read(each)
 
 
 @given(st.text())

@@ -65,10 +65,11 @@ async def test_what_the_cluster_refuses_is_on_record_as_refused(plane: ControlPl
         (HELLO.replace("8080", "0"), 422, "port is 0"),
         ("x" * (MAX_BYTES + 1), 422, "more than 1,048,576 bytes"),
         ("a: \0", 422, "this is not YAML"),
-        ("- x\n" * 100_000, 422, "must be a set of fields"),
+        ("- x\n" * 100_000, 422, "more than 20,000 names and values"),
+        ("[" * 100_000, 422, "more than 64 fields deep"),
         (HELLO.replace("PinterestService", "Pod"), 422, "there is no kind 'Pod'"),
     ],
-    ids=["yaml", "bytes", "two", "port", "large", "nothing", "list", "kind"],
+    ids=["yaml", "bytes", "two", "port", "large", "nothing", "list", "deep", "kind"],
 )
 async def test_what_is_wrong_is_told_with_words(
     plane: ControlPlane, tmp_path: Path, body: str | bytes, status: int, told: str

@@ -14,6 +14,12 @@ from pincompute.objects.content import Object
 
 MAX_BYTES = 1 << 20
 """More than any workload needs, and less than would hurt whoever reads it."""
+MAX_DEPTH = 64
+"""A thousand would end the process of whoever reads it."""
+LONGEST_NUMBER = 1_000
+"""Digits; what has more is a text: Python itself refuses to read a number of several thousand."""
+MAX_VALUES = 20_000
+"""Names among them: what is not large can still take long."""
 
 Path = tuple[str | int, ...]
 
@@ -38,13 +44,11 @@ def read(text: str, file: str = "") -> tuple[Document, ...]:
     if len(text.encode()) > MAX_BYTES:
         raise Refused(Problem(DOCUMENT_INVALID, f"the file has more than {MAX_BYTES:,} bytes", Where(file)))
     problems: list[Problem] = []
-    documents = []
+    documents: list[Document] = []
     try:
-        for root in yaml.compose_all(text, Loader=yaml.CSafeLoader):
-            if root is not None and not _empty(root):
-                lines: dict[Path, int] = {}
-                content = _Reader(file, lines, problems).value(root, ())
-                documents.append(Document(content, file, lines, _piece(text, root)))
+        # As they are found: of a file that breaks off, what came before is looked at, too.
+        for document in _Reader(text, file, problems).documents():
+            documents.append(document)  # noqa: PERF402
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         problems.append(Problem(DOCUMENT_INVALID, f"this is not YAML: {error.problem}", Where(file, line)))
@@ -71,50 +75,94 @@ def read_one(text: str, file: str = "") -> Document:
     return documents[0]
 
 
-def _piece(text: str, root: yaml.Node) -> str:
-    """With what stands before it on its first line: it may be indented."""
-    return text[root.start_mark.index - root.start_mark.column : root.end_mark.index]
-
-
-def _empty(root: yaml.Node) -> bool:
-    return isinstance(root, yaml.ScalarNode) and not root.value and not root.style
+def _empty(root: yaml.Event) -> bool:
+    return isinstance(root, yaml.ScalarEvent) and not root.value and not root.style
 
 
 class _Reader:
-    """Turns nodes into values and remembers lines; an alias is read once and shared, so that none can explode."""
+    """Turns what the parser tells into values as it comes, and remembers lines: what is too much ends it at once."""
 
-    def __init__(self, file: str, lines: dict[Path, int], problems: list[Problem]) -> None:
+    def __init__(self, text: str, file: str, problems: list[Problem]) -> None:
+        self._text = text
         self._file = file
-        self._lines = lines
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._problems = problems
-        self._seen: set[int] = set()
+        self._values = 0
+        self._end = 0
+        """Of what was read last, in the text."""
+        self._lines: dict[Path, int] = {}
 
-    def value(self, node: yaml.Node, path: Path) -> Any:
-        line = node.start_mark.line + 1
+    def documents(self) -> Iterator[Document]:
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._lines = {}
+                root = next(self._events)
+                content = self._value(root, ())
+                if not _empty(root):
+                    yield Document(content, self._file, self._lines, self._piece(root))
+
+    def _piece(self, root: yaml.Event) -> str:
+        """With what stands before it on its first line: it may be indented."""
+        begin = root.start_mark
+        assert begin is not None
+        return self._text[begin.index - begin.column : self._end]
+
+    def _value(self, event: yaml.Event, path: Path) -> Any:
+        line = self._counted(event, path)
         self._lines[path] = line
-        if isinstance(node, yaml.ScalarNode):
-            return node.value if node.style else scalar(node.value)
-        if id(node) in self._seen:
+        if isinstance(event, yaml.AliasEvent):
+            # Also of a value alone: one that is long, often, is more than anybody can hold.
             self._problem("anchors and aliases are not for workload files: write it out", line, path)
             return None
-        self._seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(each, (*path, index)) for index, each in enumerate(node.value)]
-        return dict(self._fields(node, path))
+        if isinstance(event, yaml.ScalarEvent):
+            return event.value if event.style else scalar(event.value)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return [self._value(each, (*path, index)) for index, each in enumerate(self._until(yaml.SequenceEndEvent))]
+        return dict(self._fields(path))
 
-    def _fields(self, node: yaml.Node, path: Path) -> Iterator[tuple[str, Any]]:
+    def _fields(self, path: Path) -> Iterator[tuple[str, Any]]:
         first: dict[str, int] = {}
-        for key, value in node.value:
-            name, line = key.value, key.start_mark.line + 1
-            if not isinstance(name, str):
+        for key in self._until(yaml.MappingEndEvent):
+            line = self._counted(key, path)
+            if not isinstance(key, yaml.ScalarEvent):
                 self._problem("a field's name must be a text", line, path)
+                self._value(key, (*path, "?"))
+                self._value(next(self._events), (*path, "?"))
                 continue
+            name = key.value
             if name in first:
                 self._problem(f"'{name}' stands here again, first in line {first[name]}", line, (*path, name))
+                self._value(next(self._events), (*path, name))
                 continue
             first[name] = line
-            yield name, self.value(value, (*path, name))
+            yield name, self._value(next(self._events), (*path, name))
             self._lines[(*path, name)] = line
+
+    def _until(self, end: type[yaml.Event]) -> Iterator[yaml.Event]:
+        for event in self._events:
+            if isinstance(event, end):
+                self._ends(event)
+                return
+            yield event
+
+    def _counted(self, event: yaml.Event, path: Path) -> int:
+        """Its line, where it is not one too many, or too deep."""
+        self._ends(event)
+        assert event.start_mark is not None
+        line = event.start_mark.line + 1
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise self._too_much(f"the file has more than {MAX_VALUES:,} names and values", line)
+        if len(path) > MAX_DEPTH:
+            raise self._too_much(f"this is more than {MAX_DEPTH} fields deep", line)
+        return line
+
+    def _ends(self, event: yaml.Event) -> None:
+        assert event.end_mark is not None
+        self._end = event.end_mark.index
+
+    def _too_much(self, what: str, line: int) -> Refused:
+        return Refused(Problem(DOCUMENT_INVALID, what, Where(self._file, line)))
 
     def _problem(self, what: str, line: int, path: Path) -> None:
         where = Where(self._file, line, ".".join(str(step) for step in path))
@@ -140,6 +188,8 @@ def scalar(text: str) -> Any:
 
 
 def _number(text: str) -> Any:
+    if len(text) > LONGEST_NUMBER:
+        return text
     if _INTEGER.match(text):
         return int(text)
     based = _BASED.match(text)
