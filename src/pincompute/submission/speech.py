@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple, TypeVar
 
+from pincompute.api.names import API_VERSION
 from pincompute.base.reasons import (
     BUILD_ALTERED,
     BUILD_UNKNOWN,
@@ -26,11 +27,11 @@ from pincompute.base.reasons import (
 H = TypeVar("H", bound=Callable[..., Any])
 _SPEECH = "speech"
 
-HELLO = """\
-apiVersion: pinterest.com/v1
+HELLO = f"""\
+apiVersion: {API_VERSION}
 kind: PinterestService
-metadata: {name: hello}
-spec: {image: hello, port: 8080}
+metadata: {{name: hello}}
+spec: {{image: hello, port: 8080}}
 """
 
 SUBMITTED = (DOCUMENT_INVALID, KIND_UNKNOWN, KEY_REUSED, NAME_TAKEN, QUOTA_EXCEEDED, TIER_CLOSED, ONLY_LANDED)
