@@ -29,6 +29,7 @@ from pincompute.api.names import (
 from pincompute.api.project import Project
 from pincompute.base.context import read_context
 from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES
+from pincompute.engine.bootstrap import MANIFESTS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
@@ -52,10 +53,11 @@ pytestmark = pytest.mark.cluster
 
 USERS = (OPERATOR, DESK, LOG_STORE, "pincompute-ingress", "pincompute-storage")
 
+LOOKED_AT = {*USERS, SIGNER, "system:serviceaccounts"}
+KWOK = "pincompute-kwok"
+"""Another's program has what its makers ask for it."""
 
 NEEDED_BUT_NOT_AUDITED = {
-    # An apply that makes something must be allowed to create, and is audited as a patch.
-    *(Right(DESK, GROUP, each.plural(), "create") for each in WORKLOADS.values()),
     # Only a stricter cluster than this one asks for it.
     *(Right(OPERATOR, GROUP, f"{each.plural()}/finalizers", "update") for each in (*WORKLOADS.values(), Project)),
     # To see whose pod it is that refuses to be let go: rare, and not made to happen here.
@@ -89,6 +91,14 @@ NAMES = {which: f"rights-{index}" for index, which in enumerate(SPECS)}
 
 def test_no_right_is_a_wildcard() -> None:
     assert not [right for right in granted({*USERS, SIGNER}) if "*" in "".join(right)]
+
+
+def test_everybody_who_is_given_a_right_is_looked_at() -> None:
+    """Here, or where identities are."""
+    objects = list(yaml.safe_load_all((MANIFESTS / "access.yaml").read_text()))
+    roles = {each["metadata"]["name"] for each in objects if "rules" in each}
+    given = [each for each in objects if each.get("roleRef", {}).get("name") in roles]
+    assert {subject["name"] for each in given for subject in each["subjects"]} == {*LOOKED_AT, KWOK}
 
 
 async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Platform, tmp_path: Path) -> None:
@@ -169,6 +179,8 @@ async def _live(person: Person, which: str) -> None:
     code = 1 if kind == "PinterestJobSet" else 0
     await person.pin("deploy", file, "--project", PROJECT_NAME, code=code)
     await person.pin("plan", file, "--project", PROJECT_NAME)
+    # What is there already is written otherwise than what is new.
+    await person.pin("deploy", file, "--project", PROJECT_NAME, "--no-wait")
     if kind == "PinterestDaemon":
         # Its copies make room for their successors.
         changed = f"{SPECS[which]}, environment: {{CHANGED: now}}"
