@@ -16,6 +16,12 @@ from hypothesis import strategies as st
 from books import CLUSTER, Books, Memory, cores, one, place, project, rendered, submission
 from control_plane import ControlPlane
 from desks import OURS, SIGNED, World, bounded, builds_in, holds, world
+from pincompute.api.documents import Document
+from pincompute.api.glass import Wish
+from pincompute.base.problem import Refused
+from pincompute.cli.cluster import ClusterPort
+from pincompute.cli.desk import desk_port
+from pincompute.cli.files import documents
 from pincompute.controller.resources import NOUNS
 from pincompute.submission import ledger, record
 from pincompute.submission.accept import Proposal, accept
@@ -23,7 +29,7 @@ from pincompute.submission.database import Connection, Database, open_database
 from pincompute.submission.process import at_work
 from pincompute.submission.record import Kept, State
 from pincompute.submission.sets import refusal, together
-from workloads import HELLO, cluster
+from workloads import HELLO, cluster, new_project
 
 LIMIT = 20
 sizes = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 12), min_size=1)
@@ -86,7 +92,7 @@ def test_a_set_has_one_key(record: Books) -> None:
         first = accept(connection, *proposals({"web": 1, "api": 2}, key="once"))
         assert accept(connection, *proposals({"web": 1, "api": 2}, first=200, key="once")) == first
         for other in ({"web": 1}, {"web": 1, "api": 2, "db": 1}, {"web": 1, "api": 3}, {"api": 2, "web": 1}):
-            with pytest.raises(Exception, match="was sent with something else"):
+            with pytest.raises(Refused, match="was sent with something else"):
                 accept(connection, *proposals(other, first=300, key="once"))
         assert held(connection) == {"web": 1, "api": 2}
 
@@ -195,3 +201,43 @@ async def test_of_sets_that_overlap_each_is_whole(plane: ControlPlane, where: st
             assert {each["metadata"]["name"] for each in there.items} == taken
         await database.close()
         await client.delete(NOUNS["Project"], project_)
+
+
+def written(folder: Path, **texts: str) -> list[Document]:
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return documents([folder / f"{name}.yaml" for name in texts])
+
+
+@cluster_test
+async def test_the_hand_says_in_which_file_and_line(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here, desk_port(here.context) as port:
+        given = written(tmp_path, a=named("web", "api"), b=f"# of ours\n{named('db')}".replace("8080", "0"))
+        with pytest.raises(Refused) as refused:
+            await port.submit_set(given, here.project)
+        first, last = refused.value.problems
+        assert (Path(first.where.file).name, first.where.line, first.where.field) == ("b.yaml", 5, "spec.port")
+        assert last.what == "nothing of the set was taken; web, api would have been"
+        told = await port.submit_set(written(tmp_path, a=named("web", "api"), b=named("db")), here.project)
+        assert [each.summary and each.summary.label for each in told] == ["web@1", "api@1", "db@1"]
+
+
+@cluster_test
+async def test_without_a_desk_all_are_tried_before_any_is_written(plane: ControlPlane, tmp_path: Path) -> None:
+    """As far as a cluster can be asked beforehand."""
+    async with cluster(plane) as client:
+        port, project_ = ClusterPort(client), await new_project(client)
+        # Only the server knows that this cannot be: a label has 63 characters at most.
+        label = f"name: api, labels: {{a: {'x' * 64}}}"
+        given = written(tmp_path, a=named("web"), b=named("api").replace("name: api", label))
+        with pytest.raises(Refused, match="63"):
+            await port.submit_set(given, project_)
+        assert await port.all(project_) == []
+        given = written(tmp_path, a=named("web"), b=named("api").replace("8080", "0"))
+        with pytest.raises(Refused, match="port is 0"):
+            await port.submit_set(given, project_)
+        assert await port.all(project_) == []
+        told = await port.submit_set(written(tmp_path, a=named("web"), b=named("api")), project_)
+        assert [each.summary and each.summary.label for each in told] == ["web@1", "api@1"]
+        with pytest.raises(Refused, match="the desk breaks the glass"):
+            await port.submit_set(given, project_, Wish("INC-1"))

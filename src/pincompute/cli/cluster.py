@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from pincompute.api.account import Account, Answer, Changed
-from pincompute.api.admission import admit_all, admit_workload
+from pincompute.api.admission import admit_all, admit_each, admit_workload
 from pincompute.api.change import Change
-from pincompute.api.documents import read, read_one
+from pincompute.api.documents import Document, read, read_one
 from pincompute.api.entering import Inside
 from pincompute.api.fleet import Rolling
 from pincompute.api.glass import Wish
@@ -17,10 +18,12 @@ from pincompute.api.logs import Said, Wanted
 from pincompute.api.names import HAND
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
+from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Summary
 from pincompute.api.whoami import Whoami
+from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
-from pincompute.base.problem import Problem, Refused
+from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
 from pincompute.cli.port import Port
 from pincompute.controller.fleet import Fleets
@@ -30,6 +33,8 @@ from pincompute.kube.client import Client
 from pincompute.kube.execution import Execution
 from pincompute.kube.forwarding import Forwarding
 from pincompute.kube.kubeconfig import load
+
+T = TypeVar("T")
 
 
 class ClusterPort:
@@ -51,6 +56,19 @@ class ClusterPort:
         if wish:
             raise _needs_desk("the desk breaks the glass, and keeps who did and why")
         return await self._workloads.write(admit_workload(read_one(text, file), project), manager=HAND)
+
+    async def submit_set(self, given: Sequence[Document], project: str, wish: Wish | None = None) -> list[Outcome]:
+        """Nothing here takes several at once: all are tried first, and then each is written."""
+        if wish:
+            raise _needs_desk("the desk breaks the glass, and keeps who did and why")
+        found = list(admit_each(given, project, admit_workload))
+        refuse_all(problem for each in found if isinstance(each, Refused) for problem in each.problems)
+        workloads = [each for each in found if not isinstance(each, Refused)]
+        await self._workloads.preview(workloads, SystemClock().now())
+        tried = await asyncio.gather(*(_or_refused(self._workloads.rehearse(each, manager=HAND)) for each in workloads))
+        refuse_all(problem for each in tried if isinstance(each, Refused) for problem in each.problems)
+        writes = ((each, self._workloads.write(each, manager=HAND)) for each in workloads)
+        return [_outcome(each, await _or_refused(write)) for each, write in writes]
 
     async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         raise _needs_desk(f"{project}/{name} {version} is deployed by the desk, which reads the artifact store")
@@ -106,6 +124,24 @@ class ClusterPort:
 async def cluster_port(kubeconfig: str, context: str) -> AsyncIterator[Port]:
     async with Client(load(kubeconfig, context), agent="pin") as client:
         yield ClusterPort(client)
+
+
+async def _or_refused(work: Awaitable[T]) -> T | Refused:
+    try:
+        return await work
+    except Refused as refused:
+        return refused
+
+
+def _outcome(workload: Workload, became: Summary | Refused) -> Outcome:
+    """As a desk would tell it, which keeps a record."""
+    refused = isinstance(became, Refused)
+    receipt = Receipt(
+        id="", at="", who="", project=workload.metadata.namespace, kind=workload.kind, name=workload.metadata.name,
+        verb="deploy", state="refused" if refused else "delivered", url="",
+        errors=became.json()["errors"] if refused else [],
+    )  # fmt: skip
+    return Outcome(receipt, None if refused else became)
 
 
 def _needs_desk(what: str) -> Refused:

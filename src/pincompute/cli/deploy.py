@@ -20,6 +20,7 @@ from pincompute.api.summary import Summary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
+from pincompute.cli.files import several
 from pincompute.cli.follow import Timer, follow
 from pincompute.cli.port import Port
 from pincompute.cli.span import seconds
@@ -27,7 +28,7 @@ from pincompute.cli.target import Target, connect, to_platform
 
 
 @click.command()
-@click.argument("name_or_file", type=click.Path())
+@click.argument("given", nargs=-1, required=True, type=click.Path(), metavar="NAME_OR_FILES...")
 @click.option("--image", help="The container image; with --port, the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The port that the program listens on.")
 @click.option("--version", help="The published build to run; what it says and which images is all in it.")
@@ -44,7 +45,7 @@ from pincompute.cli.target import Target, connect, to_platform
 def deploy(  # noqa: PLR0913  (one parameter an option)
     *,
     target: Target,
-    name_or_file: str,
+    given: tuple[str, ...],
     image: str | None,
     port: int | None,
     version: str | None,
@@ -58,13 +59,24 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
 ) -> None:
     """Run a workload and follow it to its goal.
 
-    NAME_OR_FILE is a file such as hello.yaml, or a name: of what was published as --version, or for which a file is
-    written. In an emergency --break-glass goes past the reviews of a project.
+    NAME_OR_FILES is a file such as hello.yaml, or a name: of what was published as --version, or for which a file is
+    written. Several files, a folder, or a file of several documents are a set: taken whole or not at all. In an
+    emergency --break-glass goes past the reviews of a project.
     """
     patience = None if no_wait else timeout
     wish = None if because is None else Wish(because, seconds(span))
     after = "after that what runs goes on, and only what was reviewed changes it"
     told = f"the glass is broken for {span}, on record; {after}" if wish else ""
+    if version is None and image is None and port is None:
+        documents = several([Path(each) for each in given])
+        if len(documents) > 1:
+            # Only who deploys a set needs it.
+            from pincompute.cli.deploy_set import deploy_set
+
+            asyncio.run(deploy_set(target, documents, wish, patience, told))
+            return
+        given = (documents[0].file,) if documents else given
+    name_or_file = _only(given)
     if version is not None:
         if not yes and wish is None and sys.stdin.isatty():
             asyncio.run(_ask(target, name_or_file, version))
@@ -77,6 +89,13 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
         file = Path(f"{name_or_file}.yaml")
         asyncio.run(_deploy(target, partial(_written, target, text, file, wish), patience, told))
+
+
+def _only(given: tuple[str, ...]) -> str:
+    if len(given) > 1:
+        what = f"{len(given)} are named, and only files are deployed together"
+        raise Refused(Problem(USAGE, what, next=f"pin deploy {given[0]} …, and then each of the others"))
+    return given[0]
 
 
 async def _published(target: Target, name: str, version: str, wish: Wish | None, platform: Port) -> Summary:

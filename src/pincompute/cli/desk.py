@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -13,19 +13,21 @@ import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
+from pincompute.api.documents import Document
 from pincompute.api.entering import Inside
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
-from pincompute.api.receipt import Receipt
+from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, NOT_ALLOWED, ON_ITS_WAY, VERSIONS_DIFFER
+from pincompute.cli.files import Joined
 from pincompute.cli.port import Port
 from pincompute.cli.trust import connector
 from pincompute.kube.registry import known
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PATIENCE = 15
 """How often a desk is asked that waits for its cluster, two seconds each time."""
+ON_THE_WAY = 202
 HEARTBEAT = 30.0
 """Seconds of silence after which it is asked whether the desk is still there."""
 _said: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
@@ -76,6 +79,14 @@ class DeskPort:
         except Refused as refused:
             # The desk knows lines, but not which of our files it was.
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
+
+    async def submit_set(self, given: Sequence[Document], project: str, wish: Wish | None = None) -> list[Outcome]:
+        joined = Joined.of(given)
+        try:
+            _, told = await self._told("POST", f"/v1/projects/{project}/sets{_asked(wish)}", joined.text.encode())
+        except Refused as refused:
+            raise Refused(*map(joined.placed, refused.problems)) from refused
+        return self._decoded(told, list[Outcome])
 
     async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/submissions"
@@ -181,15 +192,22 @@ class DeskPort:
             return self._decoded(await answer.read(), type_)
 
     async def _tell(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """What is to be done once: while it is on its way, the same is asked again under its key."""
+        """What is to be done once."""
+        status, said = await self._told(method, path, body)
+        if status == ON_THE_WAY:
+            raise Refused(on_its_way(msgspec.json.decode(said, type=Receipt)))
+        return said
+
+    async def _told(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """While it is on its way, the same is asked again under its key."""
         key, said = {"Idempotency-Key": secrets.token_hex(16)}, b""
         for _ in range(PATIENCE):
             async with self._session.request(method, path, data=body, headers=key) as answer:
                 await _check(answer)
                 said = await answer.read()
-                if answer.status != 202:
-                    return said
-        raise _on_its_way(said)
+                if answer.status != ON_THE_WAY:
+                    break
+        return answer.status, said
 
     def _decoded(self, body: bytes, type_: type[T]) -> T:
         try:
@@ -253,14 +271,11 @@ def _refusal(body: bytes, otherwise: str) -> Refused:
         return Refused(Problem(INTERNAL, otherwise, next="pin status"))
 
 
-def _on_its_way(body: bytes) -> Refused:
+def on_its_way(kept: Receipt) -> Problem:
     """It is no refusal; but what was asked for is not there, and whoever waits for it must know."""
-    kept = msgspec.json.decode(body, type=Receipt)
     what = f"{kept.name} is accepted as {kept.id}, and its cluster has not taken it yet"
     waits = kept.waits or "nothing is known of why"
-    return Refused(
-        Problem(ON_ITS_WAY, what, note=f"{waits}\nit is carried there as soon as that can be", next="pin status")
-    )
+    return Problem(ON_ITS_WAY, what, note=f"{waits}\nit is carried there as soon as that can be", next="pin status")
 
 
 def _in_file(problem: Problem, file: str) -> Problem:

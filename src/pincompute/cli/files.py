@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pincompute.api.documents import Document, read
 from pincompute.base.problem import Problem, Refused, refuse_all
@@ -21,6 +23,47 @@ def documents(files: Sequence[Path]) -> list[Document]:
             problems += refused.problems
     refuse_all(problems)
     return found
+
+
+def several(given: Sequence[Path]) -> list[Document]:
+    """The documents of folders, and of more than one file; of one file, where it has more than one."""
+    if len(given) > 1 or given[0].is_dir():
+        return documents(given)
+    try:
+        found = read(given[0].read_text(), str(given[0]))
+    except (OSError, UnicodeDecodeError, Refused):
+        # What cannot be read is refused by the desk, on record.
+        return []
+    return list(found) if len(found) > 1 else []
+
+
+class Joined(NamedTuple):
+    """Documents of several files as one text; and where each line of it stands."""
+
+    text: str
+    begin: Sequence[int]
+    """The first line of each document."""
+    documents: Sequence[Document]
+
+    @classmethod
+    def of(cls, documents: Sequence[Document]) -> Joined:
+        text = ""
+        begin: list[int] = []
+        for each in documents:
+            begin.append(text.count("\n") + 1)
+            text += each.text if each.text.endswith("\n") else f"{each.text}\n"
+            text += "---\n"
+        return cls(text, begin, documents)
+
+    def placed(self, problem: Problem) -> Problem:
+        """Where a person finds it."""
+        where = problem.where
+        if not where.line:
+            return problem
+        number = bisect_right(self.begin, where.line) - 1
+        document = self.documents[number]
+        line = where.line - self.begin[number] + document.lines[()]
+        return problem._replace(where=where._replace(file=document.file, line=line))
 
 
 def _opened(files: Sequence[Path]) -> list[Path]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import NamedTuple
 
 import click
@@ -20,6 +21,7 @@ from pincompute.objects.image import nearest
 
 MILESTONES = ("scheduled", "started")
 LAST_LINES = 20
+INTERRUPTED = 130
 
 
 class Timer(NamedTuple):
@@ -41,44 +43,56 @@ class Timer(NamedTuple):
 async def follow(port: Port, submitted: Summary, timer: Timer, *, to_its_end: bool = False) -> Summary:
     """Print how far it is; return when its goal is reached, refuse when it never will be.
 
-    To its end is also where some of it has failed: whoever asked for a part of it looks at that part.
+    To its end is also where some of it has failed: whoever asked for a part of it looks at that part. Whoever
+    interrupts it leaves, and it goes on.
     """
     click.echo(submitted.label, nl=False, err=True)
+    tell = partial(click.echo, nl=False, err=True)
+    try:
+        async with aclosing(port.follow(submitted.project, submitted.name)) as summaries:
+            return await to_goal(
+                port, submitted, timer, summaries, lambda words: tell(f"  {words}"), to_its_end=to_its_end
+            )
+    except asyncio.CancelledError:
+        tell(f"\n{submitted.name} goes on by itself        see: pin get {submitted.name}")
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        click.echo(err=True)
+
+
+async def to_goal(  # noqa: PLR0913  (what is followed, how, and who is told)
+    port: Port,
+    submitted: Summary,
+    timer: Timer,
+    summaries: AsyncIterator[Summary],
+    tell: Callable[[str], None],
+    *,
+    to_its_end: bool = False,
+) -> Summary:
+    """Each milestone is told as it is reached, by what is known of it as it was submitted, or changed later."""
     milestones = (*MILESTONES, submitted.goal.lower())
     told = 0
     latest = submitted
     try:
         async with asyncio.timeout(timer.patience):
-            async with aclosing(_since(port, submitted)) as summaries:
-                async for latest in summaries:
-                    seconds = timer.seconds
-                    reached = _reached(latest)
-                    for milestone in milestones[told:reached]:
-                        click.echo(f"  {milestone} {seconds:.1f} s", nl=False, err=True)
-                    told = max(told, reached)
-                    if latest.done:
-                        return latest
-                    if latest.failed and to_its_end:
-                        return latest
-                    if latest.failed:
-                        break
-                else:
-                    raise Refused(Problem(WORKLOAD_UNKNOWN, f"{submitted.label} was deleted while it was followed"))
+            async for summary in summaries:
+                if summary.generation < submitted.generation:
+                    continue
+                latest, seconds, reached = summary, timer.seconds, _reached(summary)
+                for milestone in milestones[told:reached]:
+                    tell(f"{milestone} {seconds:.1f} s")
+                told = max(told, reached)
+                if latest.done or (latest.failed and to_its_end):
+                    return latest
+                if latest.failed:
+                    break
+            else:
+                raise Refused(Problem(WORKLOAD_UNKNOWN, f"{submitted.label} was deleted while it was followed"))
     except TimeoutError:
         raise Refused(
             await _failure(port, latest, f"not {submitted.goal.lower()} after {timer.patience:.0f} s: ")
         ) from None
-    finally:
-        click.echo(err=True)
     raise Refused(await _failure(port, latest, ""))
-
-
-async def _since(port: Port, submitted: Summary) -> AsyncGenerator[Summary]:
-    """Only what is known of it as it was submitted, or as it was changed later."""
-    async with aclosing(port.follow(submitted.project, submitted.name)) as summaries:
-        async for summary in summaries:
-            if summary.generation >= submitted.generation:
-                yield summary
 
 
 def _reached(summary: Summary) -> int:

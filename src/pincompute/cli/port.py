@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
+from pincompute.api.documents import Document
 from pincompute.api.entering import Inside
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
+from pincompute.api.receipt import Outcome
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
@@ -27,6 +29,10 @@ class Port(Protocol):
     """What can be asked of a platform."""
 
     async def submit(self, text: str, file: str, project: str, wish: Wish | None = None) -> Summary: ...
+
+    async def submit_set(self, given: Sequence[Document], project: str, wish: Wish | None = None) -> list[Outcome]:
+        """Of which all are taken or none."""
+        ...
 
     async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
         """What was published."""

@@ -29,15 +29,16 @@ _LEAST = (20, 11, 7, 18)
 class Screen:
     """A terminal, of which the last few lines are ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, err: bool = False) -> None:
         self._drawn = 0
+        self._err = err
 
     def draw(self, text: str) -> None:
         """In the place of what was drawn before; a line that would be broken could not be drawn over."""
         width, height = shutil.get_terminal_size()
         lines = [line[:width] for line in text.splitlines()][: max(1, height - 1)]
         up = f"\033[{self._drawn}A\033[J" if self._drawn else ""
-        click.echo(up + "\n".join(lines), color=True)
+        click.echo(up + "\n".join(lines), color=True, err=self._err)
         self._drawn = len(lines)
 
 

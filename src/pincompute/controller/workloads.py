@@ -69,6 +69,16 @@ class Workloads:
                 new = False
         return await self._put(writing)
 
+    async def rehearse(self, workload: Workload, *, manager: str) -> None:
+        """What the server would say of it; nothing is written."""
+        metadata = workload.metadata
+        before = await self.named(workload.kind, metadata.namespace, metadata.name)
+        wanted = resource_of(carried(before, workload))
+        try:
+            await self._client.apply(wanted, NOUNS[workload.kind], manager=manager, dry_run=True)
+        except NotFound as error:
+            raise await self._unknown_project(metadata.namespace) from error
+
     async def _put(self, writing: _Writing) -> Workload:
         workload, resource, manager = writing
         metadata = workload.metadata

@@ -112,7 +112,7 @@ class Client:
     async def create(self, resource: Resource, object: Object, *, manager: str) -> Object:  # noqa: A002
         return await self._object(requests.create(Target.of(resource, object), object, manager))
 
-    async def apply(
+    async def apply(  # noqa: PLR0913  (they are the words of one sentence, most by name)
         self,
         object: Object,  # noqa: A002
         resource: Resource,
@@ -120,10 +120,11 @@ class Client:
         manager: str,
         force: bool = True,
         subresource: str = "",
+        dry_run: bool = False,
     ) -> Object:
         """Make the fields that are named be so, and let go of those named last time and no more."""
         target = Target.of(resource, object, subresource)
-        return await self._object(requests.apply(target, object, manager, force=force))
+        return await self._object(requests.apply(target, object, manager, force=force, dry_run=dry_run))
 
     async def patch(  # noqa: PLR0913  (they are the words of one sentence, most by name)
         self,

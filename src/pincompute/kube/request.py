@@ -101,9 +101,9 @@ def create(target: Target, item: Object, manager: str) -> Request:
     return Request("POST", folder, _writing(manager), _body(target, item), JSON, target.about, "create", target.right)
 
 
-def apply(target: Target, item: Object, manager: str, *, force: bool) -> Request:
+def apply(target: Target, item: Object, manager: str, *, force: bool, dry_run: bool = False) -> Request:
     """Server-side apply: the server merges what this manager wants with what others want."""
-    query = _writing(manager) | {"force": "true" if force else "false"}
+    query = _writing(manager) | {"force": "true" if force else "false"} | ({"dryRun": "All"} if dry_run else {})
     body = _printable(_body(target, item))
     return Request("PATCH", target.path, query, body, APPLY, target.about, "patch", target.right)
 
