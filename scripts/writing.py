@@ -1,7 +1,9 @@
-"""What is written from the code: pages of kinds and reasons, CRDs, changelog. `make docs` runs it, a test compares."""
+"""What is written from the code: kinds, reasons, API, CRDs, changelog. `make docs` runs it, a test compares."""
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,12 @@ import yaml
 from pincompute.api.kinds import KINDS
 from pincompute.api.manifests import structural
 from pincompute.api.noun import Noun
+from pincompute.api.whoami import SignIn
 from pincompute.base.reasons import REASONS
 from pincompute.engine.installation.contents import Words, contents
 from pincompute.kube.resource import CRDS
+from pincompute.submission.openapi import described
+from pincompute.submission.server import ways
 
 ROOT = Path(__file__).parents[1]
 SECTIONS = ("added", "changed", "fixed")
@@ -22,6 +27,7 @@ def written() -> dict[Path, str]:
     """Every file that is not written by hand, whole."""
     return {
         ROOT / "docs" / "reasons.md": _reasons(),
+        ROOT / "docs" / "openapi.json": _openapi(),
         ROOT / "deploy" / "crds.yaml": yaml.safe_dump_all(_kinds_of_ours(), sort_keys=False, explicit_start=True),
         ROOT / "deploy" / "pincompute.yaml": _platform(),
         ROOT / "deploy" / "support.yaml": _support(),
@@ -29,6 +35,14 @@ def written() -> dict[Path, str]:
         ROOT / "docs" / "kinds" / "README.md": _kinds(),
         **{ROOT / "docs" / "kinds" / f"{name}.md": _kind(kind) for name, kind in KINDS.items()},
     }
+
+
+@cache
+def _openapi() -> str:
+    """As a desk says it that nobody signs in to."""
+    nobody: Any = None
+    found = described(ways(nobody, nobody, SignIn()), SignIn())
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
 def _kinds_of_ours() -> list[dict[str, Any]]:

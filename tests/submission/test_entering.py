@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aiohttp import WSServerHandshakeError
 
 from control_plane import ControlPlane
 from pincompute.submission.tables import audit
@@ -22,7 +23,10 @@ async def test_who_may_goes_in_and_is_on_record_without_what_they_typed(plane: C
         assert "may not go into what runs in the project" in told.body["errors"][0]["detail"]
         # There is nobody inside, for there is no node.
         for way in ("programs?command=psql&command=secret&copy=abcde", "ports/5432"):
-            assert (await here.ask("dan", "GET", f"{path}/{way}")).reason == "CopyUnknown"
+            with pytest.raises(WSServerHandshakeError, match="404"):
+                await here.world.http.ws_connect(f"/v1{path}/{way}", headers={"Authorization": "Bearer dan"})
+            # Who asks for no socket does not get as far as the record.
+            assert (await here.ask("dan", "GET", f"{path}/{way}")).reason == "UpgradeNeeded"
         noted = await here.world.database.do(lambda connection: connection.execute(audit.select()).mappings().all())
         found = [(each["who"], each["about"], each["words"]) for each in noted if each["act"] == "enter"]
         assert found == [

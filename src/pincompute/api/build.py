@@ -20,7 +20,7 @@ ATTESTATION = "build.intoto.json"
 """It is put last: a build is there once this is."""
 REVIEWS = "refs/notes/reviews"
 """In a repository: a note of a commit has a review a line."""
-_VERSION = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+]{0,62}")
+VERSION = r"[A-Za-z0-9][-A-Za-z0-9_.+]{0,62}"
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -32,7 +32,7 @@ def folder(project: str, name: str, version: str = "") -> str:
 
 def version_fault(version: str) -> str:
     """Why nothing can be published as it."""
-    if not _VERSION.fullmatch(version) or ".." in version:
+    if not re.fullmatch(VERSION, version) or ".." in version:
         return f"'{version}' cannot be a version: letters, digits and - _ . + within, at most 63"
     return ""
 

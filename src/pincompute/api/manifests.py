@@ -88,10 +88,10 @@ def _version(kind: type[Noun]) -> Object:
 def structural(type_: Any) -> Object:
     """The struct's JSON schema without references: Kubernetes wants it written out."""
     (top,), shared = msgspec.json.schema_components([type_], ref_template="{name}")
-    for struct in _shapes():
+    for struct in shapes():
         _, more = msgspec.json.schema_components([struct], ref_template="{name}")
         shared |= more
-    for each in _shapes():
+    for each in shapes():
         shared[each.__name__] = _undecided(shared[each.__name__])
     return _inline(top, shared)
 
@@ -105,7 +105,7 @@ def _undecided(shape: Object) -> Object:
     return {**shape, "properties": properties}
 
 
-def _shapes() -> list[type[Open]]:
+def shapes() -> list[type[Open]]:
     """Kubernetes' own, each under its name: fields that are not described live on."""
     return Open.__subclasses__()
 
@@ -117,7 +117,7 @@ def _inline(schema: Any, shared: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         described = {key: value for key, value in schema.items() if key != "$ref"}
-        open_ = {_OPEN: True} if schema["$ref"] in {each.__name__ for each in _shapes()} else {}
+        open_ = {_OPEN: True} if schema["$ref"] in {each.__name__ for each in shapes()} else {}
         return _inline({**shared[schema["$ref"]], **described, **open_}, shared)
     if schema.get(_EITHER):
         return {key: value for key, value in schema.items() if key not in {"anyOf", "type"} and _kept(key, value)}

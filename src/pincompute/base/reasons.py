@@ -510,6 +510,19 @@ KEY_REUSED = _reason(
     "An idempotency key was sent again, with something else than the first time.",
     "Send the same again to learn what became of it, or take a new key.",
 )
+PATH_UNKNOWN = _reason(
+    "PathUnknown", USER, 404, "Nothing can be asked at this address.", "The desk describes all that can at `/v1/`."
+)
+METHOD_UNKNOWN = _reason(
+    "MethodUnknown", USER, 405, "Something can be asked at this address, but not in this way.", "`Allow` says in which."
+)
+UPGRADE_NEEDED = _reason(
+    "UpgradeNeeded",
+    USER,
+    426,
+    "A copy is spoken with by a websocket, and this request does not ask for one.",
+    "`pin shell` and `pin port-forward` do; for a program, any library for websockets.",
+)
 SUBMISSION_UNKNOWN = _reason(
     "SubmissionUnknown", USER, 404, "The desk has no record of such a submission.", "Read its id once more."
 )

@@ -15,6 +15,7 @@ from pincompute.kube.ways import until_either
 from pincompute.submission.guards import LAPSE
 from pincompute.submission.record import Kept, State
 from pincompute.submission.sets import refusal
+from pincompute.submission.speech import LINES
 
 _summary = msgspec.json.Decoder(Summary)
 
@@ -59,7 +60,7 @@ def receipt(kept: Kept) -> Receipt:
 
 async def stream(request: web.Request, values: AsyncGenerator[object]) -> web.StreamResponse:
     """A line of JSON a value. What goes wrong before the first is an answer of its own, after it a last line."""
-    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    response = web.StreamResponse(headers={"Content-Type": LINES})
     async with aclosing(values):
         first = await anext(values, None)
         # Whoever asked may leave at any moment, and that is nothing to tell anybody.

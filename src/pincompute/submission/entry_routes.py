@@ -7,17 +7,17 @@ from aiohttp import web
 
 from pincompute.api.entering import Inside
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import COPY_UNKNOWN, DOCUMENT_INVALID, WORKLOAD_UNKNOWN
+from pincompute.base.reasons import COPY_UNKNOWN, DOCUMENT_INVALID, UPGRADE_NEEDED, WORKLOAD_UNKNOWN
 from pincompute.kube.ways import until_either
 from pincompute.planning.rights import Verb
 from pincompute.submission.desk import Desk
 from pincompute.submission.guards import LAPSE, needs
+from pincompute.submission.paths import number_in
 from pincompute.submission.requests import InCopy, asked, names_in, sender_of
 from pincompute.submission.speech import Manner, speaks
 
 HEARTBEAT = 30.0
 """Seconds of silence after which it is asked whether the other side is still there."""
-PORTS = range(1, 65_536)
 
 
 class EntryRoutes:
@@ -35,6 +35,7 @@ class EntryRoutes:
     async def enter(self, request: web.Request) -> web.StreamResponse:
         """Run a program in a copy."""
         inside = asked(request, Inside, "nothing can be run like this")
+        _must_upgrade(request)
         async with self._desk.enter(*names_in(request), inside, sender_of(request)) as execution:
             return await carried(request, execution.socket)
 
@@ -42,17 +43,27 @@ class EntryRoutes:
     @speaks(manner=Manner.CARRIED, status=101, asks=InCopy, reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, COPY_UNKNOWN))
     async def reach(self, request: web.Request) -> web.StreamResponse:
         """A connection to a port of a copy."""
-        said, copy = request.match_info["port"], asked(request, InCopy, "no copy is named like this").copy
-        port = int(said) if said.isdecimal() else 0
-        if port not in PORTS:
-            raise Refused(Problem(DOCUMENT_INVALID, f"'{said}' is no port: they are {PORTS[0]} to {PORTS[-1]}"))
+        port, copy = number_in(request, "port"), asked(request, InCopy, "no copy is named like this").copy
+        _must_upgrade(request)
         async with self._desk.reach(*names_in(request), copy, port, sender_of(request)) as line:
             return await carried(request, line.socket)
 
 
+def _socket() -> web.WebSocketResponse:
+    return web.WebSocketResponse(heartbeat=HEARTBEAT, max_msg_size=0)
+
+
+def _must_upgrade(request: web.Request) -> None:
+    """Before anybody goes in: who does not speak by a socket would be on record as somebody who did."""
+    if not _socket().can_prepare(request):
+        raise Refused(
+            Problem(UPGRADE_NEEDED, "a copy is spoken with by a websocket", next="pin shell, or pin port-forward")
+        )
+
+
 async def carried(request: web.Request, within: aiohttp.ClientWebSocketResponse) -> web.StreamResponse:
     """Until either side hangs up."""
-    without = web.WebSocketResponse(heartbeat=HEARTBEAT, max_msg_size=0)
+    without = _socket()
     await without.prepare(request)
 
     async def inwards() -> None:

@@ -15,6 +15,7 @@ from pincompute.objects.content import Object
 from pincompute.planning.rights import Verb
 from pincompute.submission.answers import json_of, stream
 from pincompute.submission.guards import needs
+from pincompute.submission.paths import number_in
 from pincompute.submission.speech import Manner, speaks
 
 
@@ -52,20 +53,15 @@ class FleetRoutes:
     )
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change how a runtime is rolled: the fields that are named, and what is null is as it usually is."""
-        return json_of(await self._fleets.roll(_number(request), _change(await request.read()), manager=DESK))
+        return json_of(
+            await self._fleets.roll(number_in(request, "number"), _change(await request.read()), manager=DESK)
+        )
 
     @needs(Verb.ADMINISTER)
     @speaks(gives=Rolling, manner=Manner.LINES, reasons=(RUNTIME_UNKNOWN,))
     async def follow(self, request: web.Request) -> web.StreamResponse:
         """How a roll stands, and then each change."""
-        return await stream(request, self._fleets.follow_roll(_number(request)))
-
-
-def _number(request: web.Request) -> int:
-    said = request.match_info["number"]
-    if not said.isdigit():
-        raise Refused(Problem(RUNTIME_UNKNOWN, f"there is no runtime '{said}': they are numbers"))
-    return int(said)
+        return await stream(request, self._fleets.follow_roll(number_in(request, "number")))
 
 
 def _change(body: bytes) -> Object:

@@ -83,5 +83,9 @@ def needed(request: web.Request) -> Verb | str:
     """Of a path that is not there, to be known is enough to learn that it is not."""
     if request.match_info.http_exception is not None:
         return SIGNED_IN
-    found: Verb | str = getattr(request.match_info.handler, _NEEDS, Verb.ADMINISTER)
+    return needed_by(request.match_info.handler)
+
+
+def needed_by(handler: object) -> Verb | str:
+    found: Verb | str = getattr(handler, _NEEDS, Verb.ADMINISTER)
     return found

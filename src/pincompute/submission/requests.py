@@ -14,6 +14,7 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED, Reason
 from pincompute.submission.decide import Sender
 from pincompute.submission.guards import WHO
+from pincompute.submission.paths import word_in
 
 MAX_KEY = 256
 
@@ -61,7 +62,7 @@ def sender_of(request: web.Request) -> Sender:
 
 def names_in(request: web.Request) -> tuple[str, str]:
     """Of the project and of the workload."""
-    return request.match_info["project"], request.match_info["name"]
+    return word_in(request, "project"), word_in(request, "name")
 
 
 def wish_in(request: web.Request) -> Wish | None:

@@ -25,7 +25,9 @@ from pincompute.base.reasons import (
     DOCUMENT_INVALID,
     INTERNAL,
     KIND_UNKNOWN,
+    METHOD_UNKNOWN,
     NO_LOGS,
+    PATH_UNKNOWN,
     REPOSITORY_FAILED,
     SET_REFUSED,
     STORE_FAILED,
@@ -34,11 +36,13 @@ from pincompute.base.reasons import (
 )
 from pincompute.controller.fleet import Fleets
 from pincompute.planning.rights import Verb
+from pincompute.submission.about_routes import AboutRoutes
 from pincompute.submission.answers import all_became, became, json_of, receipt, stream
 from pincompute.submission.desk import Desk
 from pincompute.submission.entry_routes import EntryRoutes
 from pincompute.submission.fleet_routes import FleetRoutes
 from pincompute.submission.guards import NOTHING, SIGNED_IN, WHO, guards, needs
+from pincompute.submission.paths import word_in
 from pincompute.submission.people.door import Door
 from pincompute.submission.requests import OfOne, Wished, asked, names_in, sender_of, wish_in
 from pincompute.submission.speech import BUILT, CHANGED, DOCUMENT, DOCUMENTS, HELLO, PLAIN, SUBMITTED, Manner, speaks
@@ -61,7 +65,7 @@ def ways(desk: Desk, fleets: Fleets, sign_in: SignIn) -> list[web.RouteDef]:
     """Every way to ask."""
     routes = Routes(desk, sign_in)
     workload = "/v1/projects/{project}/workloads/{name}"
-    return [
+    found = [
         web.get("/healthz", _healthz),
         web.get("/v1/sign-in", routes.sign_in),
         web.get("/v1/whoami", routes.whoami),
@@ -84,6 +88,8 @@ def ways(desk: Desk, fleets: Fleets, sign_in: SignIn) -> list[web.RouteDef]:
         *EntryRoutes(desk).all(workload),
         *FleetRoutes(fleets).all(),
     ]
+    found += AboutRoutes(found, sign_in).all()
+    return found
 
 
 def runner(app: web.Application) -> web.AppRunner:
@@ -120,7 +126,7 @@ class Routes:
     )
     async def submit(self, request: web.Request) -> web.StreamResponse:
         """Deploy a document."""
-        project, sender = request.match_info["project"], sender_of(request)
+        project, sender = word_in(request, "project"), sender_of(request)
         try:
             text = await _text(request)
         except Refused as refused:
@@ -139,7 +145,7 @@ class Routes:
     )
     async def submit_set(self, request: web.Request) -> web.StreamResponse:
         """Submit documents, of which all are taken or none."""
-        project, sender = request.match_info["project"], sender_of(request)
+        project, sender = word_in(request, "project"), sender_of(request)
         try:
             text = await _text(request)
         except Refused as refused:
@@ -150,39 +156,39 @@ class Routes:
     @speaks(gives=Summary, status=201, manner=Manner.RECORDED, asks=Wished, reasons=(*SUBMITTED, *BUILT))
     async def deploy(self, request: web.Request) -> web.StreamResponse:
         """Deploy what was published as a version."""
-        version, wish = request.match_info["version"], wish_in(request)
+        version, wish = word_in(request, "version"), wish_in(request)
         return became(await self._desk.deploy(*names_in(request), version, sender_of(request), wish), status=201)
 
     @needs(Verb.LOOK)
     @speaks(gives=Receipt, reasons=(SUBMISSION_UNKNOWN,))
     async def submission(self, request: web.Request) -> web.StreamResponse:
         """What became of a submission."""
-        return json_of(receipt(await self._desk.submission(request.match_info["project"], request.match_info["id"])))
+        return json_of(receipt(await self._desk.submission(word_in(request, "project"), word_in(request, "id"))))
 
     @needs(Verb.LOOK)
     @speaks(gives=list[Preview], takes=DOCUMENTS, example=HELLO, reasons=(DOCUMENT_INVALID, KIND_UNKNOWN))
     async def plan(self, request: web.Request) -> web.StreamResponse:
         """What documents would become and change; nothing is written."""
-        said = await self._desk.plan(await _text(request), request.match_info["project"], sender_of(request))
+        said = await self._desk.plan(await _text(request), word_in(request, "project"), sender_of(request))
         return json_of(said)
 
     @needs(Verb.LOOK)
     @speaks(gives=BuildPreview, reasons=BUILT)
     async def plan_build(self, request: web.Request) -> web.StreamResponse:
         """What deploying a version would do, and whether it may."""
-        return json_of(await self._desk.plan_build(*names_in(request), request.match_info["version"]))
+        return json_of(await self._desk.plan_build(*names_in(request), word_in(request, "version")))
 
     @needs(Verb.LOOK)
     @speaks(gives=list[Summary])
     async def list(self, request: web.Request) -> web.StreamResponse:
         """The workloads of a project."""
-        return json_of(await self._desk.workloads.all(request.match_info["project"]))
+        return json_of(await self._desk.workloads.all(word_in(request, "project")))
 
     @needs(Verb.LOOK)
     @speaks(gives=Sight, manner=Manner.LINES)
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """The workloads of a project, and then what changes."""
-        return await stream(request, self._desk.workloads.watch(request.match_info["project"]))
+        return await stream(request, self._desk.workloads.watch(word_in(request, "project")))
 
     @needs(Verb.LOOK)
     @speaks(gives=Workload, reasons=(WORKLOAD_UNKNOWN,))
@@ -274,12 +280,19 @@ async def carried_through(request: web.Request, handler: Handler) -> web.StreamR
 
 @web.middleware
 async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    headers: dict[str, str] = {}
     try:
         return await handler(request)
     except Refused as refused:
         document = refused.json()
     except web.HTTPRequestEntityTooLarge:
         document = _too_large().json()
+    except web.HTTPNotFound:
+        document = Refused(Problem(PATH_UNKNOWN, f"there is nothing at {request.path}")).json()
+    except web.HTTPMethodNotAllowed as error:
+        headers = {"Allow": ", ".join(sorted(error.allowed_methods))}
+        what = f"{request.path} is asked by {headers['Allow']}, and not by {request.method}"
+        document = Refused(Problem(METHOD_UNKNOWN, what)).json()
     except web.HTTPException:
         raise
     except Exception:
@@ -287,4 +300,4 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         log.exception("a request failed", method=request.method, path=request.path)
         document = Refused(Problem(INTERNAL, "the desk failed at this request; its log says more")).json()
     body = msgspec.json.encode(document)
-    return web.Response(body=body, status=document["status"], content_type="application/problem+json")
+    return web.Response(body=body, status=document["status"], headers=headers, content_type="application/problem+json")

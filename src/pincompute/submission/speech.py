@@ -25,6 +25,7 @@ from pincompute.base.reasons import (
 )
 
 H = TypeVar("H", bound=Callable[..., Any])
+LINES = "application/x-ndjson"
 _SPEECH = "speech"
 
 HELLO = f"""\
