@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from control_plane import ControlPlane
 from pincompute.api.identity import Identity
 from pincompute.api.names import API_VERSION, ENGINE
+from pincompute.api.policy import Policy
 from pincompute.api.whoami import SignIn
 from pincompute.base.context import Context
 from pincompute.controller.fleet import Fleets
@@ -78,12 +79,17 @@ def builds_in(folder: Path) -> Builds:
 
 @asynccontextmanager
 async def world(
-    plane: ControlPlane, folder: Path, door: Door | None = None, sign_in: SignIn | None = None
+    plane: ControlPlane,
+    folder: Path,
+    door: Door | None = None,
+    sign_in: SignIn | None = None,
+    *,
+    policies: tuple[Policy, ...] = (),
 ) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
         database = await open_database(str(folder / "desk.db"))
         async with (
-            at_work(database, client, builds_in(folder), ids=NextId()) as desk,
+            at_work(database, client, builds_in(folder), ids=NextId(), policies=policies) as desk,
             TestClient(TestServer(application(desk, Fleets(client), door or HERE, sign_in))) as http,
         ):
             # Whoever hangs up while they are being connected leaves a socket behind.

@@ -85,6 +85,8 @@ HINTS: dict[Path, Drawn] = {
     ("landing", "people"): st.just(trusted("ann", "ben")) | st.just(trusted("ann", "ben", "carla")),
     ("landing", "builders"): st.just(trusted("ci")) | st.just(trusted("ci", "other")),
     ("landing", "reviewers"): st.integers(0, 2),
+    ("policies", "*", "rule"): st.sampled_from(["requests.cpu <= 8", "size(who.groups) > 0", "has(build.version)"]),
+    ("policies", "*", "kinds"): st.lists(st.sampled_from(["PinterestService", "PinterestJobSet"]), max_size=2),
     ("volumes", "*", "name"): _volumes,
     ("volumeMounts", "*", "name"): _volumes,
     ("mounts", "*", "name"): _volumes,

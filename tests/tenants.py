@@ -14,6 +14,7 @@ from control_plane import ControlPlane
 from desks import World, world
 from pincompute.api.identity import Identity
 from pincompute.api.names import API_VERSION, ENGINE
+from pincompute.api.policy import Policy
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.resource import Object
 from pincompute.submission.people.door import Door, Shown
@@ -58,11 +59,16 @@ class Tenants(NamedTuple):
 
 
 @asynccontextmanager
-async def tenants(plane: ControlPlane, folder: Path) -> AsyncGenerator[Tenants]:
+async def tenants(
+    plane: ControlPlane, folder: Path, ads: Object | None = None, policies: tuple[Policy, ...] = ()
+) -> AsyncGenerator[Tenants]:
+    """What more is said of the project ads; and the platform's policies."""
     async with cluster(plane) as client:
         names = [await new_project(client) for _ in range(2)]
         olga = {"owner": {"people": ["olga"]}, "deployer": {"people": ["dan"]}, "viewer": {"people": ["vera"]}}
-        for name, members in zip(names, (olga, {"owner": {"people": ["otto"]}}), strict=True):
+        nothing: Object = {}
+        otto = {"owner": {"people": ["otto"]}}
+        for name, members, more in zip(names, (olga, otto), (ads or {}, nothing), strict=True):
             spec: Object = {
                 "owner": f"team-{name}",
                 "contact": f"#{name}",
@@ -70,9 +76,11 @@ async def tenants(plane: ControlPlane, folder: Path) -> AsyncGenerator[Tenants]:
                 "quota": {"on-demand": {}},
             }
             whole = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": name}}
-            await client.apply({**whole, "spec": {**spec, "members": members}}, NOUNS["Project"], manager=ENGINE)
+            await client.apply(
+                {**whole, "spec": {**spec, "members": members, **more}}, NOUNS["Project"], manager=ENGINE
+            )
         try:
-            async with world(plane, folder, Door([Believing()])) as here:
+            async with world(plane, folder, Door([Believing()]), policies=policies) as here:
                 yield Tenants(here, *names)
         finally:
             for name in names:

@@ -49,6 +49,10 @@ ONLY_TOLD: dict[tuple[str, str], str] = {
     ("Project", "landing.reviewers"): "the desk goes by it",
     ("Project", "landing.builders"): "the desk goes by it",
     ("Project", "landing.people"): "the desk goes by it",
+    **{
+        ("Project", f"policies{each}"): "the desk goes by it"
+        for each in ("", *(f".*.{field}" for field in ("name", "rule", "message", "kinds")))
+    },
     ("Runtime", "roll.security"): "it is for people who read the file; without it, roll.breakHolds is refused",
 }
 """Fields after which nothing is planned otherwise, each with the reason why it is there; no kind is every kind."""

@@ -41,6 +41,8 @@ class Preview(Wire, frozen=True, omit_defaults=False):
     """Its copies are made anew, one after the other."""
     natives: list[Object] = []
     """Everything that is wanted, whole."""
+    refused: list[dict[str, Any]] = []
+    """Why it would not be taken as things are."""
 
     @property
     def label(self) -> str:

@@ -12,6 +12,7 @@ from msgspec import Meta
 from pincompute.api.landing import Landing
 from pincompute.api.names import INFRASTRUCTURE, NODES, PRIORITY, SYSTEM
 from pincompute.api.noun import NAME_PATTERN, Fault, Noun, Rule, Spec
+from pincompute.api.policy import Listed, policy_faults
 from pincompute.api.status import READY, Report
 from pincompute.api.wire import Strict, amount
 from pincompute.api.workload import Tier
@@ -164,6 +165,7 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         list[Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]],
         Meta(description="Other projects whose pods may reach in, such as [search]; none by default.", max_length=64),
     ] = []
+    policies: Listed = []
 
     @property
     def whom(self) -> str:
@@ -187,6 +189,7 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         for index, caller in enumerate(self.callers):
             if caller == name:
                 yield Fault(("callers", index), f"{name} always reaches itself", next="leave it out")
+        yield from policy_faults(self.policies, ("policies",))
 
 
 def _member_faults(members: Members) -> Iterator[Fault]:

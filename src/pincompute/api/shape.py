@@ -32,7 +32,7 @@ _WORDS = {
 
 def misfits(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
     """Paths name the field; a fault within a field hides no other."""
-    struct, item = _struct(type_), _item(type_)
+    struct, item = struct_of(type_), item_of(type_)
     if struct and isinstance(value, dict):
         yield from _fields(struct, value, path)
         return
@@ -105,7 +105,7 @@ def _in_words(said: str) -> str:
 
 
 def _choices(type_: Any) -> str:
-    type_ = _plain(type_)
+    type_ = plain_of(type_)
     if get_origin(type_) is Literal:
         return ", ".join(str(each) for each in get_args(type_))
     return ", ".join(type_) if isinstance(type_, type) and issubclass(type_, StrEnum) else ""
@@ -123,21 +123,21 @@ def _pattern(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
             yield Fault(path, f"{path[-1]} is {value!r}: there is a line break at its end")
 
 
-def _struct(type_: Any) -> type | None:
+def struct_of(type_: Any) -> type | None:
     """The struct that a value of this type is, `None` beside it or not."""
-    type_ = _plain(type_)
+    type_ = plain_of(type_)
     options = [each for each in get_args(type_) if each is not type(None)] if _is_union(type_) else [type_]
-    only = _plain(options[0]) if len(options) == 1 else None
+    only = plain_of(options[0]) if len(options) == 1 else None
     return only if isinstance(only, type) and issubclass(only, msgspec.Struct) else None
 
 
-def _item(type_: Any) -> Any:
+def item_of(type_: Any) -> Any:
     """What a list or a mapping holds."""
-    type_ = _plain(type_)
+    type_ = plain_of(type_)
     return get_args(type_)[-1] if get_origin(type_) in {list, dict} else None
 
 
-def _plain(type_: Any) -> Any:
+def plain_of(type_: Any) -> Any:
     for each in getattr(type_, "__metadata__", ()):
         shape = (getattr(each, "extra", None) or {}).get("shape")
         if shape is not None:
@@ -147,7 +147,7 @@ def _plain(type_: Any) -> Any:
 
 def bare(type_: Any) -> Any:
     """`list` of `Annotated[list[str], …]`."""
-    type_ = _plain(type_)
+    type_ = plain_of(type_)
     return get_origin(type_) or type_
 
 

@@ -380,6 +380,20 @@ ONLY_LANDED = _reason(
     "A project takes only what was reviewed and landed, and this was neither.",
     "`pin publish` is what CI does with what landed; `pin deploy NAME --version VERSION` deploys it.",
 )
+POLICY_DENIED = _reason(
+    "PolicyDenied",
+    USER,
+    403,
+    "It does not keep a policy of its project or of the platform.",
+    "The message shows the rule, part by part: what is marked decided it. `docs/policies.md` says what a rule can ask.",
+)
+POLICY_UNCLEAR = _reason(
+    "PolicyUnclear",
+    USER,
+    403,
+    "A policy cannot be read, or cannot say whether something keeps it; nothing is let in past it.",
+    "Whoever wrote the policy mends it: the message names whom to ask, and `pin plan` of the project what is wrong.",
+)
 BUILD_UNKNOWN = _reason(
     "BuildUnknown",
     USER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -42,7 +43,8 @@ class _Plain(yaml.SafeDumper):
 def plan(target: Target, files: tuple[Path, ...], version: str | None, output: str | None, *, offline: bool) -> None:
     """Show what files would become and change, or with --version what was published.
 
-    Nothing is done. A folder stands for the files in it; a set is taken whole or not at all.
+    Nothing is done. A folder stands for the files in it; a set is taken whole or not at all. It ends with 1 where
+    something would be refused.
     """
     if version is not None:
         _published(target, files, version, output)
@@ -51,6 +53,8 @@ def plan(target: Target, files: tuple[Path, ...], version: str | None, output: s
     admitted = admit_all(given, target.project)
     previews = _offline(admitted) if offline else _compared(target, given, admitted)
     click.echo(_rendered(previews, output), nl=False)
+    if any(each.refused for each in previews):
+        raise SystemExit(1)
 
 
 def _published(target: Target, names: tuple[Path, ...], version: str, output: str | None) -> None:
@@ -71,9 +75,8 @@ async def ask(target: Target, name: str, version: str) -> BuildPreview:
 
 def build_told(found: BuildPreview) -> str:
     """As a person reads it before they say yes."""
-    refused = [f"it would be refused: {Problem.of(each).text()}" for each in found.refused]
-    lines = [*links(found.links), *(f"  quota: {each}" for each in found.room), *refused]
-    return _told(found.preview) + "".join(f"{line}\n" for line in lines)
+    lines = [*links(found.links), *(f"  quota: {each}" for each in found.room)]
+    return _told(found.preview) + "".join(f"{line}\n" for line in lines) + _refusals(found.refused)
 
 
 def _compared(target: Target, given: list[Document], admitted: list[Noun]) -> list[Preview]:
@@ -114,7 +117,11 @@ def _rendered(previews: list[Preview], output: str | None) -> str:
         return yaml.dump_all(natives, Dumper=_Plain, sort_keys=False, explicit_start=True)
     if output == "json":
         return as_json(previews)
-    return "\n".join(_told(each) for each in previews)
+    return "\n".join(_told(each) + _refusals(each.refused) for each in previews)
+
+
+def _refusals(said: list[dict[str, Any]]) -> str:
+    return "".join(f"it would be refused: {Problem.of(each).text()}\n" for each in said)
 
 
 def _told(preview: Preview) -> str:

@@ -61,12 +61,16 @@ class Builds:
         """The same for the record; refused where one link does not hold that must."""
         found = await self.verdict(build, project)
         refuse_all(found.problems(glass=glass))
-        provenance, signed = build.built.predicate, msgspec.json.encode(build.envelope).decode()
-        reviewers = ", ".join(sorted(found.reviewers))
-        return Vouched(build.version, provenance.commit, provenance.builder, reviewers, signed)
+        return vouched_for(build, found)
 
     async def _unknown(self, project: str, name: str, version: str) -> Refused:
         there = await self._store.names(folder(project, name))
         what = f"nothing was published as {version}"
         note = f"there are: {', '.join(there[-10:])}" if there else f"nothing of {project}/{name} was published yet"
         return Refused(Problem(BUILD_UNKNOWN, what, Where(object=f"{project}/{name}"), note=note))
+
+
+def vouched_for(build: Build, verdict: Verdict) -> Vouched:
+    provenance, signed = build.built.predicate, msgspec.json.encode(build.envelope).decode()
+    reviewers = ", ".join(sorted(verdict.reviewers))
+    return Vouched(build.version, provenance.commit, provenance.builder, reviewers, signed)

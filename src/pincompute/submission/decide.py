@@ -25,6 +25,7 @@ from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Connection, Database
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Rendered
+from pincompute.submission.policies import Policies
 from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, State, Submission, Vouched
 from pincompute.submission.rights import Rights
 
@@ -57,10 +58,11 @@ _VERBS = {DEPLOY: Verb.DEPLOY, BREAK_GLASS: Verb.BREAK_GLASS, "delete": Verb.DEL
 class Decider:
     """Decides, records, and hands over to the carrier."""
 
-    def __init__(self, database: Database, carrier: Carrier, rights: Rights) -> None:
+    def __init__(self, database: Database, carrier: Carrier, rights: Rights, policies: Policies) -> None:
         self._database = database
         self._carrier = carrier
         self._rights = rights
+        self._policies = policies
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def decided(self, asks: Sequence[Ask], sender: Sender, patience: float) -> list[Kept]:
@@ -121,6 +123,7 @@ class Decider:
         rendered, vouched = await ask.propose(pending)
         # Of what kind it is was not known before.
         await self._may(sender, ask.submission.verb, rendered.place)
+        await self._policies.demand(ask.submission.verb, rendered, sender.who, vouched)
         return Proposal(ask.submission._replace(place=rendered.place), rendered, vouched)
 
     async def submission(self, project: str, id_: str) -> Kept:

@@ -15,6 +15,7 @@ from pincompute.api.change import Change
 from pincompute.api.documents import Document, read, read_one
 from pincompute.api.entering import Inside
 from pincompute.api.glass import Glass, Wish
+from pincompute.api.noun import Noun
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
@@ -30,11 +31,12 @@ from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
 from pincompute.submission import record
 from pincompute.submission.accept import fits
-from pincompute.submission.builds import Builds
+from pincompute.submission.builds import Builds, vouched_for
 from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Database
 from pincompute.submission.decide import Ask, Decider, Proposed, Sender
 from pincompute.submission.platform import Away, Line
+from pincompute.submission.policies import Policies
 from pincompute.submission.provenance import linked, traced
 from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, Submission
 from pincompute.submission.rights import Rights
@@ -53,12 +55,21 @@ class Desk:
     """What can be asked of it."""
 
     def __init__(  # noqa: PLR0913  (those it works with)
-        self, database: Database, carrier: Carrier, workloads: Workloads, builds: Builds, *, clock: Clock, ids: Ids
+        self,
+        database: Database,
+        carrier: Carrier,
+        workloads: Workloads,
+        builds: Builds,
+        *,
+        clock: Clock,
+        ids: Ids,
+        policies: Policies,
     ) -> None:
         self.workloads = workloads
         self.builds = builds
         self.rights = Rights(carrier.platform)
-        self._decider = Decider(database, carrier, self.rights)
+        self._policies = policies
+        self._decider = Decider(database, carrier, self.rights, policies)
         self.patience = PATIENCE
         self._database = database
         self._platform = carrier.platform
@@ -181,9 +192,22 @@ class Desk:
                 await self.rights.demand(sender.who, Verb.LOOK, noun.metadata.namespace or noun.metadata.name)
             else:
                 await self.rights.demand(sender.who, Verb.ADMINISTER)
-        return await self.workloads.preview(nouns, self.clock.now())
+        told = await self.workloads.preview(nouns, self.clock.now())
+        return [await self._foretold(each, noun, sender) for each, noun in zip(told, nouns, strict=True)]
 
-    async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
+    async def _foretold(self, preview: Preview, noun: Noun, sender: Sender) -> Preview:
+        """With what would keep it from being accepted."""
+        if not isinstance(noun, Workload):
+            return preview
+        try:
+            rendered = await self._platform.render(noun, None)
+        except (Away, Refused):
+            # Its project is only planned, too.
+            return preview
+        problems = self._policies.denials(rendered, sender.who)
+        return msgspec.structs.replace(preview, refused=[each.json() for each in problems])
+
+    async def plan_build(self, project: str, name: str, version: str, sender: Sender) -> BuildPreview:
         """What deploying it would do, and whether it may; asked as if it were done, and nothing is written."""
         build = await self.builds.find(project, name, version)
         workload = deployable(build)
@@ -194,7 +218,8 @@ class Desk:
         verdict = await self.builds.verdict(build, rendered.project)
         fit = await self._database.do(partial(fits, cluster=self._platform.name, rendered=rendered, told=True))
         (preview,) = await self.workloads.preview([workload], self.clock.now())
-        problems = [*verdict.problems(), *(fit.refused.problems if fit.refused else ())]
+        denied = self._policies.denials(rendered, sender.who, vouched_for(build, verdict))
+        problems = [*verdict.problems(), *denied, *(fit.refused.problems if fit.refused else ())]
         return BuildPreview(version, preview, linked(verdict), list(fit.room), [each.json() for each in problems])
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:

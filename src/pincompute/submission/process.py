@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 from aiohttp import web
 
+from pincompute.api.policy import Policy
 from pincompute.api.whoami import SCOPES
 from pincompute.base import log as logs
 from pincompute.base.ids import Ids, RandomIds
@@ -30,6 +31,7 @@ from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.kubernetes import Kubernetes
 from pincompute.submission.people.settings import People
+from pincompute.submission.policies import Policies, read_policies
 from pincompute.submission.repository import Repositories
 from pincompute.submission.server import application, runner
 from pincompute.submission.shift import serve
@@ -55,6 +57,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--log-store", default="", help="Where lines are kept; nowhere by default.")
 @click.option("--database", required=True, help="Where the record is kept: a file, or postgresql://…")
 @click.option("--folder", type=FILE, required=True, help="Where it keeps what it reads again.")
+@click.option("--policies", type=FILE, help="What all work must keep: a file of policies.")
 @click.option("--artifacts", default="", help="Where builds are: https://…/artifactory/REPOSITORY, or its folder.")
 def desk(token_file: Path, **words: Any) -> None:
     """Run the submission service."""
@@ -74,6 +77,7 @@ class Words(NamedTuple):
     database: str
     folder: Path
     artifacts: str
+    policies: Path | None
 
 
 async def _run(words: Words) -> None:
@@ -81,6 +85,7 @@ async def _run(words: Words) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     access = load(words.kubeconfig)
+    policies = read_policies(words.policies.read_text(), str(words.policies)) if words.policies else ()
     database = await open_database(words.database)
     async with Client(access, agent="desk") as client, AsyncExitStack() as stack:
         # By the same certificate that it has for the cluster.
@@ -88,7 +93,7 @@ async def _run(words: Words) -> None:
         # Who publishes has a token of their own; the desk only reads.
         store = await stack.enter_async_context(open_store(words.artifacts or str(words.folder / "artifacts")))
         builds = Builds(store, Repositories(words.folder / "repositories"))
-        desk = await stack.enter_async_context(at_work(database, client, builds, lines))
+        desk = await stack.enter_async_context(at_work(database, client, builds, lines, policies=policies))
         running = runner(application(desk, Fleets(client), words.people.door(client), words.people.sign_in()))
         await running.setup()
         host, _, port = words.listen.rpartition(":")
@@ -99,8 +104,14 @@ async def _run(words: Words) -> None:
 
 
 @asynccontextmanager
-async def at_work(
-    database: Database, client: Client, builds: Builds, lines: LogStore | None = None, ids: Ids | None = None
+async def at_work(  # noqa: PLR0913  (those it works with)
+    database: Database,
+    client: Client,
+    builds: Builds,
+    lines: LogStore | None = None,
+    *,
+    ids: Ids | None = None,
+    policies: tuple[Policy, ...] = (),
 ) -> AsyncGenerator[Desk]:
     """A desk with all that works for it: who watches its platform, who keeps the ledger, and who carries."""
     clock = client.clock
@@ -113,7 +124,8 @@ async def at_work(
         if not database.shared:
             # Before a file there is one desk: what it accepts is carried by nobody else.
             await carrier.begun.wait()
-        yield Desk(database, carrier, Workloads(client, lines), builds, clock=clock, ids=ids or RandomIds())
+        workloads, asked = Workloads(client, lines), Policies(policies, database, platform.name)
+        yield Desk(database, carrier, workloads, builds, clock=clock, ids=ids or RandomIds(), policies=asked)
     finally:
         for each in (working, watching):
             each.cancel()

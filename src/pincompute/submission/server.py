@@ -176,7 +176,8 @@ class Routes:
     @speaks(gives=BuildPreview, reasons=BUILT)
     async def plan_build(self, request: web.Request) -> web.StreamResponse:
         """What deploying a version would do, and whether it may."""
-        return json_of(await self._desk.plan_build(*names_in(request), word_in(request, "version")))
+        version = word_in(request, "version")
+        return json_of(await self._desk.plan_build(*names_in(request), version, sender_of(request)))
 
     @needs(Verb.LOOK)
     @speaks(gives=list[Summary])

@@ -143,6 +143,13 @@ def _containers(owner: Workload, shape: Shape, given: Object) -> list[Object]:
     return [_main(owner, shape, each) if each is main else _beside(owner, shape, each) for each in others]
 
 
+def own_containers(owner: Workload) -> tuple[list[Object], list[Object]]:
+    """Of one copy, and those that run before them, without what its kind and the runtime add."""
+    given = owner.spec.template.get("spec", {})
+    before = [_beside(owner, Shape(), each) for each in given.get("initContainers", ())]
+    return _containers(owner, Shape(), given), before
+
+
 def _main(owner: Workload, shape: Shape, given: Object) -> Object:
     spec = owner.spec
     container: Object = {
