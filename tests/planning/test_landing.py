@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from pincompute.api.glass import Glass
 from pincompute.api.landing import Landing
 from pincompute.api.project import Project
 from pincompute.base.problem import Refused
-from pincompute.planning.landing import Build, History, claimed, closed, deployable, judge
+from pincompute.planning.landing import Build, History, claimed, closed, deployable, judge, unvouched
 from signing import DIGEST, TEXT, build, review, trusted
 
 ANN, BEN, EVE = "ann@example.com", "ben@example.com", "eve@example.com"
@@ -123,6 +124,23 @@ def test_a_file_that_is_sent_is_taken_where_the_project_is_open() -> None:
     assert problem.next == "pin deploy shop --version VERSION"
     assert closed(project("open"), workload) is None
     assert closed(None, workload) is None
+
+
+def test_nobody_goes_back_to_what_nobody_vouched_for() -> None:
+    reviewed = deployable(build())
+    unknown = msgspec.structs.replace(reviewed, spec=msgspec.structs.replace(reviewed.spec, build=""))
+    problem = unvouched(project(), unknown)
+    assert problem
+    assert "nobody vouched for what shop was then" in problem.what
+    in_need = msgspec.structs.replace(unknown.spec, break_glass=Glass(until="2026-01-01T00:00:00Z"))
+    for whose, workload in (
+        (project(), reviewed),
+        (project("open"), unknown),
+        (None, unknown),
+        # Whether its time is over is another's to say.
+        (project(), msgspec.structs.replace(unknown, spec=in_need)),
+    ):
+        assert unvouched(whose, workload) is None
 
 
 def test_a_file_that_is_sent_is_no_build_whatever_it_says() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +13,15 @@ import pytest
 from control_plane import ControlPlane
 from desks import world
 from landed import ANN, BEN, Story
-from pincompute.api.preview import Verb
+from operated import CLUSTER
+from pincompute.api.change import Rollback, Scale
+from pincompute.api.preview import BuildPreview, Verb
 from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
 from pincompute.cli.plan import build_told
+from pincompute.cli.port import Port
 from pincompute.controller.resources import NOUNS
+from pincompute.operator.loops import Loops
 from pincompute.submission import record
 from pincompute.submission.record import State
 from pincompute.submission.tables import audit
@@ -78,12 +83,7 @@ async def test_what_a_version_would_do_is_told_before_it_is_done(story: Story, m
         story.commit(TEXT.replace("port: 8080", "port: 8080, replicas: 3"))
         await story.publish("1.1")
         await story.review(BEN, monkeypatch)
-        async with asyncio.timeout(60):
-            # The desk hears of another quota a moment after it was written.
-            while True:
-                if (found := await port.plan_build(story.here.project, "shop", "1.1")).refused:
-                    break
-                await asyncio.sleep(0.05)
+        found = await refused(port, story.here.project, "1.1")
         assert [each["reason"] for each in found.refused] == ["QuotaTooSmall"]
         with pytest.raises(Refused, match=r"nothing was published as 2\.0"):
             await port.plan_build(story.here.project, "shop", "2.0")
@@ -123,6 +123,56 @@ async def test_nothing_else_gets_in(story: Story) -> None:
     story.commit(TEXT.replace("8080", "9090"))
     await story.publish("1.1")
     assert await story.refused("1.1") == ["NotLanded"]
+
+
+async def test_nobody_goes_back_to_what_was_never_reviewed(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ran when the project took anything; and what was published then is looked at as if it came now."""
+    here = story.here
+    await story.trust(review="open", landing=None)
+    operator = asyncio.create_task(Loops(here.client, CLUSTER).run())
+    try:
+        async with desk_port(here.context) as port:
+            assert (await here.submit(TEXT))[0] == 201
+            await becomes(port, here.project, 1)
+            story.commit(TEXT)
+            await story.publish("1.0")
+            assert (await story.deploy("1.0"))[0] == 201
+            await becomes(port, here.project, 2)
+            await story.trust()
+            await refused(port, here.project, "1.0")
+            story.commit(TEXT.replace("8080", "9090"))
+            await story.publish("1.1")
+            await story.review(BEN, monkeypatch)
+            assert (await story.deploy("1.1"))[0] == 201
+            await becomes(port, here.project, 3)
+            for number, why in ((1, "nobody vouched for what shop was then"), (2, "has 0 of 1 reviews")):
+                with pytest.raises(Refused, match=why):
+                    await port.change(here.project, "shop", Rollback(to=number))
+            # What was reviewed comes back by its record alone.
+            (story.store / "builds" / here.project / "shop" / "1.1" / "build.intoto.json").unlink()
+            await port.change(here.project, "shop", Scale(copies=2))
+            await becomes(port, here.project, 4)
+            assert (await port.change(here.project, "shop", Rollback(to=3))).written
+    finally:
+        operator.cancel()
+        await asyncio.wait({operator})
+
+
+async def refused(port: Port, project: str, version: str) -> BuildPreview:
+    """The desk hears of what the project asks for a moment after it was written."""
+    async with asyncio.timeout(60):
+        while True:
+            if (found := await port.plan_build(project, "shop", version)).refused:
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def becomes(port: Port, project: str, revision: int) -> None:
+    """The operator has written down what it is."""
+    async with asyncio.timeout(60), aclosing(port.follow(project, "shop")) as summaries:
+        async for _ in summaries:
+            if revision in {each.number for each in (await port.account(project, "shop")).history}:
+                return
 
 
 async def test_what_never_came_near_the_cluster_is_refused_on_record_too(story: Story) -> None:

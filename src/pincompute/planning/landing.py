@@ -88,6 +88,16 @@ def closed(project: Project | None, workload: Workload) -> Problem | None:
     )
 
 
+def unvouched(project: Project | None, workload: Workload) -> Problem | None:
+    """Why it does not become once more what it was before anybody had to vouch for it."""
+    if closed(project, workload) is None or workload.spec.build or workload.spec.break_glass:
+        return None
+    name, whose = workload.metadata.name, workload.metadata.namespace
+    what = f"the project {whose} takes only what was reviewed and landed, and nobody vouched for what {name} was then"
+    where = Where(object=workload.metadata.place)
+    return Problem(ONLY_LANDED, what, where, next=f"pin deploy {name} --version VERSION")
+
+
 def claimed(workload: Workload) -> Problem | None:
     """Why what somebody wrote themselves is no build, and breaks no glass."""
     where = Where(object=workload.metadata.place)

@@ -11,13 +11,13 @@ import msgspec
 
 from pincompute.api.account import Account, Answer
 from pincompute.api.admission import admit_all, admit_each, admit_workload
-from pincompute.api.change import Change
+from pincompute.api.change import Change, Rollback
 from pincompute.api.documents import Document, read, read_one
 from pincompute.api.entering import Inside
 from pincompute.api.glass import Glass, Wish
 from pincompute.api.noun import Noun
 from pincompute.api.preview import BuildPreview, Preview
-from pincompute.api.project import Project
+from pincompute.api.project import Project, Review
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
 from pincompute.api.workload import Workload
@@ -26,7 +26,7 @@ from pincompute.base.ids import Ids
 from pincompute.base.problem import Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
-from pincompute.planning.landing import claimed, closed, deployable
+from pincompute.planning.landing import claimed, closed, deployable, unvouched
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
 from pincompute.submission import record
@@ -255,8 +255,21 @@ class Desk:
     async def _changed(self, project: str, name: str, change: Change, pending: Workload | None) -> Proposed:
         """What is there was vouched for when it came, or let in for a while."""
         rendered = await self._platform.amend(project, name, change, pending)
-        refuse_if(overdue(rendered.whole, self.clock.now()) if rendered.whole else None)
+        if rendered.whole:
+            refuse_if(overdue(rendered.whole, self.clock.now()))
+            if isinstance(change, Rollback):
+                await self._reviewed(rendered.whole, rendered.project)
         return rendered, None
+
+    async def _reviewed(self, workload: Workload, project: Project | None) -> None:
+        """Who goes back brings it in: the record says that it was reviewed, or it is looked at once more."""
+        refuse_if(unvouched(project, workload))
+        if project is None or project.spec.review is not Review.LANDED or workload.spec.break_glass:
+            return
+        place, wanted = Place.of(workload), project.spec.landing.reviewers if project.spec.landing else 1
+        of = (place.project, place.name, workload.spec.build)
+        if await self._database.do(lambda connection: record.reviewers(connection, *of)) < max(1, wanted):
+            await self.builds.vouch(await self.builds.find(*of), project, glass=False)
 
     async def _removed(self, project: str, name: str, uid: str, pending: Workload | None) -> Proposed:
         return await self._platform.remove(project, name, uid, pending), None

@@ -179,6 +179,16 @@ def deployed(connection: Connection, project: str, name: str) -> tuple[Kept, Vou
     return found[-1], Vouched(**{field: row[field] for field in Vouched._fields}) if row else None
 
 
+def reviewers(connection: Connection, project: str, name: str, version: str) -> int:
+    """The most who were found to have reviewed it, when it was deployed."""
+    asked = (
+        sql.select(builds.c.reviewers)
+        .join(submissions, submissions.c.id == builds.c.submission)
+        .where(submissions.c.project == project, submissions.c.name == name, builds.c.version == version)
+    )
+    return max((len(row.split(", ")) for row in connection.execute(asked).scalars() if row), default=0)
+
+
 def keyed(connection: Connection, project: str, who: str, key: str) -> Kept | None:
     """What was submitted under this key."""
     if not key:
