@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant("submission/guards.py", "if isinstance(what, Verb):", "if False:", _OWASP),
     Mutant("planning/rights.py", "if who.sort is Sort.PROGRAM:", "if False:", "tests/planning/test_may.py"),
-    Mutant("planning/rights.py", "or not who.groups.isdisjoint(named.groups)", "", "tests/planning/test_may.py"),
+    Mutant("planning/rights.py", "or not who.groups.isdisjoint(those.groups)", "", "tests/planning/test_may.py"),
     Mutant("planning/rights.py", "verb is not Verb.LOOK and kind ==", "kind ==", "tests/planning/test_may.py"),
     Mutant("submission/accept.py", "outbox.put(connection, Parcel(submission, rendered.order))", "pass", _ACCEPT),
     Mutant("submission/accept.py", "before.digest != submission.digest", "False", _ACCEPT),

@@ -48,6 +48,7 @@ CHAPTERS = {
     },
     "Bring in what has landed": {
         "review": ("pincompute.cli.review:review", "Sign that a commit is good."),
+        "project": ("pincompute.cli.project:project", "Show a project: who may what, what it may use, what waits."),
         "publish": ("pincompute.cli.publish:publish", "Put what landed into the artifact store, as CI does."),
     },
     "Say who you are": {

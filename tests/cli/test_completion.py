@@ -15,11 +15,15 @@ import msgspec
 import pytest
 
 from pincompute.api.summary import Summary
+from pincompute.api.tenancy import Tenant
 from pincompute.base.context import Context, write_context
 from pincompute.cli.completion import SHELLS
 from pincompute.main import COMMANDS
 
 PIN = Path(sys.executable).parent
+
+
+TENANTS = [Tenant(project=each, owner=f"team-{each}") for each in ("search", "ads")]
 
 
 def summary(project: str, name: str) -> Summary:
@@ -44,8 +48,9 @@ def desk(tmp_path: Path) -> Iterator[None]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            project = self.path.split("/")[3]
-            body = msgspec.json.encode([summary(project, each) for each in ("web", "resize")])
+            _, _, _, *project = self.path.split("/")
+            there = [summary(project[0], each) for each in ("web", "resize")] if project else TENANTS
+            body = msgspec.json.encode(there)
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -95,6 +100,12 @@ def test_names_of_workloads() -> None:
     assert bash("delete", "web", "r") == ["resize"]
     assert bash("logs", "-p", "other", "w") == ["web"]
     assert kubectl("scale", "r") == ["resize\tservice", ":4"]
+
+
+@pytest.mark.usefixtures("shell", "desk")
+def test_names_of_projects() -> None:
+    assert bash("project", "") == ["ads", "search"]
+    assert kubectl("project", "s") == ["search\tteam-search", ":4"]
 
 
 @pytest.mark.usefixtures("shell")

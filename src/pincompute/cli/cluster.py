@@ -20,6 +20,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Summary
+from pincompute.api.tenancy import Tenancy
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
@@ -48,6 +49,7 @@ class ClusterPort:
         self.watch = self._workloads.watch
         self.follow = self._workloads.follow
         self.delete = self._workloads.delete
+        self.projects = self._workloads.tenants
         fleets = Fleets(client)
         self.fleet, self.copies, self.follow_roll = fleets.fleet, fleets.copies, fleets.follow_roll
         self._fleets = fleets
@@ -78,6 +80,9 @@ class ClusterPort:
 
     async def whoami(self) -> Whoami:
         raise _needs_desk("the desk knows who you are to it; to a cluster: kubectl auth whoami")
+
+    async def project(self, name: str) -> Tenancy:
+        return await self._workloads.tenancy(name, SystemClock().now())
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         raise _needs_desk(f"the desk knows where {project}/{name} comes from")

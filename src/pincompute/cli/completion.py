@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
+from pincompute.cli.port import Port
 from pincompute.cli.target import Target, connect
 from pincompute.cli.word import plain
 
@@ -38,16 +40,33 @@ def completion(shell: str) -> None:
 def names(target: Target, incomplete: str) -> list[CompletionItem[str]]:
     """Of the workloads that there are. Where that cannot be known there are none: nobody asked to be told why."""
 
-    async def there() -> list[CompletionItem[str]]:
+    async def there(platform: Port) -> dict[str, str]:
+        return {each.name: plain(each.kind) for each in await platform.all(target.project)}
+
+    return _offered(target, incomplete, there)
+
+
+def projects(target: Target, incomplete: str) -> list[CompletionItem[str]]:
+    """The same of the projects that somebody may look at."""
+
+    async def there(platform: Port) -> dict[str, str]:
+        return {each.project: each.owner for each in await platform.projects()}
+
+    return _offered(target, incomplete, there)
+
+
+def _offered(
+    target: Target, incomplete: str, there: Callable[[Port], Awaitable[dict[str, str]]]
+) -> list[CompletionItem[str]]:
+    async def asked() -> dict[str, str]:
         async with connect(target) as platform, asyncio.timeout(PATIENCE):
-            found = await platform.all(target.project)
-        begun = {each.name: plain(each.kind) for each in found if each.name.startswith(incomplete)}
-        return [CompletionItem(name, help=kind) for name, kind in sorted(begun.items())]
+            return await there(platform)
 
     try:
-        return asyncio.run(there())
+        found = asyncio.run(asked())
     except Exception:
         return []
+    return [CompletionItem(name, help=word) for name, word in sorted(found.items()) if name.startswith(incomplete)]
 
 
 class ForKubectl(ShellComplete):

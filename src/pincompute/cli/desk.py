@@ -22,6 +22,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Sight, Summary
+from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.base.context import Context
@@ -98,6 +99,12 @@ class DeskPort:
 
     async def whoami(self) -> Whoami:
         return await self._ask("GET", "/v1/whoami", Whoami)
+
+    async def project(self, name: str) -> Tenancy:
+        return await self._ask("GET", f"/v1/projects/{quote(name, safe='')}", Tenancy)
+
+    async def projects(self) -> list[Tenant]:
+        return await self._ask("GET", "/v1/projects", list[Tenant])
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
         return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/provenance", ProvenanceAccount)

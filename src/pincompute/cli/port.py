@@ -17,6 +17,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.receipt import Outcome
 from pincompute.api.summary import Sight, Summary
+from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 
@@ -44,6 +45,14 @@ class Port(Protocol):
 
     async def whoami(self) -> Whoami:
         """Who asks."""
+        ...
+
+    async def project(self, name: str) -> Tenancy:
+        """All that is known of it."""
+        ...
+
+    async def projects(self) -> list[Tenant]:
+        """Those that whoever asks may look at."""
         ...
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount: ...

@@ -21,6 +21,7 @@ from pincompute.api.preview import Preview
 from pincompute.api.project import Review
 from pincompute.api.status import SUCCEEDED
 from pincompute.api.summary import Sight, Summary, summarize, unknown_workload
+from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
@@ -45,6 +46,9 @@ from pincompute.planning.people.account import account
 from pincompute.planning.people.edits import Edit, as_found, carried
 from pincompute.planning.people.history import history
 from pincompute.planning.people.preview import Surroundings
+from pincompute.planning.people.tenancy import tenancy, tenants
+from pincompute.planning.quotas.footprint import Footprint, held
+from pincompute.planning.snapshot import Snapshot
 
 
 class Workloads:
@@ -130,14 +134,32 @@ class Workloads:
         return await previews(self._client, nouns, now)
 
     async def all(self, project: str) -> list[Summary]:
+        """Of every kind, in short."""
+        return [summarize(each) for each in await self.whole(project)]
+
+    async def whole(self, project: str) -> list[Workload]:
         """Of every kind, asked for side by side."""
         listings = await asyncio.gather(
             *(self._client.list(NOUNS[kind], project, type=noun) for kind, noun in WORKLOADS.items())
         )
-        found = [summarize(each) for listing in listings for each in listing.items]
+        found = [each for listing in listings for each in listing.items]
         if not found:
             await self.must_exist(project)
         return found
+
+    async def tenancy(self, project: str, now: datetime) -> Tenancy:
+        """All that is known of a project, where only its cluster says what each workload holds."""
+        whole, around = await asyncio.gather(self.whole(project), surroundings(self._client))
+        owner = around.projects.get(project)
+        counted: dict[str, dict[tuple[str, str], Footprint]] = {}
+        for each in whole:
+            found = held(Snapshot(each, (), (), around.cluster, now, owner, around.runtimes))
+            counted.setdefault(found.tier, {})[each.kind, each.metadata.name] = found
+        return tenancy(project, owner, whole, counted, now)
+
+    async def tenants(self) -> list[Tenant]:
+        """Every project."""
+        return tenants((await surroundings(self._client)).projects)
 
     async def amend(self, project: str, name: str, change: Change, *, manager: str, submission: str = "") -> Changed:
         """Scale, pause, roll back and so on: what is there, with one thing changed."""

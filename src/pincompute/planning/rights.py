@@ -74,12 +74,12 @@ def unseen(name: str) -> Problem:
     return Problem(PROJECT_UNKNOWN, what, next="pin whoami, which lists yours")
 
 
-def _among(who: Identity, named: Who | None, project: str) -> bool:
-    if named is None:
+def _among(who: Identity, those: Who | None, project: str) -> bool:
+    if those is None:
         return False
     if who.sort is Sort.PROGRAM:
-        return who.name in named.programs_of(project)
-    return who.name in named.people or not who.groups.isdisjoint(named.groups)
+        return who.name in those.programs_of(project)
+    return who.name in those.people or not who.groups.isdisjoint(those.groups)
 
 
 def _administrators(who: Identity, what: str) -> Problem:
@@ -90,14 +90,15 @@ def _too_little(who: Identity, verb: Verb, project: Project, has: Role, needed: 
     name, spec = project.metadata.name, project.spec
     what = f"{who} may not {verb} the project {name}: that takes {_article(needed)}, and they are {_article(has)}"
     note = "\n".join(
-        f"{_article(each)}: {', '.join(named)}"
+        f"{_article(each)}: {', '.join(found)}"
         for each in _ROLES[: _ROLES.index(needed) + 1]
-        if (named := _named(spec.members.of(each)))
+        if (found := named(spec.members.of(each)))
     )
     return Problem(NOT_ALLOWED, what, Where(object=name), note, f"ask {spec.whom}, whose project it is")
 
 
-def _named(who: Who | None) -> list[str]:
+def named(who: Who | None) -> list[str]:
+    """Those who have a role, as people read them."""
     if who is None:
         return []
     programs = (f"{Sort.PROGRAM} {name}" for name in who.programs)

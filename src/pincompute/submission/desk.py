@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -15,11 +16,13 @@ from pincompute.api.change import Change, Rollback
 from pincompute.api.documents import Document, read, read_one
 from pincompute.api.entering import Inside
 from pincompute.api.glass import Glass, Wish
+from pincompute.api.identity import Identity
 from pincompute.api.noun import Noun
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project, Review
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary
+from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
@@ -27,9 +30,10 @@ from pincompute.base.problem import Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.landing import claimed, closed, deployable, unvouched
+from pincompute.planning.people.tenancy import tenancy, tenants
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
-from pincompute.submission import record
+from pincompute.submission import ledger, record
 from pincompute.submission.accept import fits
 from pincompute.submission.builds import Builds, vouched_for
 from pincompute.submission.carrier import Carrier
@@ -146,6 +150,15 @@ class Desk:
 
     async def submission(self, project: str, id_: str) -> Kept:
         return await self._decider.submission(project, id_)
+
+    async def project(self, name: str) -> Tenancy:
+        """All that is known of it, and what it holds by the ledger."""
+        project, whole = await asyncio.gather(self._platform.project(name), self.workloads.whole(name))
+        held = await self._database.do(partial(ledger.by_tier, cluster=self._platform.name, project=name))
+        return tenancy(name, project, whole, held, self.clock.now())
+
+    async def projects(self, who: Identity) -> list[Tenant]:
+        return tenants(await self._platform.projects(), who)
 
     async def account(self, project: str, name: str) -> Account:
         return await self.workloads.account(project, name, self.clock.now())

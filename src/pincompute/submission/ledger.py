@@ -64,6 +64,13 @@ def held(connection: Connection, cluster: str, project: str, tier: str) -> dict[
     return {(row.kind, row.name): Footprint(tier, *row[2:]) for row in connection.execute(_HELD, asked)}
 
 
+def by_tier(connection: Connection, cluster: str, project: str) -> dict[str, dict[Holder, Footprint]]:
+    """By every workload of each tier that is used."""
+    asked = sql.select(ledger.c.tier).where(ledger.c.cluster == cluster, ledger.c.project == project).distinct()
+    tiers = connection.execute(asked).scalars().all()
+    return {tier: held(connection, cluster, project, tier) for tier in tiers}
+
+
 def taken(connection: Connection, cluster: str, place: Place, tier: str) -> tuple[Footprint, Footprint]:
     """By a workload of a tier; and by all others of its project together, or a little more than that.
 

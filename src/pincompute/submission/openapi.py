@@ -120,7 +120,8 @@ def _operation(way: web.RouteDef, speech: Speech, known: dict[int, Object]) -> O
 
 def _tag(path: str) -> str:
     """What it is about."""
-    return re.split(r"[/.]", path.removeprefix("/v1").removeprefix("/projects/{project}"))[1]
+    inner = path.removeprefix("/v1").removeprefix("/projects/{project}") or "/projects"
+    return re.split(r"[/.]", inner)[1]
 
 
 def _needs(needed: Verb | str) -> str:

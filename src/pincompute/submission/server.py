@@ -17,6 +17,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Sight, Summary
+from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.whoami import SignIn, Whoami
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
@@ -69,6 +70,8 @@ def ways(desk: Desk, fleets: Fleets, sign_in: SignIn) -> list[web.RouteDef]:
         web.get("/healthz", _healthz),
         web.get("/v1/sign-in", routes.sign_in),
         web.get("/v1/whoami", routes.whoami),
+        web.get("/v1/projects", routes.projects),
+        web.get("/v1/projects/{project}", routes.project),
         web.post("/v1/projects/{project}/submissions", routes.submit),
         web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
         web.post("/v1/projects/{project}/sets", routes.submit_set),
@@ -113,6 +116,18 @@ class Routes:
     async def whoami(self, request: web.Request) -> web.StreamResponse:
         """Who asks, and what they are in which projects."""
         return json_of(await self._desk.rights.of(request[WHO]))
+
+    @needs(SIGNED_IN)
+    @speaks(gives=list[Tenant])
+    async def projects(self, request: web.Request) -> web.StreamResponse:
+        """Every project in which whoever asks has a role; for administrators all."""
+        return json_of(await self._desk.projects(request[WHO]))
+
+    @needs(Verb.LOOK)
+    @speaks(gives=Tenancy)
+    async def project(self, request: web.Request) -> web.StreamResponse:
+        """A project: whose it is, who may what, what it may use and does, and what waits."""
+        return json_of(await self._desk.project(request.match_info["project"]))
 
     @needs(Verb.DEPLOY)
     @speaks(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor
 from typing import NamedTuple
 
 from pincompute.api.project import Project, TierQuota
+from pincompute.api.tenancy import Held, Holder
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import QUOTA_TOO_SMALL, TIER_CLOSED
 from pincompute.objects.quantity import amount, binary, cores
-from pincompute.planning.quotas.footprint import Footprint
+from pincompute.planning.quotas.footprint import COUNTED, Footprint
 
 TOLD = 3
 """Workloads that are named as those which hold the most."""
@@ -69,6 +70,28 @@ def room(project: Project, asked: Asked) -> list[str]:
     """Of each thing that is bounded: what it wants, and what would be left when it has that."""
     bounds, tier = project.spec.quota.by_class().get(asked.wants.tier), asked.wants.tier
     return [_room(tier, thing, limit, asked) for thing, limit in _limits(bounds)] if bounds else []
+
+
+def use(bounds: TierQuota | None, holdings: Mapping[tuple[str, str], Footprint]) -> Iterator[Held]:
+    """Of each thing that is bounded or held: how much of it, and who holds the most."""
+    limits = dict(_limits(bounds)) if bounds else {}
+    for thing in COUNTED:
+        holders = sorted(holdings.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
+        used, limit = sum(getattr(each, thing) for _, each in holders), limits.get(thing)
+        if limit is None and (not used or thing == "bytes"):
+            continue
+        yield Held(
+            thing=_WORDS[thing],
+            used=_shown(thing, used),
+            limit="" if limit is None else _shown(thing, limit),
+            left="" if limit is None else _shown(thing, max(0, limit - used)),
+            share=None if not limit else used / limit,
+            most=[
+                Holder(name=name, kind=kind, holds=_shown(thing, getattr(each, thing)))
+                for (kind, name), each in holders[:TOLD]
+                if getattr(each, thing)
+            ],
+        )
 
 
 def _room(tier: str, thing: str, limit: int, asked: Asked) -> str:

@@ -1,0 +1,55 @@
+"""What is told of a project: to whoever may look at it, by the ledger; and by its cluster, where there is no desk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from control_plane import ControlPlane
+from desks import holds
+from pincompute.api.names import API_VERSION, ENGINE
+from pincompute.api.tenancy import Tenancy, Tenant
+from pincompute.cli.cluster import ClusterPort
+from pincompute.controller.resources import NOUNS
+from pincompute.kube.resource import Object
+from tenants import tenants
+from workloads import HELLO
+
+pytestmark = pytest.mark.cluster
+
+
+async def test_everybody_is_told_of_their_own(plane: ControlPlane, tmp_path: Path) -> None:
+    async with tenants(plane, tmp_path) as here:
+        for who, theirs in (("vera", {here.ads}), ("otto", {here.search}), ("eve", set[str]()), ("dan", {here.ads})):
+            told = await here.ask(who, "GET", "/projects")
+            assert {each["project"] for each in told.body} == theirs
+        everything = msgspec.convert((await here.ask("root", "GET", "/projects")).body, list[Tenant])
+        assert {here.ads, here.search} <= {each.project for each in everything}
+        (mine,) = msgspec.convert((await here.ask("vera", "GET", "/projects")).body, list[Tenant])
+        assert (mine.owner, mine.role) == (f"team-{here.ads}", "viewer")
+
+
+async def test_the_ledger_and_the_cluster_tell_the_same(plane: ControlPlane, tmp_path: Path) -> None:
+    async with tenants(plane, tmp_path) as here:
+        quota: Object = {"on-demand": {"pods": 10, "cpu": 40}, "reserved": {}}
+        change = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": here.ads}}
+        client = here.world.client
+        before = await client.get(NOUNS["Project"], here.ads)
+        await client.apply({**change, "spec": {**before["spec"], "quota": quota}}, NOUNS["Project"], manager=ENGINE)
+        more = HELLO.replace("name: hello", "name: more").replace("8080", "8080, replicas: 3")
+        for document in (HELLO, more):
+            assert (await here.deploy("dan", here.ads, document)).status == 201
+        await holds(here.world.database, here.ads, 6)
+        told = msgspec.convert((await here.ask("vera", "GET", f"/projects/{here.ads}")).body, Tenancy)
+        assert told.members == {"owner": ["olga"], "deployer": ["dan"], "viewer": ["vera"]}
+        assert (told.kinds, [each.name for each in told.waiting]) == ({"PinterestService": 2}, ["hello", "more"])
+        used = {(use.tier, each.thing): (each.used, each.limit, each.left) for use in told.quota for each in use.held}
+        assert used["on-demand", "pods"] == ("6", "10", "4")
+        assert [use.tier for use in told.quota] == ["reserved", "on-demand"]
+        assert [each.name for use in told.quota for each in use.held if each.thing == "pods" for each in each.most] == [
+            "more", "hello",
+        ]  # fmt: skip
+        assert await ClusterPort(client).project(here.ads) == told
+        assert here.ads in {each.project for each in await ClusterPort(client).projects()}
