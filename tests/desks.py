@@ -34,11 +34,14 @@ from pincompute.submission.process import at_work
 from pincompute.submission.record import State
 from pincompute.submission.repository import Repositories
 from pincompute.submission.server import application
+from pincompute.submission.turns import Limits
 from workloads import cluster, new_project
 
 TOKEN = "correct horse"
 SIGNED = {"Authorization": f"Bearer {TOKEN}"}
 PERSON = "pat"
+UNHURRIED = Limits(rate=0)
+"""How often a test asks is its own affair."""
 HERE = Door([LocalToken(TOKEN, PERSON)])
 OURS = Sender(Identity(PERSON, administers=True))
 
@@ -85,12 +88,15 @@ async def world(
     sign_in: SignIn | None = None,
     *,
     policies: tuple[Policy, ...] = (),
+    limits: Limits | None = None,
 ) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
         database = await open_database(str(folder / "desk.db"))
         async with (
             at_work(database, client, builds_in(folder), ids=NextId(), policies=policies) as desk,
-            TestClient(TestServer(application(desk, Fleets(client), door or HERE, sign_in))) as http,
+            TestClient(
+                TestServer(application(desk, Fleets(client), door or HERE, sign_in, limits or UNHURRIED))
+            ) as http,
         ):
             # Whoever hangs up while they are being connected leaves a socket behind.
             await desk.ready()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,12 +13,14 @@ import msgspec
 
 from control_plane import ControlPlane
 from desks import World, world
+from pincompute.api.documents import MAX_BYTES
 from pincompute.api.identity import Identity
 from pincompute.api.names import API_VERSION, ENGINE
 from pincompute.api.policy import Policy
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.resource import Object
 from pincompute.submission.people.door import Door, Shown
+from pincompute.submission.turns import Limits
 from workloads import HELLO, cluster, new_project
 
 
@@ -46,7 +49,9 @@ class Tenants(NamedTuple):
     """Of otto."""
 
     async def ask(self, who: str, method: str, path: str, body: str | bytes | object = b"") -> Answer:
-        sent = body if isinstance(body, str | bytes) else msgspec.json.encode(body)
+        said = body if isinstance(body, str | bytes) else msgspec.json.encode(body)
+        # The client warns of what is large and comes in one piece.
+        sent = said if len(said) < MAX_BYTES else io.BytesIO(said.encode() if isinstance(said, str) else said)
         headers = {"Authorization": f"Bearer {who}"} if who else {}
         async with self.world.http.request(method, f"/v1{path}", data=sent, headers=headers) as answer:
             if answer.content_type == "application/x-ndjson":
@@ -60,7 +65,11 @@ class Tenants(NamedTuple):
 
 @asynccontextmanager
 async def tenants(
-    plane: ControlPlane, folder: Path, ads: Object | None = None, policies: tuple[Policy, ...] = ()
+    plane: ControlPlane,
+    folder: Path,
+    ads: Object | None = None,
+    policies: tuple[Policy, ...] = (),
+    limits: Limits | None = None,
 ) -> AsyncGenerator[Tenants]:
     """What more is said of the project ads; and the platform's policies."""
     async with cluster(plane) as client:
@@ -80,7 +89,7 @@ async def tenants(
                 {**whole, "spec": {**spec, "members": members, **more}}, NOUNS["Project"], manager=ENGINE
             )
         try:
-            async with world(plane, folder, Door([Believing()]), policies=policies) as here:
+            async with world(plane, folder, Door([Believing()]), policies=policies, limits=limits) as here:
                 yield Tenants(here, *names)
         finally:
             for name in names:

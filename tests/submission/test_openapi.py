@@ -78,7 +78,9 @@ def test_every_example_of_a_kind_is_a_document_by_its_schema() -> None:
 
 def test_who_needs_nobody_says_so_and_everybody_else_may_be_turned_away() -> None:
     for _, path, each in OPERATIONS:
-        assert (each.get("security") == []) == ("401" not in each["responses"]), path
+        assert (each.get("security") == []) == ("401" not in each["responses"]) == ("429" not in each["responses"]), (
+            path
+        )
     assert [*DOCUMENT["components"]["securitySchemes"]] == ["bearer", "certificate", "provider"]
     assert [*described(WAYS, SignIn())["components"]["securitySchemes"]] == ["bearer", "certificate"]
 

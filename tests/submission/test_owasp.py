@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import partial
 from pathlib import Path
@@ -11,10 +12,12 @@ import yaml
 from aiohttp.test_utils import TestServer
 
 from control_plane import ControlPlane
+from pincompute.api.documents import MAX_BYTES
 from pincompute.api.names import ENGINE
 from pincompute.controller.resources import NOUNS
 from pincompute.submission import record
 from pincompute.submission.record import State
+from pincompute.submission.turns import Limits
 from tenants import Tenants, nowhere, tenants
 from workloads import HELLO
 
@@ -116,6 +119,32 @@ async def test_api3_broken_object_property_level_authorization(plane: ControlPla
         assert kept.who == "dan"
 
 
+async def test_api4_unrestricted_resource_consumption(plane: ControlPlane, tmp_path: Path) -> None:
+    """What takes much is refused before it does, and whoever asks too often waits; the others do not."""
+    async with tenants(plane, tmp_path) as here:
+        for sent in (
+            HELLO + "x" * (10 << 20),
+            "[" * MAX_BYTES,
+            "a: &a [x]\nb: [" + "*a, " * 1_000 + "]",
+            "- x\n" * 250_000,
+        ):
+            for way in ("submissions", "sets", "plans"):
+                assert (await here.ask("dan", "POST", f"/projects/{here.ads}/{way}", sent)).reason == "DocumentInvalid"
+        assert (await here.deploy("dan", here.ads)).status == 201
+    (tmp_path / "slow").mkdir()
+    async with tenants(plane, tmp_path / "slow", limits=Limits(rate=0.001)) as here:
+        workloads = f"/projects/{here.ads}/workloads"
+        assert (await here.ask("dan", "GET", workloads)).status == 200
+        for method, route in routes(here):
+            if route in OPEN:
+                continue
+            asked = await here.ask("dan", method, path_of(route, here.ads), body_of(method, route))
+            assert (asked.status, asked.reason) == (429, "TooManyRequests"), route
+        assert (await here.ask("vera", "GET", workloads)).status == 200
+        async with here.world.http.get("/healthz") as answer:
+            assert answer.status == 200
+
+
 async def test_api5_broken_function_level_authorization(plane: ControlPlane, tmp_path: Path) -> None:
     """Who may look changes nothing, who deploys brings no daemons in, and only administrators touch the fleet."""
     async with tenants(plane, tmp_path) as here:
@@ -144,6 +173,23 @@ async def test_api5_broken_function_level_authorization(plane: ControlPlane, tmp
         # They may, and it is the project that has no room for it.
         assert (await here.deploy("root", here.ads, DAEMON)).reason == "TierClosed"
         assert [state for _, state in await here.world.outcomes("hello", here.ads)] == [State.DELIVERED]
+
+
+async def test_api6_unrestricted_access_to_sensitive_business_flows(plane: ControlPlane, tmp_path: Path) -> None:
+    """Deploying over and over, as a program would: it goes on as often as it may, and what was sent away is nowhere."""
+    async with tenants(plane, tmp_path, limits=Limits(rate=1)) as here:
+        told = await asyncio.gather(
+            *(here.deploy("dan", here.ads, HELLO.replace("name: hello", f"name: h-{number}")) for number in range(40))
+        )
+        away = [number for number, each in enumerate(told) if each.status == 429]
+        assert len(away) > 20
+        for number in away:
+            assert told[number].reason == "TooManyRequests"
+            assert await here.world.outcomes(f"h-{number}", here.ads) == []
+        there = (await here.ask("vera", "GET", f"/projects/{here.ads}/workloads")).body
+        assert sorted(each["name"] for each in there) == sorted(
+            f"h-{number}" for number, each in enumerate(told) if each.status == 201
+        )
 
 
 async def test_api8_security_misconfiguration(plane: ControlPlane, tmp_path: Path) -> None:

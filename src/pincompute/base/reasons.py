@@ -366,6 +366,27 @@ SIGN_IN_AWAY = _reason(
     "Whoever signs people in does not answer, so that nobody can be known by them.",
     "Who was seen in the last minutes goes on; the message says what was asked, and what came back.",
 )
+TOO_MANY_REQUESTS = _reason(
+    "TooManyRequests",
+    USER,
+    429,
+    "You ask for more than one client may, so that the others have their turn.",
+    "Wait as long as the answer's Retry-After says, and ask less at one time; `pin` waits by itself.",
+)
+DESK_BUSY = _reason(
+    "DeskBusy",
+    INFRASTRUCTURE,
+    429,
+    "The desk has as much to do as it takes on; nothing was done of this.",
+    "Wait as long as the answer's Retry-After says; where it lasts, see whether the cluster answers (`pin status`).",
+)
+REQUEST_SLOW = _reason(
+    "RequestSlow",
+    USER,
+    408,
+    "A request was not all there after as long as the desk waits for one.",
+    "Send it again, with all that it says it has.",
+)
 NOT_ALLOWED = _reason(
     "NotAllowed",
     USER,

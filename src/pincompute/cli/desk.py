@@ -25,9 +25,11 @@ from pincompute.api.summary import Sight, Summary
 from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
+from pincompute.base.clock import SystemClock
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, NOT_ALLOWED, ON_ITS_WAY, VERSIONS_DIFFER
+from pincompute.cli.come_back import come_back
 from pincompute.cli.files import Joined
 from pincompute.cli.port import Port
 from pincompute.cli.trust import connector
@@ -59,7 +61,7 @@ async def desk_port(context: Context) -> AsyncIterator[Port]:
             context.desk,
             headers=headers,
             timeout=timeout,
-            middlewares=(_hear_why_not,),
+            middlewares=(_hear_why_not, come_back(SystemClock())),
             connector=connector(context),
         ) as session:
             yield DeskPort(session, context)

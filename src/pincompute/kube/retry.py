@@ -17,12 +17,17 @@ def pause(request: Request, error: ApiError, attempt: int, jitter: float) -> flo
     busy = error.status in (429, 503)
     if busy and error.retry_after:
         # The server says that it did nothing yet: even a write is safe to repeat.
-        return error.retry_after * (1 + jitter / 4) if error.retry_after <= LONGEST else None
+        return patience(error.retry_after, jitter)
     if isinstance(error, Unreachable):
         again = error.how == "absent" or (error.how == "lost" and request.safe)
     else:
         again = busy and request.safe
     return backoff(attempt, jitter) if again else None
+
+
+def patience(retry_after: float, jitter: float) -> float | None:
+    """Seconds that a server is waited for which says when to come back: no less, and not all at once."""
+    return retry_after * (1 + jitter / 4) if retry_after <= LONGEST else None
 
 
 def backoff(failures: int, jitter: float, longest: float = LONGEST) -> float:

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from pincompute.api.identity import Identity
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import SUBMISSION_UNKNOWN
+from pincompute.base.reasons import DESK_BUSY, SUBMISSION_UNKNOWN
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
 from pincompute.submission import outbox, record
@@ -26,8 +26,14 @@ from pincompute.submission.database import Connection, Database
 from pincompute.submission.outbox import Parcel
 from pincompute.submission.platform import Away, Rendered
 from pincompute.submission.policies import Policies
+from pincompute.submission.queue import Busy
 from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, State, Submission, Vouched
 from pincompute.submission.rights import Rights
+
+MOST_WAITING = 5_000
+"""Accepted, and not at their platform: what is accepted is never dropped, so that no more is accepted."""
+CATCH_UP = 10
+"""Seconds after which it may be less."""
 
 Proposed = tuple[Rendered, Vouched | None]
 """What is to become of a workload, and who vouches for that."""
@@ -49,6 +55,8 @@ class Sender(NamedTuple):
     key: str = ""
     waits: bool = True
     """For the platform to have it; on record it is in any case."""
+    rests: Callable[[], object] = object
+    """Told when nothing remains but to wait for that."""
 
 
 _VERBS = {DEPLOY: Verb.DEPLOY, BREAK_GLASS: Verb.BREAK_GLASS, "delete": Verb.DELETE}
@@ -73,6 +81,7 @@ class Decider:
         kept = await asyncio.shield(asyncio.ensure_future(self._decide(asks, sender)))
         if not sender.waits:
             return kept
+        sender.rests()
         return list(await asyncio.gather(*(self._arrived(each, patience) for each in kept)))
 
     async def _arrived(self, kept: Kept, patience: float) -> Kept:
@@ -88,9 +97,14 @@ class Decider:
         """What was decided now, or of the same when it was sent before."""
         submissions = [each.submission for each in asks]
         async with self._turn({(each.place.project, each.place.name) for each in submissions}):
-            known_, pending = await self._database.do(partial(_before, submissions=submissions))
+            known_, pending, waiting = await self._database.do(partial(_before, submissions=submissions))
             if known_:
                 return known_
+            if waiting >= MOST_WAITING:
+                what = (
+                    f"{waiting:,} that were accepted have not reached their cluster yet, and that is as many as may be"
+                )
+                raise Busy(Problem(DESK_BUSY, what), CATCH_UP)
             proposals: list[Proposal] = []
             refused: dict[str, Refused] = {}
             for ask, former in zip(asks, pending, strict=True):
@@ -134,7 +148,8 @@ class Decider:
         return found
 
 
-def _before(connection: Connection, submissions: Sequence[Submission]) -> tuple[list[Kept], list[Workload | None]]:
-    """The same, when it was sent before; and what each workload was last accepted as, where that is on its way."""
+def _before(connection: Connection, submissions: Sequence[Submission]) -> tuple[list[Kept], list[Workload | None], int]:
+    """The same, when it was sent before; what each workload was last accepted as, where that is on its way; and how
+    many are."""
     pending = [outbox.pending(connection, each.cluster, each.place.project, each.place.name) for each in submissions]
-    return known(connection, submissions), pending
+    return known(connection, submissions), pending, outbox.on_their_way(connection, submissions[0].cluster)

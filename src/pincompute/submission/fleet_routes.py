@@ -16,6 +16,7 @@ from pincompute.planning.rights import Verb
 from pincompute.submission.answers import json_of, stream
 from pincompute.submission.guards import needs
 from pincompute.submission.paths import number_in
+from pincompute.submission.requests import body_of
 from pincompute.submission.speech import Manner, speaks
 
 
@@ -53,9 +54,7 @@ class FleetRoutes:
     )
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change how a runtime is rolled: the fields that are named, and what is null is as it usually is."""
-        return json_of(
-            await self._fleets.roll(number_in(request, "number"), _change(await request.read()), manager=DESK)
-        )
+        return json_of(await self._fleets.roll(number_in(request, "number"), _change(body_of(request)), manager=DESK))
 
     @needs(Verb.ADMINISTER)
     @speaks(gives=Rolling, manner=Manner.LINES, reasons=(RUNTIME_UNKNOWN,))

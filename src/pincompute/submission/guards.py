@@ -17,6 +17,7 @@ from pincompute.base.clock import Clock
 from pincompute.base.problem import Refused
 from pincompute.planning.rights import Verb
 from pincompute.submission.people.door import Door, Shown
+from pincompute.submission.queue import Busy
 from pincompute.submission.rights import Rights
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -75,7 +76,7 @@ async def _lapse(clock: Clock, again: Callable[[], Awaitable[None]]) -> None:
             await again()
         except Refused as refused:
             # Who cannot say just now has not said no.
-            if refused.problems[0].reason.http < 500:
+            if refused.problems[0].reason.http < 500 and not isinstance(refused, Busy):
                 raise
 
 

@@ -19,11 +19,14 @@ from pincompute.base.problem import Where
 from pincompute.base.reasons import (
     CLUSTER_REFUSED,
     CLUSTER_UNREACHABLE,
+    DESK_BUSY,
     INTERNAL,
     NOT_ALLOWED,
     NOT_SIGNED_IN,
     PROJECT_UNKNOWN,
+    REQUEST_SLOW,
     SIGN_IN_AWAY,
+    TOO_MANY_REQUESTS,
     UPGRADE_NEEDED,
     Reason,
 )
@@ -44,6 +47,8 @@ docs/reasons.md has a section for every reason. Paths begin with the version: wi
 only added."""
 _BEFORE = (NOT_SIGNED_IN, SIGN_IN_AWAY)
 """Why nobody is let in."""
+_BUSY = (TOO_MANY_REQUESTS, DESK_BUSY)
+_LATER = {"headers": {"Retry-After": {"$ref": "#/components/headers/Later"}}}
 _ANYWHERE = (INTERNAL, CLUSTER_REFUSED, CLUSTER_UNREACHABLE)
 
 
@@ -72,7 +77,10 @@ def described(ways: Sequence[web.RouteDef], sign_in: SignIn) -> Object:
         "components": {
             "securitySchemes": _schemes(sign_in),
             "schemas": {**found.shared, "Problem": _problem()},
-            "headers": {"Submission": {"description": "Its id.", "schema": {"type": "string"}}},
+            "headers": {
+                "Submission": {"description": "Its id.", "schema": {"type": "string"}},
+                "Later": {"description": "Seconds after which to ask again.", "schema": {"type": "integer"}},
+            },
         },
     }
 
@@ -214,7 +222,9 @@ def _general(way: web.RouteDef, speech: Speech, needed: Verb | str) -> Iterator[
     """What may be answered to anybody."""
     if needed == NOTHING:
         return
-    yield from (*_BEFORE, *_ANYWHERE)
+    yield from (*_BEFORE, *_BUSY, *_ANYWHERE)
+    if speech.takes is not None:
+        yield REQUEST_SLOW
     if isinstance(needed, Verb):
         yield NOT_ALLOWED
     if "{project}" in way.path:
@@ -231,6 +241,7 @@ def _refusals(reasons: Iterable[Reason]) -> Object:
         str(status): {
             "description": "\n".join(f"- `{each.code}`: {each.means}" for each in those),
             "content": {_PROBLEM: {"schema": ref("Problem")}},
+            **(_LATER if status == 429 else {}),
         }
         for status, those in sorted(by_status.items())
     }

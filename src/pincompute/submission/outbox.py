@@ -34,6 +34,7 @@ _PENDING = (
     .order_by(outbox.c.number.desc())
     .limit(1)
 )  # fmt: skip
+_OPEN = sql.select(sql.func.count()).where(outbox.c.cluster == sql.bindparam("of"), outbox.c.done_at.is_(None))
 _PUT = outbox.insert()
 _of_submission = outbox.c.submission == sql.bindparam("of")
 _DONE = outbox.update().where(_of_submission, outbox.c.done_at.is_(None)).values(done_at=sql.bindparam("at"))
@@ -79,6 +80,11 @@ def pending(connection: Connection, cluster: str, project: str, name: str) -> Wo
     """What a workload was last accepted as, where that is still on its way."""
     row = connection.execute(_PENDING, {"of": cluster, "at": project, "called": name}).mappings().first()
     return msgspec.json.decode(row[revisions.c.workload], type=WORKLOADS[row[revisions.c.kind]]) if row else None
+
+
+def on_their_way(connection: Connection, cluster: str) -> int:
+    found: int = connection.execute(_OPEN, {"of": cluster}).scalar_one()
+    return found
 
 
 def tried(connection: Connection, submission: str, error: str) -> None:

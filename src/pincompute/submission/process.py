@@ -35,6 +35,7 @@ from pincompute.submission.policies import Policies, read_policies
 from pincompute.submission.repository import Repositories
 from pincompute.submission.server import application, runner
 from pincompute.submission.shift import serve
+from pincompute.submission.turns import Limits
 
 FILE = click.Path(path_type=Path)
 
@@ -59,6 +60,13 @@ FILE = click.Path(path_type=Path)
 @click.option("--folder", type=FILE, required=True, help="Where it keeps what it reads again.")
 @click.option("--policies", type=FILE, help="What all work must keep: a file of policies.")
 @click.option("--artifacts", default="", help="Where builds are: https://…/artifactory/REPOSITORY, or its folder.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0),
+    default=Limits().rate,
+    show_default=True,
+    help="Requests a second that one client may send over time; 0 bounds nobody.",
+)
 def desk(token_file: Path, **words: Any) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
@@ -78,6 +86,7 @@ class Words(NamedTuple):
     folder: Path
     artifacts: str
     policies: Path | None
+    rate: float
 
 
 async def _run(words: Words) -> None:
@@ -94,7 +103,8 @@ async def _run(words: Words) -> None:
         store = await stack.enter_async_context(open_store(words.artifacts or str(words.folder / "artifacts")))
         builds = Builds(store, Repositories(words.folder / "repositories"))
         desk = await stack.enter_async_context(at_work(database, client, builds, lines, policies=policies))
-        running = runner(application(desk, Fleets(client), words.people.door(client), words.people.sign_in()))
+        door, sign_in = words.people.door(client), words.people.sign_in()
+        running = runner(application(desk, Fleets(client), door, sign_in, Limits(words.rate)))
         await running.setup()
         host, _, port = words.listen.rpartition(":")
         await web.TCPSite(running, host, int(port), ssl_context=words.people.tls()).start()

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
+from pincompute.api.documents import MAX_BYTES
 from pincompute.api.glass import Wish
 from pincompute.api.shape import bare
 from pincompute.api.wire import Wire, fields_of
@@ -15,6 +16,7 @@ from pincompute.base.reasons import DOCUMENT_INVALID, GLASS_REFUSED, Reason
 from pincompute.submission.decide import Sender
 from pincompute.submission.guards import WHO
 from pincompute.submission.paths import word_in
+from pincompute.submission.turns import BODY, PLACE
 
 MAX_KEY = 256
 
@@ -57,7 +59,13 @@ def sender_of(request: web.Request) -> Sender:
     if len(key) > MAX_KEY:
         raise Refused(Problem(DOCUMENT_INVALID, f"the idempotency key has more than {MAX_KEY} characters"))
     preferred = {each.strip() for each in request.headers.get("Prefer", "").split(",")}
-    return Sender(request[WHO], key, waits="respond-async" not in preferred)
+    return Sender(request[WHO], key, waits="respond-async" not in preferred, rests=request[PLACE].leave)
+
+
+def body_of(request: web.Request) -> bytes:
+    if (body := request[BODY]) is None:
+        raise Refused(Problem(DOCUMENT_INVALID, f"the document has more than {MAX_BYTES:,} bytes"))
+    return body
 
 
 def names_in(request: web.Request) -> tuple[str, str]:

@@ -45,16 +45,22 @@ from pincompute.submission.fleet_routes import FleetRoutes
 from pincompute.submission.guards import NOTHING, SIGNED_IN, WHO, guards, needs
 from pincompute.submission.paths import word_in
 from pincompute.submission.people.door import Door
-from pincompute.submission.requests import OfOne, Wished, asked, names_in, sender_of, wish_in
+from pincompute.submission.queue import Busy
+from pincompute.submission.requests import OfOne, Wished, asked, body_of, names_in, sender_of, wish_in
 from pincompute.submission.speech import BUILT, CHANGED, DOCUMENT, DOCUMENTS, HELLO, PLAIN, SUBMITTED, Manner, speaks
+from pincompute.submission.turns import Limits, turns
 
 log = structlog.get_logger()
 _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 
 
-def application(desk: Desk, fleets: Fleets, door: Door, sign_in: SignIn | None = None) -> web.Application:
+def application(
+    desk: Desk, fleets: Fleets, door: Door, sign_in: SignIn | None = None, limits: Limits | None = None
+) -> web.Application:
     """The whole API, behind one door; where people sign in stands before it."""
-    passing = [_problems, *guards(door, desk.rights, desk.clock), carried_through]
+    known, allowed = guards(door, desk.rights, desk.clock)
+    # What it costs to learn whether somebody may has its turn as well.
+    passing = [problems, known, carried_through, turns(limits or Limits(), desk.clock), allowed]
     app = web.Application(middlewares=passing, client_max_size=MAX_BYTES)
     for each in ways(desk, fleets, sign_in or SignIn()):
         # By this and by nothing else: a stream has no head without a body.
@@ -143,7 +149,7 @@ class Routes:
         """Deploy a document."""
         project, sender = word_in(request, "project"), sender_of(request)
         try:
-            text = await _text(request)
+            text = _text(request)
         except Refused as refused:
             return became(await self._desk.unreadable("", project, refused, sender))
         return became(await self._desk.submit(text, project, sender, wish_in(request)), status=201)
@@ -162,7 +168,7 @@ class Routes:
         """Submit documents, of which all are taken or none."""
         project, sender = word_in(request, "project"), sender_of(request)
         try:
-            text = await _text(request)
+            text = _text(request)
         except Refused as refused:
             return became(await self._desk.unreadable("", project, refused, sender))
         return all_became(await self._desk.submit_set(text, project, sender, wish_in(request)))
@@ -184,7 +190,7 @@ class Routes:
     @speaks(gives=list[Preview], takes=DOCUMENTS, example=HELLO, reasons=(DOCUMENT_INVALID, KIND_UNKNOWN))
     async def plan(self, request: web.Request) -> web.StreamResponse:
         """What documents would become and change; nothing is written."""
-        said = await self._desk.plan(await _text(request), word_in(request, "project"), sender_of(request))
+        said = await self._desk.plan(_text(request), word_in(request, "project"), sender_of(request))
         return json_of(said)
 
     @needs(Verb.LOOK)
@@ -217,7 +223,7 @@ class Routes:
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change one thing of what is there."""
         try:
-            change = _change.decode(await request.read())
+            change = _change.decode(body_of(request))
         except msgspec.DecodeError as error:
             raise Refused(Problem(DOCUMENT_INVALID, f"this is no change that there is: {error}")) from error
         return became(await self._desk.change(*names_in(request), change, sender_of(request)))
@@ -266,17 +272,11 @@ class Routes:
         return await stream(request, self._desk.workloads.logs(*names_in(request), wanted))
 
 
-async def _text(request: web.Request) -> str:
+def _text(request: web.Request) -> str:
     try:
-        return (await request.read()).decode()
+        return body_of(request).decode()
     except UnicodeDecodeError as error:
         raise Refused(Problem(DOCUMENT_INVALID, f"the document is not UTF-8: {error}")) from error
-    except web.HTTPRequestEntityTooLarge as error:
-        raise _too_large() from error
-
-
-def _too_large() -> Refused:
-    return Refused(Problem(DOCUMENT_INVALID, f"the document has more than {MAX_BYTES:,} bytes"))
 
 
 @needs(NOTHING)
@@ -295,14 +295,13 @@ async def carried_through(request: web.Request, handler: Handler) -> web.StreamR
 
 
 @web.middleware
-async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     headers: dict[str, str] = {}
     try:
         return await handler(request)
     except Refused as refused:
         document = refused.json()
-    except web.HTTPRequestEntityTooLarge:
-        document = _too_large().json()
+        headers |= {"Retry-After": str(refused.seconds)} if isinstance(refused, Busy) else {}
     except web.HTTPNotFound:
         document = Refused(Problem(PATH_UNKNOWN, f"there is nothing at {request.path}")).json()
     except web.HTTPMethodNotAllowed as error:
@@ -315,5 +314,5 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         # What went wrong is for the log; it may hold what is nobody's business.
         log.exception("a request failed", method=request.method, path=request.path)
         document = Refused(Problem(INTERNAL, "the desk failed at this request; its log says more")).json()
-    body = msgspec.json.encode(document)
-    return web.Response(body=body, status=document["status"], headers=headers, content_type="application/problem+json")
+    body, media = msgspec.json.encode(document), "application/problem+json"
+    return web.Response(body=body, status=document["status"], content_type=media, headers=headers)

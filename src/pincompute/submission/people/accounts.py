@@ -12,6 +12,7 @@ from pincompute.base.openid import claims
 from pincompute.base.problem import Refused
 from pincompute.kube.client import Client
 from pincompute.submission.people.door import Shown, not_signed_in
+from pincompute.submission.people.strangers import Strangers
 from pincompute.submission.people.tokens import Remembered, audiences
 
 AUDIENCE = DESK
@@ -37,9 +38,10 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 class Accounts:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, strangers: Strangers | None = None) -> None:
         self._client = client
         self._known = Remembered()
+        self._strangers = strangers or Strangers(client.clock)
 
     async def identify(self, shown: Shown) -> Identity | None:
         now = self._client.clock.now()
@@ -48,15 +50,20 @@ class Accounts:
         said = claims(shown.token)
         if AUDIENCE not in audiences(said):
             return None
-        status = await self._review(shown.token)
+        async with self._strangers.look(shown):
+            whose = await self._whose(shown.token)
+        until = datetime.fromtimestamp(said["exp"], UTC)
+        who = Identity(whose, Sort.PROGRAM, until=until)
+        self._known.keep(shown.token.encode(), who, min(until, now + BELIEVED))
+        return who
+
+    async def _whose(self, token: str) -> str:
+        status = await self._review(token)
         whose = status.user.username.removeprefix(_ACCOUNT).split(":")
         named = status.user.username.startswith(_ACCOUNT) and len(whose) == 2
         if not (status.authenticated and AUDIENCE in status.audiences and named):
             raise Refused(not_signed_in("the cluster does not know the account of this token", "take a new one"))
-        until = datetime.fromtimestamp(said["exp"], UTC)
-        who = Identity("/".join(whose), Sort.PROGRAM, until=until)
-        self._known.keep(shown.token.encode(), who, min(until, now + BELIEVED))
-        return who
+        return "/".join(whose)
 
     async def _review(self, token: str) -> _Status:
         body = {

@@ -17,6 +17,7 @@ from pincompute.base.openid import claims
 from pincompute.base.problem import Refused
 from pincompute.submission.people.door import Shown, not_signed_in
 from pincompute.submission.people.keys import Keys
+from pincompute.submission.people.strangers import Strangers
 from pincompute.submission.people.tokens import Remembered, audiences
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -39,11 +40,14 @@ class OpenIdSettings(NamedTuple):
 
 
 class OpenId:
-    def __init__(self, settings: OpenIdSettings, clock: Clock, keys: Keys | None = None) -> None:
+    def __init__(
+        self, settings: OpenIdSettings, clock: Clock, keys: Keys | None = None, strangers: Strangers | None = None
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._keys = keys or Keys(settings.issuer, clock)
         self._known = Remembered()
+        self._strangers = strangers or Strangers(clock)
 
     async def identify(self, shown: Shown) -> Identity | None:
         now = self._clock.now()
@@ -51,18 +55,21 @@ class OpenId:
             return who
         if claims(shown.token).get("iss") != self._settings.issuer:
             return None
+        async with self._strangers.look(shown):
+            who = await self._found(shown)
+        assert who.until is not None
+        self._known.keep(shown.token.encode(), who, min(who.until, now + BELIEVED))
+        return who
+
+    async def _found(self, shown: Shown) -> Identity:
         try:
-            said = await self._proven(shown.token)
-            who = self._named(said)
+            return self._named(await self._proven(shown.token))
         except ExpiredTokenError as error:
             raise Refused(not_signed_in("your login has run out")) from error
         except (JoseError, ValueError, TypeError, OverflowError) as error:
             # What a library says of a token may hold some of it.
             why = str(error) if type(error) is ValueError else type(error).__name__
             raise Refused(not_signed_in(f"this token is not good: {why}")) from error
-        assert who.until is not None
-        self._known.keep(shown.token.encode(), who, min(who.until, now + BELIEVED))
-        return who
 
     async def _proven(self, token: str) -> dict[str, Any]:
         header = jws.extract_compact(token.encode()).headers()

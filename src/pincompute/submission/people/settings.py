@@ -15,6 +15,7 @@ from pincompute.submission.people.accounts import Accounts
 from pincompute.submission.people.certificates import Certificates
 from pincompute.submission.people.door import Door, Vouches
 from pincompute.submission.people.local import LocalToken
+from pincompute.submission.people.strangers import Strangers
 from pincompute.submission.people.tls import Files, context
 
 
@@ -39,16 +40,17 @@ class People(NamedTuple):
 
     def door(self, client: Client) -> Door:
         vouching: list[Vouches] = [LocalToken(self.token, self.person)]
+        strangers = Strangers(client.clock)
         if self.issuer:
-            vouching.append(self._provider(client))
-        vouching.append(Accounts(client))
+            vouching.append(self._provider(client, strangers))
+        vouching.append(Accounts(client, strangers))
         if self.client_roots:
             if not self.trust_domain:
                 raise _wrong("--client-roots needs --trust-domain: whose roots they are")
             vouching.append(Certificates(self.trust_domain, client.clock))
         return Door(vouching, "pin login" if self.issuer else "pin status")
 
-    def _provider(self, client: Client) -> Vouches:
+    def _provider(self, client: Client, strangers: Strangers) -> Vouches:
         # What knows tokens takes a while to load, and a laptop has nobody to sign in.
         from pincompute.submission.people.openid import OpenId, OpenIdSettings
 
@@ -57,7 +59,7 @@ class People(NamedTuple):
         except ValueError as error:
             raise _wrong(f"--issuer: {error}") from error
         settings = OpenIdSettings(self.issuer, self.client, self.name_claim, self.groups_claim, self.administrators)
-        return OpenId(settings, client.clock)
+        return OpenId(settings, client.clock, strangers=strangers)
 
     def sign_in(self) -> SignIn:
         return SignIn(self.issuer, self.client, self.scopes) if self.issuer else SignIn()

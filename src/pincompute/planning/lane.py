@@ -1,0 +1,120 @@
+"""A lane: who is at work, who waits, and who is turned away. It is fair between clients, however many each sends, and
+bounded in all and for each. Pure: what time it is comes in."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict, deque
+from enum import Enum, auto
+from typing import NamedTuple
+
+LONGEST = 30
+"""Seconds that somebody is sent away for, at most: nobody knows what is then."""
+_NEW = 0.2
+"""How much what has just ended says of how long others will take."""
+
+
+class Bounds(NamedTuple):
+    at_work: int
+    """At one time."""
+    waiting: int
+    """Beside them."""
+    of_one: int
+    """Client, at work and waiting."""
+
+
+class State(Enum):
+    COMING = auto()
+    """It has room, and is not all there yet."""
+    WAITING = auto()
+    AT_WORK = auto()
+    GONE = auto()
+
+
+class Ticket:
+    """One that was let in."""
+
+    __slots__ = ("client", "since", "state")
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.state = State.COMING
+        self.since = 0.0
+        """When its work began."""
+
+
+class Full(NamedTuple):
+    """Why somebody is turned away, and when it is worth coming back."""
+
+    seconds: int
+    there: int
+    own: bool
+    """They are all from the same client."""
+
+
+class Lane:
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._there: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
+        """By client; whose turn is next comes first."""
+        self._at_work = 0
+        self._took = 0.0
+        """Seconds that work takes, of late."""
+
+    @property
+    def there(self) -> int:
+        """All that were let in and have not left."""
+        return self._there.total()
+
+    def come(self, client: str) -> Ticket | Full:
+        """Room, before anything else is done for them: for those who are long in coming there is no more than that."""
+        bounds, there, own = self._bounds, self.there, self._there[client]
+        if own >= bounds.of_one:
+            # The others have their turns meanwhile.
+            return Full(self._seconds(own * len(self._there)), own, own=True)
+        if there >= bounds.at_work + bounds.waiting:
+            return Full(self._seconds(there), there, own=False)
+        self._there[client] += 1
+        return Ticket(client)
+
+    def ready(self, ticket: Ticket) -> None:
+        """Nothing of it is missing: it waits for its turn."""
+        ticket.state = State.WAITING
+        self._waiting.setdefault(ticket.client, deque()).append(ticket)
+
+    def begin(self, now: float) -> list[Ticket]:
+        """Those whose turn it is: of each client one, and again from the first."""
+        begun: list[Ticket] = []
+        while self._waiting and self._at_work < self._bounds.at_work:
+            client, queue = self._waiting.popitem(last=False)
+            ticket = queue.popleft()
+            if queue:
+                self._waiting[client] = queue
+            ticket.state, ticket.since = State.AT_WORK, now
+            self._at_work += 1
+            begun.append(ticket)
+        return begun
+
+    def leave(self, ticket: Ticket, now: float) -> None:
+        """Its work is done, or it is not wanted any more; a second time is nothing."""
+        state, ticket.state = ticket.state, State.GONE
+        if state is State.GONE:
+            return
+        if state is State.AT_WORK:
+            self._at_work -= 1
+            took = now - ticket.since
+            self._took += (took - self._took) * (_NEW if self._took else 1)
+        elif state is State.WAITING:
+            queue = self._waiting[ticket.client]
+            queue.remove(ticket)
+            if not queue:
+                del self._waiting[ticket.client]
+        self._there[ticket.client] -= 1
+        if not self._there[ticket.client]:
+            del self._there[ticket.client]
+
+    def _seconds(self, before: int) -> int:
+        """Until as many have been at work, and at least one more has."""
+        rounds = max(1.0, before / self._bounds.at_work)
+        return max(1, min(LONGEST, math.ceil(rounds * self._took)))

@@ -1,0 +1,93 @@
+"""Turns: how much the desk does at one time, and for whom next. What is too much is turned away before it costs much.
+
+Reads, writes and streams have a lane each, so that none of them waits behind another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from pincompute.base.clock import Clock
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import REQUEST_SLOW
+from pincompute.planning.lane import Bounds
+from pincompute.planning.pace import Pace
+from pincompute.planning.rights import Verb
+from pincompute.submission.guards import WHO, needed
+from pincompute.submission.queue import Place, Queue, keep_pace
+from pincompute.submission.speech import Manner, speech_of
+
+BODY_SECONDS = 20.0
+"""Within which all of a request has been sent; the largest there may be takes a slow line less."""
+AT_ONCE = 5.0
+"""Seconds' worth of requests that somebody may send at once."""
+READS = Bounds(at_work=16, waiting=128, of_one=48)
+WRITES = Bounds(at_work=16, waiting=128, of_one=48)
+STREAMS = Bounds(at_work=2_000, waiting=0, of_one=200)
+"""They take little once they have begun, so that they are counted and do not wait."""
+
+
+class Limits(NamedTuple):
+    """Of one desk."""
+
+    rate: float = 200.0
+    """Requests a second of one client, over time; 0 bounds nobody."""
+    reads: Bounds = READS
+    writes: Bounds = WRITES
+    streams: Bounds = STREAMS
+
+
+PLACE = web.RequestKey("place", Place)
+BODY: web.RequestKey[bytes | None] = web.RequestKey("body")
+"""All that was sent; None where that was too much."""
+
+
+def turns(limits: Limits, clock: Clock) -> Middleware:
+    """After it is known who asks: by their names it is fair."""
+    pace = Pace(limits.rate, AT_ONCE)
+    reads = Queue("requests that look", limits.reads, clock)
+    writes = Queue("requests that change something", limits.writes, clock)
+    streams = Queue("streams", limits.streams, clock)
+
+    def queue(request: web.Request) -> Queue:
+        if streamed(request):
+            return streams
+        return reads if request.method == "GET" or needed(request) is Verb.LOOK else writes
+
+    @web.middleware
+    async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not (who := request.get(WHO)):
+            return await handler(request)
+        keep_pace(pace, str(who), clock.monotonic(), f"you ask more often than {limits.rate:g} times a second")
+        pace.take(str(who), clock.monotonic())
+        with queue(request).come(str(who)) as place:
+            request[BODY] = await _read(request) if request.can_read_body else b""
+            await place.turn()
+            if request.transport is None:
+                # Nobody waits for it any more, and nothing has begun.
+                return web.Response(status=499)
+            request[PLACE] = place
+            return await handler(request)
+
+    return bounded
+
+
+def streamed(request: web.Request) -> bool:
+    speech = speech_of(request.match_info.handler)
+    return speech is not None and speech.manner in {Manner.LINES, Manner.CARRIED}
+
+
+async def _read(request: web.Request) -> bytes | None:
+    """Before it is its turn: whoever sends slowly holds up nobody but themselves."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        return None
+    except TimeoutError as error:
+        what = f"what was sent did not end within {BODY_SECONDS:g} seconds"
+        raise Refused(Problem(REQUEST_SLOW, what, next="send it faster, or less of it")) from error

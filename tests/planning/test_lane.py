@@ -1,0 +1,112 @@
+"""Whoever waits has their turn; nobody waits for nothing; and who is sent away is told when to come back."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from pincompute.planning.lane import Bounds, Full, Lane, State, Ticket
+
+CLIENTS = st.sampled_from("abcd")
+BOUNDS = Bounds(at_work=2, waiting=6, of_one=4)
+
+
+class Anything(RuleBasedStateMachine):
+    """Whatever comes, in whichever order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lane = Lane(BOUNDS)
+        self.there: list[Ticket] = []
+        self.passed_over: dict[str, set[str]] = {}
+        """By client that waits: who had a turn since it had one itself, or began to wait."""
+
+    @rule(client=CLIENTS)
+    def comes(self, client: str) -> None:
+        own = sum(each.client == client for each in self.there)
+        found = self.lane.come(client)
+        if isinstance(found, Full):
+            assert found.seconds >= 1
+            assert own == BOUNDS.of_one if found.own else len(self.there) == BOUNDS.at_work + BOUNDS.waiting
+        else:
+            assert own < BOUNDS.of_one
+            self.there.append(found)
+
+    @rule(which=st.integers(0, 20))
+    def is_ready(self, which: int) -> None:
+        coming = [each for each in self.there if each.state is State.COMING]
+        if coming:
+            ticket = coming[which % len(coming)]
+            self.lane.ready(ticket)
+            self.passed_over.setdefault(ticket.client, set())
+            self.begins()
+
+    @rule(which=st.integers(0, 20))
+    def leaves(self, which: int) -> None:
+        if self.there:
+            ticket = self.there.pop(which % len(self.there))
+            self.lane.leave(ticket, 1.0)
+            self.lane.leave(ticket, 1.0)
+            self.begins()
+
+    def begins(self) -> None:
+        for begun in self.lane.begin(0.0):
+            self.passed_over.pop(begun.client)
+            for others in self.passed_over.values():
+                assert begun.client not in others, "somebody has had two turns while another waited"
+                others.add(begun.client)
+            if any(each.client == begun.client for each in self.of(State.WAITING)):
+                self.passed_over[begun.client] = set()
+        waiting = {each.client for each in self.of(State.WAITING)}
+        self.passed_over = {each: others for each, others in self.passed_over.items() if each in waiting}
+
+    def of(self, state: State) -> list[Ticket]:
+        return [each for each in self.there if each.state is state]
+
+    @invariant()
+    def no_more_at_work_than_may_be_and_no_place_is_free_while_somebody_waits(self) -> None:
+        at_work = len(self.of(State.AT_WORK))
+        assert at_work <= BOUNDS.at_work
+        assert at_work == BOUNDS.at_work or not self.of(State.WAITING)
+        assert self.lane.there == len(self.there) <= BOUNDS.at_work + BOUNDS.waiting
+
+
+Anything.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestAnything = Anything.TestCase
+
+
+@given(st.integers(1, 4), st.integers(0, 12), st.integers(1, 16), st.integers(1, 16), st.floats(0.01, 1.5))
+def test_who_comes_back_as_late_as_they_were_told_finds_room(
+    at_work: int, waiting: int, of_one: int, clients: int, took: float
+) -> None:
+    """Where everything takes as long as it did before, and nobody else came."""
+    lane = Lane(Bounds(at_work, waiting, of_one))
+    first = lane.come("a")
+    assert isinstance(first, Ticket)
+    lane.ready(first)
+    lane.begin(0.0)
+    lane.leave(first, took)
+    now = took
+    number = 0
+    while isinstance(found := lane.come(client := str(number % clients)), Ticket):
+        lane.ready(found)
+        number += 1
+    at = now + found.seconds
+    working = lane.begin(now)
+    while working and (ends := working[0].since + took) <= at:
+        lane.leave(working.pop(0), ends)
+        working += lane.begin(ends)
+    assert isinstance(lane.come(client), Ticket)
+
+
+def test_nobody_is_kept_in_mind_who_is_not_there() -> None:
+    lane = Lane(BOUNDS)
+    for number in range(100):
+        ticket = lane.come(str(number))
+        assert isinstance(ticket, Ticket)
+        lane.ready(ticket)
+        if number % 2:
+            lane.begin(0.0)
+        lane.leave(ticket, 1.0)
+    assert (lane.there, len(lane._there), len(lane._waiting)) == (0, 0, 0)  # noqa: SLF001
