@@ -85,7 +85,7 @@ def test_every_fault_is_told_with_its_line_and_the_nearest_word() -> None:
         (9, "spec.port", ""),
         (10, "spec.replicas", ""),
         (11, "spec.comand", "did you mean command?"),
-        (13, "spec.environment.A", 'write "1"'),
+        (13, "spec.environment.A", "write it in quotes"),
     ]
 
 

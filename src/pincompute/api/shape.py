@@ -17,6 +17,9 @@ from pincompute.api.wire import LOOKS, Open, fields_of
 _NEAR = 0.8
 """How like a known field of Kubernetes an unknown one must be to be a slip: its next version may bring others."""
 
+_GIVEN = frozenset({"environment", "configuration", "env"})
+"""What a program is given may be a secret: it stands in no error, and so on no record."""
+
 _WORDS = {
     "str": "a text",
     "int": "a number",
@@ -83,6 +86,9 @@ def _itself(type_: Any, value: Any, path: Path) -> Iterator[Fault]:
         msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
         said = str(error).partition(" - at `")[0]
+        if _GIVEN.intersection(path):
+            yield Fault(path, f"the value of {path[-1]} is wrong: {_in_words(said)}", next="write it in quotes")
+            return
         choices = _choices(type_)
         if choices:
             yield Fault(

@@ -101,8 +101,10 @@ class Folder:
 
 class Artifactory:
     def __init__(self, session: aiohttp.ClientSession, where: str) -> None:
-        self.where = where.rstrip("/")
-        server, _, self._repository = self.where.rpartition("/")
+        self._where = where.rstrip("/")
+        # Who stands before an @ comes in with a password, and that is for nobody to read.
+        self.where = str(URL(self._where).with_user(None))
+        server, _, self._repository = self._where.rpartition("/")
         self._session = session
         self._info = f"{server}/api/storage/{self._repository}"
 
@@ -139,7 +141,7 @@ class Artifactory:
         return sorted(each["uri"].strip("/") for each in children)
 
     def _place(self, path: str) -> str:
-        return f"{self.where}/{quote(path)}"
+        return f"{self._where}/{quote(path)}"
 
     @asynccontextmanager
     async def _ask(
