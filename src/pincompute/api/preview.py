@@ -39,6 +39,8 @@ class Preview(Wire, frozen=True, omit_defaults=False):
     unchanged: int = 0
     restarts: bool = False
     """Its copies are made anew, one after the other."""
+    fits: list[str] = []
+    """How many more copies the nodes have room for; nothing where nobody may look at them."""
     natives: list[Object] = []
     """Everything that is wanted, whole."""
     refused: list[dict[str, Any]] = []

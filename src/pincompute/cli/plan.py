@@ -134,6 +134,7 @@ def _told(preview: Preview) -> str:
         lines += _native(change)
     if preview.unchanged:
         lines.append(f"  = {preview.unchanged} as {'it is' if preview.unchanged == 1 else 'they are'}")
+    lines += [f"  fits: {each}" for each in preview.fits]
     if preview.address:
         lines.append(f"  answers at {preview.address}")
     return "".join(f"{line}\n" for line in lines)

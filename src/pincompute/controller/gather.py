@@ -113,13 +113,24 @@ async def _room(client: Client, owner: Workload) -> Numbers:
         client.list(NODES, type=Node),
     )
     waits = min((each for each in pods.items if each.there), key=lambda each: each.metadata.name, default=None)
-    if waits is None:
-        return NO_NUMBERS
-    fit = candidates(waits, nodes.items)[:MOST]
+    return Numbers(waits, await _counted(client, nodes.items, [waits])) if waits else NO_NUMBERS
+
+
+async def room(client: Client, guests: Sequence[Guest]) -> Room:
+    """For those that would come. Who may not look at nodes knows of none."""
+    try:
+        nodes = (await client.list(NODES, type=Node)).items
+        return await _counted(client, nodes, guests)
+    except Forbidden:
+        return Room()
+
+
+async def _counted(client: Client, nodes: Sequence[Node], guests: Sequence[Guest]) -> Room:
+    names = {each.metadata.name for guest in guests for each in candidates(guest, nodes)[:MOST]}
     listings = await asyncio.gather(
-        *(client.list(PODS, fields=f"spec.nodeName={each.metadata.name}", type=Guest) for each in fit)
+        *(client.list(PODS, fields=f"spec.nodeName={each}", type=Guest) for each in sorted(names))
     )
-    return Numbers(waits, Room(nodes.items, [pod for each in listings for pod in each.items]))
+    return Room(nodes, [pod for each in listings for pod in each.items])
 
 
 def edited(resource: Object) -> datetime | None:

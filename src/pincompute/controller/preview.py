@@ -13,10 +13,11 @@ from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, refuse_all
-from pincompute.controller.gather import Seen, seen, surroundings
+from pincompute.controller.gather import Seen, room, seen, surroundings
 from pincompute.kube.client import Client
 from pincompute.objects.content import identity
 from pincompute.planning.people.edits import carried
+from pincompute.planning.people.fits import coming, fits
 from pincompute.planning.people.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
 
@@ -34,7 +35,19 @@ async def previews(client: Client, nouns: Sequence[Noun], now: datetime) -> list
         told += preview.told
         problems += preview.problems
     refuse_all(problems)
-    return told
+    return await _placed(client, told)
+
+
+async def _placed(client: Client, told: list[Preview]) -> list[Preview]:
+    """And where what would come finds room; the nodes are read once for all."""
+    guests = [coming(each.natives) if each.changes else [] for each in told]
+    if not any(guests):
+        return told
+    space = await room(client, [one.guest for each in guests for one in each])
+    return [
+        msgspec.structs.replace(preview, fits=list(fits(each, space)))
+        for preview, each in zip(told, guests, strict=True)
+    ]
 
 
 def _snapshot(noun: Noun, each: Seen, around: Surroundings, now: datetime) -> Snapshot:

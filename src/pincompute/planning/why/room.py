@@ -32,6 +32,28 @@ def candidates(guest: Guest, nodes: Iterable[Node]) -> list[Node]:
     return sorted(fit, key=lambda each: (-each.has("cpu"), -each.has("memory"), each.metadata.name))
 
 
+class Fit(NamedTuple):
+    """How many more copies there is room for, and on how many nodes."""
+
+    copies: int
+    nodes: int
+    all_counted: bool
+    """There may be more on nodes whose pods nobody has counted."""
+
+
+def fit(guest: Guest, room: Room) -> Fit:
+    there = candidates(guest, room.nodes)
+    free = [_free(guest, room, each) for each in there[:MOST]]
+    return Fit(sum(free), sum(each > 0 for each in free), len(there) <= MOST)
+
+
+def _free(guest: Guest, room: Room, node: Node) -> int:
+    needs = {each: guest.needs(each) for each in guest.resources}
+    fits = [room.left(node, each) // needed for each, needed in needs.items() if needed]
+    here = sum(each.there and each.spec.node_name == node.metadata.name for each in room.guests)
+    return max(0, min([int(node.has("pods")) - here, *map(int, fits)]))
+
+
 def told(guest: Guest, room: Room, copy: str) -> str:
     """Why none of the nodes takes it, in numbers; nothing where the numbers do not say."""
     there = open_to(guest, room.nodes)
