@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from control_plane import ControlPlane
@@ -80,6 +81,14 @@ def builds_in(folder: Path) -> Builds:
     return Builds(Folder(folder / "artifacts"), Repositories(folder / "repositories"))
 
 
+def as_it_is(app: web.Application) -> web.Application:
+    return app
+
+
+Arrange = Callable[[web.Application], web.Application]
+"""What a test does to a desk before it is asked."""
+
+
 @asynccontextmanager
 async def world(
     plane: ControlPlane,
@@ -89,13 +98,14 @@ async def world(
     *,
     policies: tuple[Policy, ...] = (),
     limits: Limits | None = None,
+    arrange: Arrange = as_it_is,
 ) -> AsyncGenerator[World]:
     async with cluster(plane) as client:
         database = await open_database(str(folder / "desk.db"))
         async with (
             at_work(database, client, builds_in(folder), ids=NextId(), policies=policies) as desk,
             TestClient(
-                TestServer(application(desk, Fleets(client), door or HERE, sign_in, limits or UNHURRIED))
+                TestServer(arrange(application(desk, Fleets(client), door or HERE, sign_in, limits or UNHURRIED)))
             ) as http,
         ):
             # Whoever hangs up while they are being connected leaves a socket behind.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from control_plane import ControlPlane
-from desks import World, world
+from desks import Arrange, World, as_it_is, world
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.identity import Identity
 from pincompute.api.names import API_VERSION, ENGINE
@@ -70,6 +70,9 @@ async def tenants(
     ads: Object | None = None,
     policies: tuple[Policy, ...] = (),
     limits: Limits | None = None,
+    *,
+    door: Door | None = None,
+    arrange: Arrange = as_it_is,
 ) -> AsyncGenerator[Tenants]:
     """What more is said of the project ads; and the platform's policies."""
     async with cluster(plane) as client:
@@ -89,7 +92,8 @@ async def tenants(
                 {**whole, "spec": {**spec, "members": members, **more}}, NOUNS["Project"], manager=ENGINE
             )
         try:
-            async with world(plane, folder, Door([Believing()]), policies=policies, limits=limits) as here:
+            shown = door or Door([Believing()])
+            async with world(plane, folder, shown, policies=policies, limits=limits, arrange=arrange) as here:
                 yield Tenants(here, *names)
         finally:
             for name in names:

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import re
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
+import msgspec
 import pytest
 import yaml
+from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestServer
 
 from control_plane import ControlPlane
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.names import ENGINE
+from pincompute.base.clock import SystemClock
+from pincompute.base.problem import Refused
 from pincompute.controller.resources import NOUNS
+from pincompute.kube import artifacts
+from pincompute.kube.artifacts import open_store
 from pincompute.submission import record
+from pincompute.submission.builds import Builds
+from pincompute.submission.people import keys
+from pincompute.submission.people.door import Shown
+from pincompute.submission.people.keys import Keys
+from pincompute.submission.people.openid import OpenId, OpenIdSettings
 from pincompute.submission.record import State
+from pincompute.submission.repository import Repositories
 from pincompute.submission.turns import Limits
 from tenants import Tenants, nowhere, tenants
 from workloads import HELLO
@@ -51,6 +68,31 @@ def path_of(route: str, project: str) -> str:
 
 def body_of(method: str, route: str) -> object:
     return SCALE if route.endswith("/changes") and method == "POST" else HELLO
+
+
+Answering = Callable[[web.Request], Any]
+
+
+class Elsewhere(NamedTuple):
+    where: str
+    asked: list[str]
+
+
+@asynccontextmanager
+async def elsewhere(answering: Answering) -> AsyncGenerator[Elsewhere]:
+    """Somebody's server, and what it was asked."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        said = answering(request)
+        found: web.StreamResponse = await said if isinstance(said, Awaitable) else said
+        return found
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as server:
+        yield Elsewhere(str(server.make_url("/")).rstrip("/"), asked)
 
 
 async def test_api1_broken_object_level_authorization(plane: ControlPlane, tmp_path: Path) -> None:
@@ -192,12 +234,107 @@ async def test_api6_unrestricted_access_to_sensitive_business_flows(plane: Contr
         )
 
 
+async def test_api7_server_side_request_forgery(plane: ControlPlane, tmp_path: Path) -> None:
+    """Whatever address somebody says, the desk does not go there: stores, repositories and whoever signs people in
+    are named by those who run it, and by the project."""
+    async with elsewhere(lambda _: web.Response(text="{}")) as other, tenants(plane, tmp_path) as here:
+        there = quote(other.where, safe="")
+        documents = [
+            HELLO.replace("hello:dev", f"{other.where.removeprefix('http://')}/hello:1"),
+            HELLO.replace("name: hello", f"name: hello, annotations: {{url: '{other.where}'}}"),
+            PROJECT.format(name=here.ads).replace("owner: me", f"owner: me, landing: {{repository: '{other.where}'}}"),
+        ]
+        for document in documents:
+            for path in ("plans", "submissions", "sets"):
+                await here.ask("olga", "POST", f"/projects/{here.ads}/{path}", document)
+        for method, route in routes(here):
+            for word in (there, other.where):
+                path = re.sub(r"\{(?!project)\w+\}", lambda _, word=word: word, route).replace("{project}", here.ads)
+                asked = f"{path}?url={word}&copy={word}&container={word}&uid={word}&breakGlass={word}"
+                await here.ask("olga", method, asked.removeprefix("/v1"), other.where)
+        said = {"Host": other.where.removeprefix("http://"), "X-Forwarded-Host": other.where, "Referer": other.where}
+        async with here.world.http.get("/v1/whoami", headers={**said, "Authorization": "Bearer olga"}) as answer:
+            assert answer.status == 200
+        # A token says who is to judge it and by which keys: that is compared, and not followed.
+        clock = SystemClock()
+        judge = OpenId(OpenIdSettings("http://127.0.0.1:9", "pin"), clock)
+        for issuer in (other.where, "http://127.0.0.1:9"):
+            with suppress(Refused):
+                header = {"alg": "RS256", "kid": "1", "jku": other.where, "x5u": other.where}
+                parts = (header, {"iss": issuer, "aud": "pin"}, {"none": 0})
+                token = ".".join(urlsafe_b64encode(msgspec.json.encode(each)).decode().rstrip("=") for each in parts)
+                assert await judge.identify(Shown(token)) is None
+        assert other.asked == []
+
+
 async def test_api8_security_misconfiguration(plane: ControlPlane, tmp_path: Path) -> None:
     """A way to ask that says nothing of what it needs is for administrators alone, and a request that fails tells
     nobody why."""
     async with tenants(plane, tmp_path) as here:
         for who, status in (("", 401), ("olga", 404), ("root", 404)):
             assert (await here.ask(who, "GET", "/debug")).status == status
+
+
+async def test_api9_improper_inventory_management(plane: ControlPlane, tmp_path: Path) -> None:
+    """What can be asked is what is described, in one version, and nothing else answers."""
+    async with tenants(plane, tmp_path) as here:
+        described = (await here.ask("", "GET", "/openapi.json")).body["paths"]
+        assert {(method.upper(), path) for path, ways in described.items() for method in ways} == set(routes(here))
+        assert all(path.startswith("/v1/") for path in described if path != "/healthz")
+        for path in ("/", "/v0/whoami", "/v2/whoami", "/api/v1/whoami", "/whoami", "/v1/whoami/", "/metrics", "/.env"):
+            async with here.world.http.get(path, headers={"Authorization": "Bearer root"}) as answer:
+                assert (answer.status, answer.content_type) == (404, "application/problem+json"), path
+
+
+RUBBISH: dict[str, Answering] = {
+    "list": lambda _: web.json_response([1, 2]),
+    "fields": lambda _: web.json_response({"children": [{"folder": True}], "checksums": 7, "keys": 7}),
+    "page": lambda _: web.Response(text="<html>Please log in</html>", content_type="text/html"),
+    "nested": lambda _: web.Response(body=b'{"children":' + b"[" * 200_000, content_type="application/json"),
+    "bytes": lambda _: web.Response(body=b"\xff\x00" * 50),
+    "failure": lambda _: web.Response(status=500, text="x" * 100_000),
+    "too much": lambda _: web.Response(body=b"[" + b" " * (8 << 20)),
+    "checksum": lambda _: web.Response(text="{}", headers={"X-Checksum-Sha256": "0" * 64}),
+}
+
+
+@pytest.mark.parametrize("answer", RUBBISH.values(), ids=RUBBISH)
+async def test_api10_unsafe_consumption_of_apis(answer: Answering, tmp_path: Path) -> None:
+    """A store, or whoever signs people in, that answers rubbish, or too much, is told of in words."""
+    async with elsewhere(answer) as other, open_store(f"{other.where}/generic-local") as store:
+        builds = Builds(store, Repositories(tmp_path))
+        with pytest.raises(Refused) as told:
+            await builds.find("ads", "hello", "1")
+        assert told.value.problems[0].reason.code in {"StoreFailed", "BuildAltered"}
+        with suppress(Refused):
+            assert await store.names("builds") == []
+        with pytest.raises(Refused) as told:
+            await Keys(other.where, SystemClock()).having("1")
+        assert told.value.problems[0].reason.code == "SignInAway"
+
+
+async def test_api10_nobody_is_led_elsewhere_and_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def dribbling(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(b" ")
+                await asyncio.sleep(0.01)
+        return response
+
+    monkeypatch.setattr(artifacts, "_TIMEOUT", ClientTimeout(total=0.3))
+    monkeypatch.setattr(keys, "PATIENCE", ClientTimeout(total=0.3))
+    async with elsewhere(lambda _: web.Response(text="{}")) as other:
+        redirected = elsewhere(lambda request: web.HTTPTemporaryRedirect(f"{other.where}{request.path}"))
+        for way in (redirected, elsewhere(dribbling)):
+            async with way as unsafe, open_store(f"{unsafe.where}/generic-local", "secret") as store:
+                for asked in (store.get("a"), store.names("a"), Keys(unsafe.where, SystemClock()).having("1")):
+                    with pytest.raises(Refused) as told:
+                        await asked
+                    assert told.value.problems[0].reason.code in {"StoreFailed", "SignInAway"}
+                assert unsafe.asked
+        assert other.asked == []
 
 
 async def test_who_somebody_is_and_where_they_are_what(plane: ControlPlane, tmp_path: Path) -> None:

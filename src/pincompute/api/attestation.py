@@ -92,7 +92,7 @@ def opened(text: bytes, type_: type[P], predicate_type: str) -> tuple[Envelope, 
             raise NotSaid(f"it says something of the sort {head.predicate_type!r}")
         # msgspec knows the fields of a generic by the type it is made with.
         return envelope, msgspec.json.decode(body, type=Statement[type_])  # type: ignore[valid-type]
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise error if isinstance(error, NotSaid) else NotSaid(str(error)) from error
 
 

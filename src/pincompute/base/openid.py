@@ -18,6 +18,6 @@ def claims(token: str) -> dict[str, Any]:
     try:
         body = parts[1] + "=" * (-len(parts[1]) % 4)
         found: dict[str, Any] = msgspec.json.decode(urlsafe_b64decode(body), type=dict[str, Any])
-    except (ValueError, msgspec.DecodeError):
+    except (ValueError, RecursionError):
         return {}
     return found

@@ -21,6 +21,7 @@ from yarl import URL
 
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import BUILD_ALTERED, STORE_FAILED
+from pincompute.kube.reading import whole
 
 MOST = 4 << 20
 """Bytes of one artifact: what is kept here is text."""
@@ -44,6 +45,22 @@ class Store(Protocol):
     async def names(self, path: str) -> list[str]:
         """What lies below, by name."""
         ...
+
+
+class _Child(msgspec.Struct):
+    uri: str
+
+
+class _Listed(msgspec.Struct):
+    """A folder, as far as it is read."""
+
+    children: list[_Child] = []
+
+
+class _Kept(msgspec.Struct):
+    """What was put, as far as it is read."""
+
+    checksums: dict[str, str] = {}
 
 
 @asynccontextmanager
@@ -112,9 +129,7 @@ class Artifactory:
         async with self._ask("GET", self._place(path), known=(200, 404)) as answer:
             if answer.status == 404:
                 return None
-            body = await answer.content.read(MOST + 1)
-            if len(body) > MOST:
-                raise _failed(self.where, f"{path} has more than {MOST:,} bytes")
+            body = await self._whole(answer, path)
             promised = answer.headers.get(_CHECKSUM)
         if promised and promised != _sha256(body):
             raise _failed(self.where, f"what it sent of {path} is not what its checksum says")
@@ -129,7 +144,7 @@ class Artifactory:
         said = "".join(f";{_word(name)}={_word(value)}" for name, value in sorted(properties.items()))
         headers = {_CHECKSUM: _sha256(body), "X-Checksum-Sha1": hashlib.sha1(body, usedforsecurity=False).hexdigest()}
         async with self._ask("PUT", self._place(path) + said, known=(200, 201), headers=headers, data=body) as answer:
-            kept = msgspec.json.decode(await answer.read()).get("checksums", {}).get("sha256")
+            kept = msgspec.json.decode(await self._whole(answer, path), type=_Kept).checksums.get("sha256")
         if kept and kept != _sha256(body):
             raise _failed(self.where, f"what it keeps of {path} is not what was sent")
 
@@ -137,8 +152,14 @@ class Artifactory:
         async with self._ask("GET", f"{self._info}/{quote(path)}", known=(200, 404)) as answer:
             if answer.status == 404:
                 return []
-            children = msgspec.json.decode(await answer.read()).get("children", [])
-        return sorted(each["uri"].strip("/") for each in children)
+            children = msgspec.json.decode(await self._whole(answer, path), type=_Listed).children
+        return sorted(each.uri.strip("/") for each in children)
+
+    async def _whole(self, answer: aiohttp.ClientResponse, path: str) -> bytes:
+        body = await whole(answer, MOST)
+        if body is None:
+            raise _failed(self.where, f"{path} has more than {MOST:,} bytes")
+        return body
 
     def _place(self, path: str) -> str:
         return f"{self._where}/{quote(path)}"
@@ -148,12 +169,13 @@ class Artifactory:
         self, method: str, url: str, *, known: tuple[int, ...], **words: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
-            async with self._session.request(method, URL(url, encoded=True), **words) as answer:
+            # Wherever else it might lead to, nobody has named as a store.
+            async with self._session.request(method, URL(url, encoded=True), allow_redirects=False, **words) as answer:
                 if answer.status not in known:
-                    said = (await answer.text())[:500]
+                    said = (await answer.content.read(500)).decode("utf-8", "replace")
                     raise _failed(self.where, f"it answered {answer.status} to {method}", said)
                 yield answer
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError, RecursionError) as error:
             raise _failed(self.where, "it does not answer as a store does", str(error)) from error
 
 

@@ -34,18 +34,19 @@ class EntryRoutes:
     @speaks(manner=Manner.CARRIED, status=101, asks=Inside, reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, COPY_UNKNOWN))
     async def enter(self, request: web.Request) -> web.StreamResponse:
         """Run a program in a copy."""
-        inside = asked(request, Inside, "nothing can be run like this")
+        names, inside = names_in(request), asked(request, Inside, "nothing can be run like this")
         _must_upgrade(request)
-        async with self._desk.enter(*names_in(request), inside, sender_of(request)) as execution:
+        async with self._desk.enter(*names, inside, sender_of(request)) as execution:
             return await carried(request, execution.socket)
 
     @needs(Verb.ENTER)
     @speaks(manner=Manner.CARRIED, status=101, asks=InCopy, reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, COPY_UNKNOWN))
     async def reach(self, request: web.Request) -> web.StreamResponse:
         """A connection to a port of a copy."""
-        port, copy = number_in(request, "port"), asked(request, InCopy, "no copy is named like this").copy
+        names, port = names_in(request), number_in(request, "port")
+        copy = asked(request, InCopy, "no copy is named like this").copy
         _must_upgrade(request)
-        async with self._desk.reach(*names_in(request), copy, port, sender_of(request)) as line:
+        async with self._desk.reach(*names, copy, port, sender_of(request)) as line:
             return await carried(request, line.socket)
 
 

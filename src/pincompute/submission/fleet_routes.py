@@ -16,8 +16,11 @@ from pincompute.planning.rights import Verb
 from pincompute.submission.answers import json_of, stream
 from pincompute.submission.guards import needs
 from pincompute.submission.paths import number_in
-from pincompute.submission.requests import body_of
+from pincompute.submission.requests import said
 from pincompute.submission.speech import Manner, speaks
+
+_object: msgspec.json.Decoder[Object] = msgspec.json.Decoder(Object)
+_WRONG = "no roll can be changed like this"
 
 
 class FleetRoutes:
@@ -54,7 +57,9 @@ class FleetRoutes:
     )
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change how a runtime is rolled: the fields that are named, and what is null is as it usually is."""
-        return json_of(await self._fleets.roll(number_in(request, "number"), _change(body_of(request)), manager=DESK))
+        return json_of(
+            await self._fleets.roll(number_in(request, "number"), _change(said(request, _object, _WRONG)), manager=DESK)
+        )
 
     @needs(Verb.ADMINISTER)
     @speaks(gives=Rolling, manner=Manner.LINES, reasons=(RUNTIME_UNKNOWN,))
@@ -63,13 +68,12 @@ class FleetRoutes:
         return await stream(request, self._fleets.follow_roll(number_in(request, "number")))
 
 
-def _change(body: bytes) -> Object:
+def _change(change: Object) -> Object:
     """The fields that are to change; what is null goes, and is then as it usually is."""
     try:
-        change: Object = msgspec.json.decode(body, type=Object)
         roll = msgspec.convert({name: value for name, value in change.items() if value is not None}, Roll)
     except msgspec.DecodeError as error:
-        raise Refused(Problem(DOCUMENT_INVALID, f"no roll can be changed like this: {error}")) from error
+        raise Refused(Problem(DOCUMENT_INVALID, f"{_WRONG}: {error}")) from error
     # One field may only be right together with another, which stands there already: the cluster sees them all.
     wrong = [each for each in roll.faults() if each.path[0] in change and each.path[0] != "breakHolds"]
     refuse_all(Problem(DOCUMENT_INVALID, each.what, note=each.note, next=each.next) for each in wrong)

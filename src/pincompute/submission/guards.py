@@ -81,7 +81,10 @@ async def _lapse(clock: Clock, again: Callable[[], Awaitable[None]]) -> None:
 
 
 def needed(request: web.Request) -> Verb | str:
-    """Of a path that is not there, to be known is enough to learn that it is not."""
+    """Of a path that is not there, to be known is enough to learn that it is not; in which way one that is there is
+    asked the description tells everybody."""
+    if isinstance(request.match_info.http_exception, web.HTTPMethodNotAllowed):
+        return NOTHING
     if request.match_info.http_exception is not None:
         return SIGNED_IN
     return needed_by(request.match_info.handler)

@@ -20,6 +20,7 @@ from pincompute.submission.turns import BODY, PLACE
 
 MAX_KEY = 256
 
+S = TypeVar("S")
 T = TypeVar("T", bound=Wire)
 
 
@@ -44,12 +45,12 @@ class InCopy(Wire, frozen=True):
 
 def asked(request: web.Request, type_: type[T], what: str, reason: Reason = DOCUMENT_INVALID) -> T:
     """What stands behind the question mark; a list is a word said several times."""
-    said: dict[str, object] = dict(request.query)
+    words: dict[str, object] = dict(request.query)
     for field in fields_of(type_):
-        if field.encode_name in said and bare(field.type) in (tuple, list):
-            said[field.encode_name] = request.query.getall(field.encode_name)
+        if field.encode_name in words and bare(field.type) in (tuple, list):
+            words[field.encode_name] = request.query.getall(field.encode_name)
     try:
-        return msgspec.convert(said, type_, strict=False)
+        return msgspec.convert(words, type_, strict=False)
     except msgspec.ValidationError as error:
         raise Refused(Problem(reason, f"{what}: {error}")) from error
 
@@ -73,7 +74,15 @@ def names_in(request: web.Request) -> tuple[str, str]:
     return word_in(request, "project"), word_in(request, "name")
 
 
+def said(request: web.Request, decoder: msgspec.json.Decoder[S], what: str) -> S:
+    """What is sent as JSON; also of what is nested deeper than anybody reads."""
+    try:
+        return decoder.decode(body_of(request))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refused(Problem(DOCUMENT_INVALID, f"{what}: {error}")) from error
+
+
 def wish_in(request: web.Request) -> Wish | None:
     """`?breakGlass=WHY&seconds=3600`."""
-    said = asked(request, Wished, "the glass cannot be broken like this", GLASS_REFUSED)
-    return None if said.break_glass is None else Wish(said.break_glass, said.seconds)
+    wished = asked(request, Wished, "the glass cannot be broken like this", GLASS_REFUSED)
+    return None if wished.break_glass is None else Wish(wished.break_glass, wished.seconds)

@@ -46,7 +46,7 @@ from pincompute.submission.guards import NOTHING, SIGNED_IN, WHO, guards, needs
 from pincompute.submission.paths import word_in
 from pincompute.submission.people.door import Door
 from pincompute.submission.queue import Busy
-from pincompute.submission.requests import OfOne, Wished, asked, body_of, names_in, sender_of, wish_in
+from pincompute.submission.requests import OfOne, Wished, asked, body_of, names_in, said, sender_of, wish_in
 from pincompute.submission.speech import BUILT, CHANGED, DOCUMENT, DOCUMENTS, HELLO, PLAIN, SUBMITTED, Manner, speaks
 from pincompute.submission.turns import Limits, turns
 
@@ -222,10 +222,7 @@ class Routes:
     @speaks(gives=Changed, manner=Manner.RECORDED, takes=Change, example=Scale(copies=2), reasons=CHANGED)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change one thing of what is there."""
-        try:
-            change = _change.decode(body_of(request))
-        except msgspec.DecodeError as error:
-            raise Refused(Problem(DOCUMENT_INVALID, f"this is no change that there is: {error}")) from error
+        change = said(request, _change, "this is no change that there is")
         return became(await self._desk.change(*names_in(request), change, sender_of(request)))
 
     @needs(Verb.LOOK)

@@ -15,6 +15,7 @@ from pincompute.base.openid import DISCOVERY
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import SIGN_IN_AWAY
 from pincompute.kube.addresses import safe
+from pincompute.kube.reading import whole
 
 OLD = 300.0
 """Seconds after which they are asked for again: a key that was taken back is believed no longer than that."""
@@ -60,7 +61,16 @@ class Keys:
             # A secret that both sides share would let everybody sign who can check.
             public = [each for each in found["keys"] if each.get("kty") != "oct" and each.get("use", "sig") == "sig"]
             self._keys = KeySet.import_key_set({"keys": public})
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, AttributeError, JoseError) as error:
+        except (
+            aiohttp.ClientError,
+            TimeoutError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            JoseError,
+        ) as error:
             if self._keys is None or self._clock.monotonic() - self._fetched > STALE:
                 what = f"the keys of {self._issuer} cannot be read: {error or type(error).__name__}"
                 raise Refused(Problem(SIGN_IN_AWAY, what, next="try again")) from error
@@ -73,6 +83,8 @@ async def _read(session: aiohttp.ClientSession, address: str) -> dict[str, Any]:
     async with session.get(address, allow_redirects=False) as answer:
         if answer.status != 200:
             raise ValueError(f"{address} answered {answer.status}")
-        body = await answer.content.read(LARGEST)
+        body = await whole(answer, LARGEST)
+        if body is None:
+            raise ValueError(f"{address} answered more than {LARGEST:,} bytes")
         found: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
         return found

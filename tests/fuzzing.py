@@ -1,0 +1,124 @@
+"""Schemathesis before a real desk, as somebody who is signed in: every operation that is described, every check."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from control_plane import ControlPlane
+from pincompute.api.identity import Identity
+from pincompute.submission.guards import LAPSE
+from pincompute.submission.paths import PLACES
+from pincompute.submission.people.door import Door, Shown
+from tenants import Tenants, tenants
+from workloads import HELLO
+
+GLANCE = 0.05
+"""Seconds for which somebody looks on here: streams have no end of their own."""
+WHO = {
+    "olga": "an owner of the project that is asked for",
+    "vera": "who may only look at it",
+    "otto": "an owner of another, and nobody in this",
+}
+CONFIG = """\
+continue-on-failure = true
+request-timeout = 20
+[checks.positive_data_acceptance]
+# What a schema cannot say, such as that a service has an image or a template, is refused with 422; 426 is for sockets.
+expected-statuses = ["2xx", 401, 403, 404, 409, 422, 426]
+[auth.openapi.bearer]
+bearer = "{token}"
+[dictionaries.project]
+values = ["{project}"]
+[dictionaries.name]
+values = ["hello", "other"]
+[dictionaries.number]
+values = [42]
+[dictionaries.id]
+values = ["submission-1", "submission-2"]
+[parameters]
+"path.project" = {{dictionary = "project", probability = 0.9}}
+"path.name" = {{dictionary = "name", probability = 0.9}}
+"path.number" = {{dictionary = "number", probability = 0.9}}
+"path.id" = {{dictionary = "id", probability = 0.9}}
+# A document has some thousand fields, each with a dozen values at its bounds: they are drawn, and not counted through.
+[[operations]]
+include-operation-id = ["submissions-submit", "sets-submit-set", "plans-plan", "runtimes-change"]
+[operations.phases.coverage]
+enabled = false
+"""
+
+
+class Showing:
+    """Knows three by their tokens, and nobody else: whether that is looked at is asked, too."""
+
+    async def identify(self, shown: Shown) -> Identity | None:
+        name = shown.token.removesuffix("-indeed")
+        return Identity(name) if shown.token == f"{name}-indeed" and name in {*WHO, "root"} else None
+
+
+class Fuzzed(NamedTuple):
+    here: Tenants
+    answers: Counter[tuple[str, int]]
+    """How often which way was answered how."""
+    project: str
+
+    async def run(self, who: str, folder: Path, *words: str) -> tuple[int, str]:
+        """Its exit code, and what it says."""
+        config, described = folder / f"{who}.toml", folder / "openapi.json"
+        config.write_text(CONFIG.format(token=f"{who}-indeed", project=self.project))
+        async with self.here.world.http.get("/v1/openapi.json") as answer:
+            # The project of its examples is one that is there.
+            example = f'"example":"{PLACES["project"].example}"'.encode()
+            described.write_bytes((await answer.read()).replace(example, f'"example":"{self.project}"'.encode()))
+        schemathesis = Path(sys.executable).with_name("schemathesis")
+        process = await asyncio.create_subprocess_exec(
+            str(schemathesis), "--config-file", str(config),
+            "run", str(described), "--url", str(self.here.world.http.make_url("/")), "--no-color", *words,
+            cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return process.returncode or 0, said.decode()
+
+
+@asynccontextmanager
+async def fuzzed(plane: ControlPlane, folder: Path) -> AsyncGenerator[Fuzzed]:
+    answers: Counter[tuple[str, int]] = Counter()
+
+    async def counted(request: web.Request, answer: web.StreamResponse) -> None:
+        way = request.match_info.route.resource
+        answers[f"{request.method} {way.canonical if way else ''}", answer.status] += 1
+
+    @web.middleware
+    async def glanced(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if LAPSE in request:
+            request[LAPSE] = lambda: asyncio.sleep(GLANCE)
+        return await handler(request)
+
+    def arranged(app: web.Application) -> web.Application:
+        app.on_response_prepare.append(counted)
+        app.middlewares.append(glanced)
+        return app
+
+    async with tenants(plane, folder, door=Door([Showing()]), arrange=arranged) as here:
+        assert (await here.ask("olga-indeed", "POST", f"/projects/{here.ads}/submissions", HELLO)).status == 201
+        yield Fuzzed(here, answers, here.ads)
+
+
+def told(said: str) -> str:
+    """What it found, without how to get it."""
+    return re.sub(r"(?s)^.*?(?==+ (FAILURES|ERRORS|SUMMARY) =+)", "", said)
