@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import desk, engine, enter, hand, loop, plans, roll, runtime, scale, settled, why, wire
+from bench import desk, engine, enter, hand, loop, overload, plans, roll, runtime, scale, settled, why, wire
 from bench.figures import ROOT, write
 
 SUITES = {
@@ -18,6 +18,7 @@ SUITES = {
     "why": why.figures,
     "loop": loop.figures,
     "desk": desk.figures,
+    "overload": overload.figures,
     "enter": enter.figures,
     "settled": settled.figures,
 }

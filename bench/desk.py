@@ -38,7 +38,7 @@ RUNS = 5
 TOKEN = "the bench"
 
 
-_FILE = """\
+FILE = """\
 apiVersion: pinterest.com/v1
 kind: PinterestService
 metadata: {name: NAME}
@@ -60,7 +60,7 @@ def figures() -> list[Figure]:
 
 
 async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
-    async with Client(plane.access(), "bench") as hand, _desk(plane, folder, hand) as desk:
+    async with Client(plane.access(), "bench") as hand, desk_before(plane, folder, hand) as desk:
         pairs: list[tuple[Pace, Pace]] = []
         whole: list[float] = []
         worked: list[float] = []
@@ -86,7 +86,7 @@ async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
     ]  # fmt: skip
 
 
-class _Desk(NamedTuple):
+class Desk(NamedTuple):
     session: aiohttp.ClientSession
     url: str
     process: int
@@ -97,7 +97,7 @@ class _Desk(NamedTuple):
         return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
 
     async def submit(self, name: str) -> None:
-        document = _FILE.replace("NAME", name)
+        document = FILE.replace("NAME", name)
         headers = {"Authorization": f"Bearer {TOKEN}", "Prefer": "respond-async"}
         async with self.session.post(f"{self.url}/submissions", data=document, headers=headers) as answer:
             assert answer.status in {201, 202}, await answer.text()
@@ -110,26 +110,33 @@ class _Desk(NamedTuple):
 
 
 @asynccontextmanager
-async def _desk(plane: ControlPlane, folder: Path, hand: Client) -> AsyncGenerator[_Desk]:
+async def desk_before(
+    plane: ControlPlane, folder: Path, hand: Client, *options: str, members: Object | None = None
+) -> AsyncGenerator[Desk]:
     """A process of its own, as on every platform; and a project whose quota is counted, and suffices."""
     for crd in crds():
         await hand.apply(crd, CRDS, manager=ENGINE)
     for name in (PLAIN, BOUNDED):
         await hand.apply({"metadata": {"name": name, "labels": {PROJECT: name}}}, NAMESPACES, manager=ENGINE)
-    spec: Object = {"owner": "ann", "review": "open", "quota": {"on-demand": {"pods": 1_000_000}}}
+    spec: Object = {
+        "owner": "ann",
+        "review": "open",
+        "quota": {"on-demand": {"pods": 1_000_000}},
+        "members": members or {},
+    }
     project: Object = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": BOUNDED}, "spec": spec}
     await hand.apply(project, NOUNS["Project"], manager=HAND)
     (folder / "token").write_text(TOKEN)
     port = _free_port()
     process = await asyncio.create_subprocess_exec(
         PIN, "desk", "--kubeconfig", str(_kubeconfig(plane, folder)), "--listen", f"127.0.0.1:{port}",
-        "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"), "--folder", str(folder),
+        "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"), "--folder", str(folder), *options,
         stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
         async with aiohttp.ClientSession() as session:
             await _answers(session, f"http://127.0.0.1:{port}/healthz")
-            yield _Desk(session, f"http://127.0.0.1:{port}/v1/projects/{BOUNDED}", process.pid)
+            yield Desk(session, f"http://127.0.0.1:{port}/v1/projects/{BOUNDED}", process.pid)
     finally:
         process.terminate()
         await process.wait()
@@ -187,10 +194,10 @@ def _free_port() -> int:
 
 
 def _creates(hand: Client) -> Callable[[str], Awaitable[object]]:
-    return lambda name: hand.create(SERVICES, _service(name, PLAIN), manager=HAND)
+    return lambda name: hand.create(SERVICES, service(name, PLAIN), manager=HAND)
 
 
-def _service(name: str, project: str) -> Object:
+def service(name: str, project: str) -> Object:
     metadata = {"name": name, "namespace": project}
     spec = {"image": "hello:dev", "port": 8080}
     return {"apiVersion": API_VERSION, "kind": SERVICES.kind, "metadata": metadata, "spec": spec}

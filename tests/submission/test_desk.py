@@ -20,7 +20,7 @@ from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
-from pincompute.submission import record
+from pincompute.submission import decide, record
 from pincompute.submission.record import State
 from pincompute.submission.tables import audit, submissions
 from workloads import HELLO
@@ -162,3 +162,20 @@ async def test_the_desk_tells_the_hand_the_line_and_the_hand_knows_the_file(
             await port.submit(HELLO.replace("port", "prot"), "hello.yaml", here.project)
         assert "hello.yaml:4 spec.prot: there is no field 'prot'" in refused.value.text()
         assert "did you mean port?" in refused.value.text()
+
+
+async def test_where_too_much_is_on_its_way_nothing_more_is_accepted(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(plane, tmp_path) as here:
+        path, key = f"/v1/projects/{here.project}/submissions", {**SIGNED, "Idempotency-Key": "one"}
+        async with here.http.post(path, data=HELLO, headers=key) as answer:
+            assert answer.status == 201
+        monkeypatch.setattr(decide, "MOST_WAITING", 0)
+        async with here.http.post(path, data=HELLO.replace("8080", "8081"), headers=SIGNED) as answer:
+            assert (answer.status, answer.headers["Retry-After"]) == (429, str(decide.CATCH_UP))
+            assert (await answer.json())["errors"][0]["reason"] == "DeskBusy"
+        # What was answered is answered again.
+        async with here.http.post(path, data=HELLO, headers=key) as answer:
+            assert answer.status == 201
+        assert await here.outcomes("hello") == [("submission-1", State.DELIVERED)]

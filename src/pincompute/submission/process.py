@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -38,6 +39,9 @@ from pincompute.submission.shift import serve
 from pincompute.submission.turns import Limits
 
 FILE = click.Path(path_type=Path)
+TURN = 0.0005
+"""Seconds after which a thread gives way. The record's asks for its turn at each statement: while the loop turns many
+away, it would wait ten times as long for each."""
 
 
 @click.command()
@@ -71,6 +75,7 @@ def desk(token_file: Path, **words: Any) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
     keep_much()
+    sys.setswitchinterval(TURN)
     words["people"] = People(token_file.read_text().strip(), **{each: words.pop(each) for each in People.asked()})
     asyncio.run(_run(Words(**words)))
 
