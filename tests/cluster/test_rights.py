@@ -177,6 +177,8 @@ async def _live(person: Person, which: str) -> None:
     file = f"{NAMES[which]}.yaml"
     (person.folder / file).write_text(DOCUMENT.format(kind=kind, name=NAMES[which], spec=SPECS[which]))
     code = 1 if kind == "PinterestJobSet" else 0
+    # What a cluster would say of all that it becomes.
+    await person.pin("plan", file, "--project", PROJECT_NAME)
     await person.pin("deploy", file, "--project", PROJECT_NAME, code=code)
     await person.pin("plan", file, "--project", PROJECT_NAME)
     # What is there already is written otherwise than what is new.

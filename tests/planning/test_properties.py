@@ -133,6 +133,17 @@ def nothing_stands_twice_in_a_pod(snapshot: Snapshot, planned: Plan) -> None:
                     assert len(found) == len(set(found)), f"{identity(native)}: {field} {found}"
 
 
+def every_container_asks_for_what_it_needs_and_is_held_to_its_memory(snapshot: Snapshot, planned: Plan) -> None:
+    del snapshot
+    for native in planned.wanted:
+        for template in templates(native):
+            pod = template["spec"]
+            for each in (*pod["containers"], *pod.get("initContainers", ())):
+                resources = each["resources"]
+                assert {"cpu", "memory"} <= resources["requests"].keys(), f"{identity(native)}: {each['name']}"
+                assert "memory" in resources["limits"], f"{identity(native)}: {each['name']}"
+
+
 def no_field_of_the_pod_template_is_lost(snapshot: Snapshot, planned: Plan) -> None:
     given = getattr(snapshot.owner.spec, "template", {})
     made = [template for native in planned.wanted for template in templates(native)]
@@ -169,6 +180,7 @@ LAWS: tuple[Callable[[Snapshot, Plan], None], ...] = (
     names_are_within_the_limits_of_kubernetes,
     nothing_stands_twice_in_a_pod,
     no_field_of_the_pod_template_is_lost,
+    every_container_asks_for_what_it_needs_and_is_held_to_its_memory,
 )
 
 

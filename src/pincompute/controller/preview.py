@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 
 from pincompute.api.noun import Noun
-from pincompute.api.preview import Preview
+from pincompute.api.preview import Preview, Verb
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, refuse_all
+from pincompute.controller.amend import resource_of
 from pincompute.controller.gather import Seen, room, seen, surroundings
+from pincompute.controller.rehearse import Rehearsal
 from pincompute.kube.client import Client
 from pincompute.objects.content import identity
 from pincompute.planning.people.edits import carried
@@ -22,7 +24,7 @@ from pincompute.planning.people.preview import Surroundings, first, foresee
 from pincompute.planning.snapshot import Snapshot
 
 
-async def previews(client: Client, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
+async def previews(client: Client, rehearsal: Rehearsal, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
     """Of a set that is taken whole or not at all: the problems of all are told together."""
     around, looks = await asyncio.gather(
         surroundings(client, nouns), asyncio.gather(*(seen(client, noun) for noun in nouns))
@@ -35,7 +37,19 @@ async def previews(client: Client, nouns: Sequence[Noun], now: datetime) -> list
         told += preview.told
         problems += preview.problems
     refuse_all(problems)
-    return await _placed(client, told)
+    told = await _placed(client, told)
+    return list(await asyncio.gather(*(_rehearsed(rehearsal, *each) for each in zip(told, nouns, strict=True))))
+
+
+async def _rehearsed(rehearsal: Rehearsal, preview: Preview, noun: Noun) -> Preview:
+    """With what the cluster would refuse of it, and of what it becomes."""
+    if not isinstance(noun, Workload) or not preview.changes:
+        return preview
+    wanted = {each.native: each.verb for each in preview.changes if each.verb is not Verb.REMOVE}
+    natives = [native for native in preview.natives if identity(native) in wanted]
+    there = {native for native, verb in wanted.items() if verb is not Verb.MAKE}
+    refused = await rehearsal.problems([resource_of(noun), *natives], there)
+    return msgspec.structs.replace(preview, refused=[each.json() for each in refused])
 
 
 async def _placed(client: Client, told: list[Preview]) -> list[Preview]:

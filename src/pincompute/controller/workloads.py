@@ -33,6 +33,7 @@ from pincompute.controller.lines import Lines, copies, pods_of
 from pincompute.controller.log_store import LogStore
 from pincompute.controller.own import own_birth
 from pincompute.controller.preview import previews
+from pincompute.controller.rehearse import Rehearsal
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.turns import Asked, Whose, series_of
 from pincompute.controller.watching import watching
@@ -57,6 +58,7 @@ class Workloads:
     def __init__(self, client: Client, log_store: LogStore | None = None) -> None:
         self._client = client
         self._lines = Lines(client, log_store)
+        self._rehearsal = Rehearsal(client)
 
     async def write(self, workload: Workload, *, manager: str) -> Summary:
         """Make it be so; what others have written into the resource stays."""
@@ -131,7 +133,7 @@ class Workloads:
 
     async def preview(self, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
         """What they would become and change."""
-        return await previews(self._client, nouns, now)
+        return await previews(self._client, self._rehearsal, nouns, now)
 
     async def all(self, project: str) -> list[Summary]:
         """Of every kind, in short."""

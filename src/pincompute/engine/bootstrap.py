@@ -43,10 +43,12 @@ WRITERS = (
 """Who writes workloads where only what has landed runs: the desk, the operator, and those of Kubernetes' own who clear
 away or choose how many copies there are."""
 
+_USERS = {"makers": list(MAKERS), "writers": list(WRITERS), "desk": [DESK]}
+
 _PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
 """Who stands on a cluster that has nothing of ours: what any cluster has in some way."""
 
-FURNITURE = ("access", "roles", "tiers", "guard", "landing")
+FURNITURE = ("access", "roles", "tiers", "guard", "landing", "rehearsal")
 """What lies in the namespaces of the base."""
 
 _RESOURCES = {
@@ -104,7 +106,7 @@ async def _put(client: Client, wanted: Object) -> None:
 
 def _read(name: str) -> list[Object]:
     text = (MANIFESTS / f"{name}.yaml").read_text()
-    return list(yaml.safe_load_all(Template(text).substitute(makers=list(MAKERS), writers=list(WRITERS))))
+    return list(yaml.safe_load_all(Template(text).substitute(_USERS)))
 
 
 def _facts(platform: Platform) -> Object:

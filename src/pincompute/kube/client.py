@@ -109,8 +109,15 @@ class Client:
         decoder = msgspec.json.Decoder(type or dict[str, Any])
         return await self.collect(requests.select(resource, namespace, labels=labels, fields=fields), decoder.decode)
 
-    async def create(self, resource: Resource, object: Object, *, manager: str) -> Object:  # noqa: A002
-        return await self._object(requests.create(Target.of(resource, object), object, manager))
+    async def create(
+        self,
+        resource: Resource,
+        object: Object,  # noqa: A002
+        *,
+        manager: str,
+        dry_run: bool = False,
+    ) -> Object:
+        return await self._object(requests.create(Target.of(resource, object), object, manager, dry_run=dry_run))
 
     async def apply(  # noqa: PLR0913  (they are the words of one sentence, most by name)
         self,

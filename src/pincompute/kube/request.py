@@ -95,17 +95,22 @@ def stream(selection: Request, seconds: int) -> Request:
     return begun._replace(query={**begun.query, **asked})
 
 
-def create(target: Target, item: Object, manager: str) -> Request:
+def create(target: Target, item: Object, manager: str, *, dry_run: bool = False) -> Request:
     # A new object is posted to the folder that will hold it.
-    folder = target.resource.path(target.namespace)
-    return Request("POST", folder, _writing(manager), _body(target, item), JSON, target.about, "create", target.right)
+    folder, query = target.resource.path(target.namespace), _writing(manager) | _trying(dry_run)
+    return Request("POST", folder, query, _body(target, item), JSON, target.about, "create", target.right)
 
 
 def apply(target: Target, item: Object, manager: str, *, force: bool, dry_run: bool = False) -> Request:
     """Server-side apply: the server merges what this manager wants with what others want."""
-    query = _writing(manager) | {"force": "true" if force else "false"} | ({"dryRun": "All"} if dry_run else {})
+    query = _writing(manager) | {"force": "true" if force else "false"} | _trying(dry_run)
     body = _printable(_body(target, item))
     return Request("PATCH", target.path, query, body, APPLY, target.about, "patch", target.right)
+
+
+def _trying(dry_run: bool) -> dict[str, str]:
+    """Everything is done but keeping it."""
+    return {"dryRun": "All"} if dry_run else {}
 
 
 def patch(target: Target, body: Any, style: Style, manager: str) -> Request:

@@ -218,7 +218,8 @@ class Desk:
             # Its project is only planned, too.
             return preview
         problems = self._policies.denials(rendered, sender.who)
-        return msgspec.structs.replace(preview, refused=[each.json() for each in problems])
+        refused = [*preview.refused, *(each.json() for each in problems)]
+        return msgspec.structs.replace(preview, refused=refused)
 
     async def plan_build(self, project: str, name: str, version: str, sender: Sender) -> BuildPreview:
         """What deploying it would do, and whether it may; asked as if it were done, and nothing is written."""
@@ -233,7 +234,9 @@ class Desk:
         (preview,) = await self.workloads.preview([workload], self.clock.now())
         denied = self._policies.denials(rendered, sender.who, vouched_for(build, verdict))
         problems = [*verdict.problems(), *denied, *(fit.refused.problems if fit.refused else ())]
-        return BuildPreview(version, preview, linked(verdict), list(fit.room), [each.json() for each in problems])
+        refused = [*(each.json() for each in problems), *preview.refused]
+        preview = msgspec.structs.replace(preview, refused=[])
+        return BuildPreview(version, preview, linked(verdict), list(fit.room), refused)
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)

@@ -259,6 +259,11 @@ def _problem() -> Object:
             "where": {"type": "object", "properties": where, "additionalProperties": False},
             "note": {**text, "description": "What else helps to know."},
             "next": {**text, "description": "What to type, or whom to ask."},
+            "because": {
+                "type": "object",
+                "description": "Of a rule: what it says, what that is, whether it decided, and so of its `parts`.",
+                "required": ["says", "decided"],
+            },
         },
         "required": ["reason", "detail"],
     }
