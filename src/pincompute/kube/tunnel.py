@@ -8,10 +8,10 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pincompute.base.ways import until_either
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
 from pincompute.kube.forwarding import Forwarding
-from pincompute.kube.ways import until_either
 
 CHUNK = 1 << 16
 

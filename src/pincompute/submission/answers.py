@@ -11,7 +11,7 @@ from aiohttp import web
 from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Summary
 from pincompute.base.problem import Refused
-from pincompute.kube.ways import until_either
+from pincompute.base.ways import until_either
 from pincompute.submission.guards import LAPSE
 from pincompute.submission.record import Kept, State
 from pincompute.submission.sets import refusal

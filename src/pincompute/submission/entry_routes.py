@@ -8,7 +8,7 @@ from aiohttp import web
 from pincompute.api.entering import Inside
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import COPY_UNKNOWN, DOCUMENT_INVALID, UPGRADE_NEEDED, WORKLOAD_UNKNOWN
-from pincompute.kube.ways import until_either
+from pincompute.base.ways import until_either
 from pincompute.planning.rights import Verb
 from pincompute.submission.desk import Desk
 from pincompute.submission.guards import LAPSE, needs
