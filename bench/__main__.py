@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import desk, engine, enter, hand, loop, overload, plans, roll, runtime, scale, settled, why, wire
+from bench import desk, engine, enter, hand, loop, overload, plans, roll, runtime, scale, settled, tell, why, wire
 from bench.figures import ROOT, write
 
 SUITES = {
@@ -21,6 +21,7 @@ SUITES = {
     "overload": overload.figures,
     "enter": enter.figures,
     "settled": settled.figures,
+    "tell": tell.figures,
 }
 
 

@@ -60,6 +60,28 @@ async def test_a_change_is_rolled_out_without_a_failed_request(person: Person) -
     await person.pin("delete", "web")
 
 
+async def test_a_next_revision_that_crashes_is_told_with_its_last_lines_while_the_one_before_serves(
+    person: Person,
+) -> None:
+    """How soon is measured by `make bench SUITE=tell`."""
+    await person.pin("deploy", "firm", "--image", "hello:test", "--port", "8080")
+    file = person.folder / "firm.yaml"
+    well = file.read_text()
+    crash = "[sh, -c, 'for i in $(seq 30); do echo line $i; done; exit 3']"
+    async with asked_all_the_time(person, "firm") as answers:
+        file.write_text(f"{well}  command: {crash}\n")
+        said = (await person.pin("deploy", "firm.yaml", code=1)).splitlines()
+        assert (await person.ask("firm"))[0] == 200
+    assert set(answers) == {200}
+    assert [each for each in said if "line" in each and each.startswith("  |")] == [
+        f"  | line {number}" for number in range(11, 31)
+    ]
+    assert any(each.endswith(("[ProgramFailed]", "[CrashLoop]")) for each in said)
+    # Nor has it changed by that what runs.
+    assert "hello from firm-" in (await person.ask("firm"))[1]
+    await person.pin("delete", "firm")
+
+
 async def test_when_our_own_parts_are_down_nobody_notices_and_later_all_is_as_wanted(person: Person) -> None:
     await person.pin("deploy", "still", "--image", "hello:test", "--port", "8080")
     parts = {part["name"]: part["pid"] for part in json.loads(await person.pin("status", "-o", "json"))["parts"]}

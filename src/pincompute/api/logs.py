@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pincompute.api.wire import Wire
 
 LINES = 100
@@ -38,6 +40,9 @@ class Mark(Wire, frozen=True, omit_defaults=True, tag="mark", tag_field="is"):
 Said = Copies | Line | Mark
 
 
+Only = Literal["", "ended", "youngest"]
+
+
 class Wanted(Wire, frozen=True, kw_only=True):
     """Which lines are asked for."""
 
@@ -53,6 +58,8 @@ class Wanted(Wire, frozen=True, kw_only=True):
     """Nanoseconds since 1970; from the beginning where 0."""
     tail: int = LINES
     follow: bool = False
+    only: Only = ""
+    """Of one container of one copy alone: of that which ended badly last, or of the youngest."""
 
 
 class End(Wire, frozen=True):

@@ -14,13 +14,26 @@ from pincompute.api.logs import Wanted
 from pincompute.api.summary import Summary
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import IMAGE_PULL_FAILED, INTERNAL, NOT_IN_TIME, REASONS, WORKLOAD_UNKNOWN
+from pincompute.base.reasons import (
+    CRASH_LOOP,
+    IMAGE_PULL_FAILED,
+    INTERNAL,
+    KILLED,
+    NOT_IN_TIME,
+    OUT_OF_MEMORY,
+    PROBE_FAILED,
+    PROGRAM_FAILED,
+    REASONS,
+    WORKLOAD_UNKNOWN,
+)
 from pincompute.cli.port import Port
 from pincompute.cli.told import Told
 from pincompute.objects.image import nearest
 
 MILESTONES = ("scheduled", "started")
 LAST_LINES = 20
+_ENDED = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED)}
+"""Why a program is no more."""
 INTERRUPTED = 130
 
 
@@ -121,12 +134,12 @@ async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
 
 
 async def _last_lines(port: Port, summary: Summary) -> list[str]:
+    """Of the copy that it is about: what a former revision prints, which serves on, says nothing of it."""
     try:
         told = Told(summary.name)
-        async with aclosing(port.logs(summary.project, summary.name, Wanted(tail=LAST_LINES))) as said:
-            return [click.unstyle(line) for each in [each async for each in said] for line in told.lines(each)][
-                -LAST_LINES:
-            ]
+        wanted = Wanted(tail=LAST_LINES, only="ended" if summary.reason in _ENDED else "youngest")
+        async with aclosing(port.logs(summary.project, summary.name, wanted)) as said:
+            return [click.unstyle(line) for each in [each async for each in said] for line in told.lines(each)]
     except Refused:
         # There may be none at all, and that is not what went wrong.
         return []

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 
-from pincompute.api.logs import Copies, Entry, Life, Line, Mark, Said, Wanted
+from pincompute.api.logs import Copies, Entry, Life, Line, Mark, Only, Said, Wanted
 from pincompute.api.names import WORKLOAD
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import COPY_UNKNOWN, NO_LOGS
@@ -51,6 +51,8 @@ class Lines:
             if not chosen:
                 what = f"nothing of {project}/{whose.name} has lived before"
                 raise Refused(Problem(NO_LOGS, what, next=f"pin logs {whose.name}"))
+        if wanted.only:
+            return _alone(chosen, wanted.only)
         return sorted(chosen, key=lambda each: (not each.failed, each.turns[-1].stored))[:MOST]
 
     async def told(
@@ -116,6 +118,13 @@ class Lines:
 async def pods_of(client: Client, project: str, name: str) -> list[Pod]:
     """Those of a workload that are there."""
     return (await client.list(PODS, project, labels=f"{WORKLOAD}={name}", type=Pod)).items
+
+
+def _alone(series: Sequence[Series], only: Only) -> list[Series]:
+    """Where none has ended badly, the youngest is meant."""
+    youngest = sorted(series, key=lambda each: each.turns[-1].life.created)
+    ended = sorted((each for each in youngest if each.ended_badly), key=lambda each: each.ended_badly)
+    return (ended if only == "ended" and ended else youngest)[-1:]
 
 
 def copies(series: Iterable[Series]) -> Copies:

@@ -48,6 +48,12 @@ class Series(NamedTuple):
         last = self.turns[-1].life.end
         return last is not None and last.exit_code != 0
 
+    @property
+    def ended_badly(self) -> str:
+        """When that was the last time; empty where it never has."""
+        ends = (each.life.end for each in self.turns)
+        return max((each.at for each in ends if each is not None and each.exit_code != 0), default="")
+
     def mark(self, index: int) -> Mark | None:
         """What is told behind the lines of one life: how it ended, where that was not well or not the end."""
         turn, later = self.turns[index], index + 1 < len(self.turns)

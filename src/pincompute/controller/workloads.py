@@ -246,14 +246,15 @@ class Workloads:
         found = series_of(whose, pods, kept, wanted.container)
         chosen = self._lines.choose(project, found, whose, wanted)
         yield copies(chosen)
-        for mark in _about(name, workload, unread, 0 if wanted.copy else len(found) - len(chosen)):
+        for mark in _about(name, workload, unread, 0 if wanted.copy or wanted.only else len(found) - len(chosen)):
             yield mark
         now = int(self._client.clock.now().timestamp() * 1e9)
         said = await self._lines.told(project, whose, chosen, wanted)
         for _, each in said:
             yield each
         if wanted.follow and workload:
-            following = Following(self._client, self._lines.store, Asked(project, whose, wanted.container, wanted.copy))
+            copy = chosen[0].copy if wanted.only and chosen else wanted.copy
+            following = Following(self._client, self._lines.store, Asked(project, whose, wanted.container, copy))
             following.had(chosen, said, wanted.since if wanted.tail else now)
             async with aclosing(following.run(self._over(workload))) as more:
                 async for each in more:
