@@ -55,11 +55,11 @@ class Story:
         self.git("add", ".")
         self.git("commit", "-q", "-m", "The shop")
 
-    async def publish(self, version: str, by: str = "ci") -> str:
+    async def publish(self, version: str, by: str = "ci", digest: str = DIGEST) -> str:
         return await _run(
             publish, str(self.shop / "shop.yaml"), "--version", version, "--key", str(self.keys / by),
             "--builder", "ci", "--artifacts", str(self.store), "--project", self.here.project,
-            "--image", f"hello:dev={DIGEST}",
+            "--image", f"hello:dev={digest}",
         )  # fmt: skip
 
     async def review(self, by: str, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -60,6 +60,22 @@ async def test_what_was_reviewed_and_landed_runs_and_can_be_traced(
     assert (there["spec"]["image"], there["spec"]["build"]) == (f"hello:dev@{DIGEST}", "1.0")
 
 
+async def test_a_digest_that_moved_is_not_published_over_what_was(story: Story) -> None:
+    story.commit(TEXT)
+    await story.publish("1.0")
+    # The same again, by whoever was not sure.
+    await story.publish("1.0")
+    other = "sha256:" + "d" * 64
+    with pytest.raises(Refused) as refused:
+        await story.publish("1.0", digest=other)
+    (problem,) = refused.value.problems
+    assert (problem.what, problem.note) == (
+        f"hello:dev is {other} by now, and what was published as 1.0 never changes",
+        f"it was {DIGEST}",
+    )
+    await story.publish("1.1", digest=other)
+
+
 async def test_what_a_version_would_do_is_told_before_it_is_done(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     async with desk_port(story.here.context) as port:
         story.commit(TEXT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,20 +13,23 @@ import click
 import msgspec
 
 from pincompute.api.admission import admit_workload
-from pincompute.api.attestation import Key, signed
+from pincompute.api.attestation import Key, NotSaid, opened, signed
 from pincompute.api.build import (
     ATTESTATION,
+    BUILT,
     DIGEST,
     FILE,
     Builder,
     Built,
     Details,
+    Provenance,
     Run,
     Source,
     built,
     file_digest,
     folder,
     image_places,
+    images,
     version_fault,
 )
 from pincompute.api.documents import read_one
@@ -33,7 +37,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.base.context import Context, read_context
 from pincompute.base.problem import Problem, Where, refuse_all
-from pincompute.base.reasons import USAGE
+from pincompute.base.reasons import BUILD_ALTERED, USAGE
 from pincompute.base.settings import setting
 from pincompute.cli.checkout import Checkout
 from pincompute.cli.key import read_key
@@ -101,12 +105,12 @@ async def _publish(  # noqa: PLR0913, PLR0917  (what a build is made of)
     context: Context | None,
     to: To,
 ) -> None:
-    images = await _resolved(_images(workload), given, context)
+    found = await _resolved(_images(workload), given, context)
     run = Run(
         finished_on=SystemClock().now().isoformat(timespec="seconds"), invocation_id=os.environ.get("BUILD_URL", "")
     )
     statement = built(
-        source, commit, hashlib.sha256(file).hexdigest(), images, Details(builder=Builder(id=to.builder), metadata=run)
+        source, commit, hashlib.sha256(file).hexdigest(), found, Details(builder=Builder(id=to.builder), metadata=run)
     )
     await _put(statement, file, to)
     label = f"{source.name} {source.version}"
@@ -126,8 +130,26 @@ async def _put(statement: Built, file: bytes, to: To) -> None:
     async with open_store(to.artifacts, os.environ.get(TOKEN, "")) as store:
         await store.put(f"{place}/{FILE}", file, properties)
         # The time and the key differ from run to run: what was attested once stays.
-        if await store.get(f"{place}/{ATTESTATION}") is None:
+        attested = await store.get(f"{place}/{ATTESTATION}")
+        if attested is None:
             await store.put(f"{place}/{ATTESTATION}", msgspec.json.encode(signed(statement, to.key)), properties)
+        else:
+            refuse_all(_moved(statement, attested))
+
+
+def _moved(statement: Built, attested: bytes) -> Iterator[Problem]:
+    """A tag that was pushed anew since is not what runs by that version, and whoever publishes must not believe so."""
+    try:
+        before = images(opened(attested, Provenance, BUILT)[1])
+    except NotSaid as error:
+        yield Problem(BUILD_ALTERED, f"its attestation cannot be read: {error}", next="publish it as another version")
+        return
+    version = statement.predicate.source.version
+    for name, digest in images(statement).items():
+        if before.get(name) != digest:
+            what = f"{name} is {digest} by now, and what was published as {version} never changes"
+            note = f"it was {before[name]}" if name in before else ""
+            yield Problem(BUILD_ALTERED, what, note=note, next="publish it as another version")
 
 
 async def _resolved(names: list[str], given: dict[str, str], context: Context | None) -> dict[str, str]:

@@ -1,0 +1,144 @@
+"""One way, and every part of it real: provider, record, repository, registry, cluster, and containers that answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import aiohttp
+import pytest
+
+from backends import free_port
+from busybox import write_image
+from desks import World
+from landed import BEN, Story
+from openid import openid, say_yes
+from person import Person, all_gone
+from pincompute.api.names import DESK
+from pincompute.controller.resources import NOUNS
+from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.platform import Platform
+from pincompute.kube.client import Client
+from pincompute.kube.resource import NAMESPACES, PODS, Object
+from postgres import new_database, postgres
+from real_platform import until
+from transcripts import ROOT
+
+pytestmark = pytest.mark.cluster
+
+PROJECT = "whole-way"
+DEPLOYER = "ads.dan@example.com"
+SHOP = """\
+apiVersion: pinterest.com/v1
+kind: PinterestService
+metadata: {name: shop}
+spec: {image: shop:1, port: 8080}
+"""
+
+
+class Afar(Person):
+    """Nothing of the platform is theirs but the address of a desk."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {**os.environ, "PIN_STATE": str(self.folder / "state"), "PIN_NAME": "afar"}
+
+    async def sign_in(self, desk: str, name: str) -> None:
+        async with self.hearing("login", desk) as lines:
+            async for line in lines:
+                if shown := re.search(r"open (\S+)", line):
+                    await say_yes(shown[1], name)
+                elif "signed in at" in line:
+                    return
+        raise AssertionError("nobody is signed in")
+
+
+@pytest.fixture
+def record() -> Iterator[str]:
+    with postgres() as server:
+        yield new_database(server)
+
+
+@asynccontextmanager
+async def _desk(platform: Platform, folder: Path, record: str) -> AsyncGenerator[str]:
+    """One more before the same cluster, with a record and people of its own."""
+    address = f"127.0.0.1:{free_port()}"
+    (folder / "token").write_text("nobody's")
+    write_kubeconfig(platform, DESK, folder / "kubeconfig")
+    async with openid() as issuer:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pincompute", "desk", "--kubeconfig", "kubeconfig",
+            "--listen", address, "--token-file", "token", "--issuer", issuer, "--database", record,
+            "--folder", ".", "--artifacts", str(platform.home.data / "artifacts"),
+            cwd=folder,
+        )  # fmt: skip
+        try:
+            async with aiohttp.ClientSession() as http, asyncio.timeout(60):
+                while process.returncode is None:
+                    try:
+                        await (await http.get(f"http://{address}/healthz")).read()
+                        break
+                    except aiohttp.ClientConnectionError:
+                        await asyncio.sleep(0.05)
+            yield f"http://{address}"
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def test_from_a_commit_to_a_copy_that_answers(
+    real_platform: Platform, client: Client, record: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder, dan = Person(real_platform, tmp_path), Afar(real_platform, tmp_path)
+    story = Story(World(cast("Any", None), cast("Any", None), client, PROJECT), tmp_path)
+    await builder.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "shop:1")
+    await story.trust(members={"deployer": {"people": [DEPLOYER]}})
+    await until(client, NOUNS["Project"], "", _ready, PROJECT)
+    story.commit(SHOP)
+    await story.review(BEN, monkeypatch)
+    publish = (
+        "publish", str(story.shop / "shop.yaml"), "--key", str(tmp_path / "ci"), "--builder", "ci",
+        "--project", PROJECT, "--version", "1.0",
+    )  # fmt: skip
+    await builder.pin(*publish)
+    async with _desk(real_platform, tmp_path, record) as desk:
+        await dan.sign_in(desk, DEPLOYER)
+        assert "shop@1" in await dan.pin("deploy", "shop", "--version", "1.0", "--project", PROJECT)
+        links = _links(await dan.pin("provenance", "shop", "--project", PROJECT))
+        assert links == dict.fromkeys(
+            ("commit", "reviewed", "file", "built", "published", "submission", "revision", "copies"), "ok"
+        )
+        (copy,) = (await client.list(PODS, PROJECT)).items
+        digest = copy["spec"]["containers"][0]["image"].partition("@")[2]
+        assert digest.startswith("sha256:")
+        # Somebody pushes something else under the same tag.
+        write_image(tmp_path / "other.tar")
+        await builder.pin("image", "load", "other.tar", "--as", "shop:1")
+        assert "what was published as 1.0 never changes" in await builder.pin(*publish, code=1)
+        await dan.pin("deploy", "shop", "--version", "1.0", "--project", PROJECT)
+        assert _links(await dan.pin("provenance", "shop", "--project", PROJECT)) == links
+        (same,) = (await client.list(PODS, PROJECT)).items
+        assert (same["metadata"]["uid"], same["spec"]["containers"][0]["image"].partition("@")[2]) == (
+            copy["metadata"]["uid"],
+            digest,
+        )
+        await dan.pin("delete", "shop", "--project", PROJECT)
+    await client.delete(NOUNS["Project"], PROJECT)
+    async with asyncio.timeout(60):
+        await all_gone(client, NAMESPACES, "", fields=f"metadata.name={PROJECT}")
+
+
+def _ready(seen: Object) -> bool:
+    return any(
+        each["type"] == "Ready" and each["status"] == "True" for each in seen.get("status", {}).get("conditions", ())
+    )
+
+
+def _links(said: str) -> dict[str, str]:
+    return {link: word for word, link in re.findall(r"^  (ok|NO)  (\w+)", said, re.MULTILINE)}
