@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import desk, engine, enter, hand, loop, overload, plans, roll, runtime, scale, settled, tell, why, wire
+from bench import desk, engine, enter, get, hand, loop, overload, plans, roll, runtime, scale, settled, tell, why, wire
 from bench.figures import ROOT, write
 
 SUITES = {
@@ -20,6 +20,7 @@ SUITES = {
     "desk": desk.figures,
     "overload": overload.figures,
     "enter": enter.figures,
+    "get": get.figures,
     "settled": settled.figures,
     "tell": tell.figures,
 }
