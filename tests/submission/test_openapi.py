@@ -18,6 +18,7 @@ from pincompute.api.kinds import KINDS
 from pincompute.api.names import API_VERSION
 from pincompute.api.whoami import SignIn
 from pincompute.submission.openapi import described
+from pincompute.submission.page import page
 from pincompute.submission.schemas import ref
 from pincompute.submission.server import ways
 from pincompute.submission.speech import speech_of
@@ -91,3 +92,26 @@ def test_fields_have_the_words_that_stand_below_them() -> None:
     (get,) = [each for *_, each in OPERATIONS if each["operationId"] == "workloads-logs"]
     (copy,) = [each for each in get["parameters"] if each["name"] == "copy"]
     assert copy["description"] == "Of one copy or task; of all where empty."
+
+
+def test_the_page_has_every_way_every_type_and_no_link_that_leads_nowhere_or_away() -> None:
+    told = page(DOCUMENT)
+    anchors = re.findall(r' id="([^"]+)"', told)
+    assert len(set(anchors)) == len(anchors)
+    assert {each["operationId"] for *_, each in OPERATIONS} | set(DOCUMENT["components"]["schemas"]) < set(anchors)
+    links = set(re.findall(r'href="([^"]+)"', told))
+    assert links - {f"#{each}" for each in anchors} == {"openapi.json"}
+    assert not re.search(r"<script|<link|<img|@import|url[(]| src=", told)
+
+
+def test_what_is_said_stands_in_the_page_as_it_is_said() -> None:
+    odd = {**DOCUMENT, "info": {**DOCUMENT["info"], "description": "<script>alert(1)</script>"}}
+    assert "&lt;script&gt;alert(1)" in page(odd)
+
+
+def test_the_table_of_the_docs_names_ways_that_are_there() -> None:
+    rows = re.findall(r"^\| `([A-Z]+) (/v1/\S+)` \|", (ROOT / "docs" / "desk.md").read_text(), re.MULTILINE)
+    letters = {"P": "{project}", "W": "{name}", "V": "{version}", "ID": "{id}"}
+    named = {(method, "/".join(letters.get(word, word) for word in path.split("/"))) for method, path in rows}
+    assert len(named) > 5
+    assert named <= {(each.method, each.path) for each in WAYS}

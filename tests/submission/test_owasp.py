@@ -40,7 +40,7 @@ from workloads import HELLO
 
 pytestmark = pytest.mark.cluster
 
-OPEN = ("/healthz", "/v1/sign-in", "/v1/openapi.json")
+OPEN = ("/healthz", "/v1/sign-in", "/v1/openapi.json", "/v1/")
 """What the desk tells to anybody."""
 SCALE = {"change": "scale", "copies": 2}
 PROJECT = """\

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-import msgspec
 from aiohttp import web
 
 from pincompute.api.whoami import SignIn
 from pincompute.objects.content import Object
+from pincompute.submission.answers import json_of
 from pincompute.submission.guards import NOTHING, needs
 from pincompute.submission.openapi import described
-from pincompute.submission.speech import speaks
+from pincompute.submission.page import page
+from pincompute.submission.speech import HTML, speaks
 
 
 class AboutRoutes:
@@ -21,15 +22,27 @@ class AboutRoutes:
         self._sign_in = sign_in
 
     def all(self) -> list[web.RouteDef]:
-        return [web.get("/v1/openapi.json", self.openapi)]
+        return [web.get("/v1/openapi.json", self.openapi), web.get("/v1/", self.page)]
 
     @needs(NOTHING)
     @speaks(gives=Object)
     async def openapi(self, _: web.Request) -> web.StreamResponse:
         """This description."""
-        return web.Response(body=self._document, content_type="application/json")
+        return json_of(self._document)
+
+    @needs(NOTHING)
+    @speaks(gives=HTML)
+    async def page(self, _: web.Request) -> web.StreamResponse:
+        """The same as a page, for people."""
+        # It runs nothing and loads nothing, whatever might stand in it.
+        headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        return web.Response(text=self._page, content_type=HTML.media, headers=headers)
 
     @cached_property
-    def _document(self) -> bytes:
+    def _document(self) -> Object:
         """Made when somebody first asks: a desk begins sooner without."""
-        return msgspec.json.encode(described(self._ways, self._sign_in))
+        return described(self._ways, self._sign_in)
+
+    @cached_property
+    def _page(self) -> str:
+        return page(self._document)

@@ -129,7 +129,7 @@ def _operation(way: web.RouteDef, speech: Speech, known: dict[int, Object]) -> O
 def _tag(path: str) -> str:
     """What it is about."""
     inner = path.removeprefix("/v1").removeprefix("/projects/{project}") or "/projects"
-    return re.split(r"[/.]", inner)[1]
+    return re.split(r"[/.]", inner)[1] or "openapi"
 
 
 def _needs(needed: Verb | str) -> str:

@@ -70,6 +70,7 @@ class Text(NamedTuple):
 DOCUMENT = Text("application/yaml", "A workload file.")
 DOCUMENTS = Text("application/yaml", "Workload files, with `---` between them.")
 PLAIN = Text("text/plain", "A word.")
+HTML = Text("text/html", "A page.")
 
 
 class Speech(NamedTuple):
