@@ -24,6 +24,8 @@ AT_ONCE = 8
 
 _RIGHTS = "cannot create resource"
 _QUOTA = "exceeded quota"
+_UNCOUNTED = "status unknown for quota"
+"""For a moment, of a quota that was made just now."""
 
 
 class _Said(NamedTuple):
@@ -76,7 +78,8 @@ class Rehearsal:
 
 def _says_nothing(error: ApiError, *, there: bool) -> bool:
     """Whoever plans need not have a right to natives; and what is there already is counted already."""
-    return isinstance(error, Forbidden) and (_RIGHTS in error.message or (there and _QUOTA in error.message))
+    words = (_RIGHTS, _UNCOUNTED, *((_QUOTA,) if there else ()))
+    return isinstance(error, Forbidden) and any(each in error.message for each in words)
 
 
 def _told(error: ApiError, native: Object) -> Problem:
