@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pincompute.api.documents import read
-from pincompute.api.logs import Copies, Line, Said
+from pincompute.api.logs import Copies, Line, Said, Wanted
 from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.status import Progress
 from pincompute.api.summary import Sight, Summary
@@ -66,9 +66,9 @@ class Port:
         self.told.set()
         await asyncio.Event().wait()
 
-    async def logs(self, *_: object) -> AsyncGenerator[Said]:
+    async def logs(self, _: str, __: str, wanted: Wanted) -> AsyncGenerator[Said]:
         yield Copies(["web-1"])
-        for number in range(30):
+        for number in range(30 - wanted.tail, 30):
             yield Line("web-1", "", f"line {number}")
 
     async def images(self) -> list[str]:
