@@ -80,3 +80,8 @@ def test_every_name_that_goes_into_a_cluster_is_spelled_in_one_place() -> None:
     for module in tracked("src/**/*.py"):
         if module.name != "names.py":
             assert "pinterest.com/" not in module.read_text(), f"{name(module)}: use api/names.py"
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    numbers = [each.name[:4] for each in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
