@@ -13,6 +13,7 @@ import pytest
 
 from control_plane import ControlPlane
 from pincompute.api.admission import admit_workload
+from pincompute.api.change import Scale
 from pincompute.api.documents import read_one
 from pincompute.api.names import DESK, HAND, SUBMISSION
 from pincompute.api.workload import Workload
@@ -20,7 +21,7 @@ from pincompute.base.problem import Refused
 from pincompute.base.reasons import CHANGED_MEANWHILE
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
-from pincompute.kube.client import Client
+from pincompute.kube.client import Client, Listing
 from pincompute.kube.errors import Unreachable
 from pincompute.kube.resource import Resource
 from pincompute.planning.quotas.footprint import Place
@@ -39,11 +40,16 @@ class Asking(Client):
     """It counts what it reads, and may lose the next answer."""
 
     reads = 0
+    lists = 0
     loses = False
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
         self.reads += resource == SERVICES
         return await super().get(resource, name, namespace)
+
+    async def list(self, resource: Resource, *given: Any, **words: Any) -> Listing:
+        self.lists += resource == SERVICES
+        return await super().list(resource, *given, **words)
 
     async def create(self, *given: Any, **words: Any) -> dict[str, Any]:
         done = await super().create(*given, **words)
@@ -119,6 +125,30 @@ async def test_what_is_new_is_not_read_and_what_may_be_there_is(plane: ControlPl
         assert client.reads == 0
         await sent(here, workload, "s-2")
         assert client.reads == 1
+
+
+async def test_a_list_is_from_memory_and_has_whatever_was_delivered(plane: ControlPlane) -> None:
+    async with platform(plane) as (here, client, project):
+        for number in range(5):
+            workload = of(HELLO.replace("name: hello", f"name: hello-{number}"), project)
+            await sent(here, workload)
+            assert len(await here.workloads(project)) == number + 1
+        amended = await here.amend(project, "hello-0", Scale(copies=3), None)
+        await here.deliver("s-2", amended.place, amended.order)
+        (scaled,) = (each for each in await here.workloads(project) if each.metadata.name == "hello-0")
+        assert msgspec.to_builtins(scaled.spec)["replicas"] == 3
+        for number in range(5):
+            gone = await here.remove(project, f"hello-{number}", "", None)
+            await here.deliver("s-3", gone.place, gone.order)
+            assert len(await here.workloads(project)) == 4 - number
+        assert client.lists == 0
+
+
+async def test_where_nothing_is_seen_any_more_the_cluster_is_asked(plane: ControlPlane) -> None:
+    async with platform(plane, blind=True) as (here, client, project):
+        await sent(here, of(HELLO, project))
+        assert [each.metadata.name for each in await here.workloads(project)] == ["hello"]
+        assert client.lists == 1
 
 
 async def test_what_was_edited_after_an_answer_was_lost_stays_so(plane: ControlPlane) -> None:

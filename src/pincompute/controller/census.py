@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pincompute.api.kinds import WORKLOADS
@@ -53,6 +53,23 @@ class Census:
     def find(self, place: Place) -> Any:
         """The workload, or nothing."""
         return self._informers[place.kind].items.get((place.project, place.name))
+
+    def of(self, project: str) -> list[Workload]:
+        return [
+            each
+            for kind in WORKLOADS
+            for (namespace, _), each in self._informers[kind].items.items()
+            if namespace == project
+        ]
+
+    @property
+    def stands(self) -> bool:
+        """It is told of every change at once."""
+        return all(self._informers[kind].stands for kind in WORKLOADS)
+
+    async def until(self, kind: str, predicate: Callable[[], bool]) -> None:
+        """Return as soon as what is seen of a kind is as it is to be."""
+        await self._informers[kind].wait_for(lambda _: predicate())
 
     def kind_of(self, project: str, name: str) -> str:
         """Empty where none is known by that name."""

@@ -84,7 +84,6 @@ class Informer(Generic[T]):
         """See all there is, then watch, for ever: a break is mended, and what was missed in it is told as if seen."""
         failures = 0
         while True:
-            self._stands_since = None
             self._tried = self._clock.monotonic()
             longest = LONGEST
             try:
@@ -92,6 +91,7 @@ class Informer(Generic[T]):
             except ApiError as error:
                 longest = self._failed(error)
             failures = 0 if self._stood() else failures + 1
+            self._stands_since = None
             if failures:
                 await self._rest(backoff(failures, self._client.chance(), longest))
 
@@ -103,6 +103,11 @@ class Informer(Generic[T]):
     def revision(self) -> int:
         """Everything that happened up to here is in the items; 0 while that is not known."""
         return int(self._revision or 0)
+
+    @property
+    def stands(self) -> bool:
+        """What happens is told at once: it is not just being asked for again."""
+        return self._stands_since is not None
 
     def age(self) -> float:
         """Seconds since the server was last heard; of a quiet kind it may say nothing until the watch is renewed."""

@@ -21,7 +21,7 @@ from pincompute.api.noun import Noun
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project, Review
 from pincompute.api.provenance import ProvenanceAccount
-from pincompute.api.summary import Summary
+from pincompute.api.summary import Summary, summarize
 from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
@@ -153,9 +153,13 @@ class Desk:
 
     async def project(self, name: str) -> Tenancy:
         """All that is known of it, and what it holds by the ledger."""
-        project, whole = await asyncio.gather(self._platform.project(name), self.workloads.whole(name))
+        project, whole = await asyncio.gather(self._platform.project(name), self._platform.workloads(name))
         held = await self._database.do(partial(ledger.by_tier, cluster=self._platform.name, project=name))
         return tenancy(name, project, whole, held, self.clock.now())
+
+    async def all(self, project: str) -> list[Summary]:
+        """Of every kind, in short."""
+        return [summarize(each) for each in await self._platform.workloads(project)]
 
     async def projects(self, who: Identity) -> list[Tenant]:
         return tenants(await self._platform.projects(), who)

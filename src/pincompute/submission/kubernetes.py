@@ -30,6 +30,7 @@ from pincompute.kube.errors import ApiError, Conflict, NotFound, Unproven, Unrea
 from pincompute.planning.people.edits import carried, summarized
 from pincompute.planning.people.preview import first, settled
 from pincompute.planning.quotas.footprint import Footprint, Place, footprint, held, nodes
+from pincompute.submission.due import Due
 from pincompute.submission.platform import Away, Delivered, Edit, Order, Remove, Rendered, Seen, Sight, Write
 
 P = ParamSpec("P")
@@ -74,6 +75,7 @@ class Kubernetes:
         self._client = client
         self._workloads = Workloads(client)
         self._census = Census(client)
+        self._due = Due(self._census)
         self._taken = asyncio.Event()
         self._looked: dict[Place, _Looked] = {}
         self._foreseen: dict[Place, _Looked] = {}
@@ -119,6 +121,13 @@ class Kubernetes:
                 return await self._edit(submission, place, order)
             case Remove(uid):
                 return await self._delete(place, uid)
+
+    async def workloads(self, project: str) -> list[Workload]:
+        if self._taken.is_set() and self._census.stands and await self._due.seen(project):
+            if not (found := self._census.of(project)):
+                await self._workloads.must_exist(project)
+            return found
+        return await self._workloads.whole(project)
 
     async def run(self) -> None:
         """For as long as the desk does."""
@@ -228,7 +237,7 @@ class Kubernetes:
             if new and (not isinstance(refused, ApiError) or _says_no(refused)):
                 self._sent.discard(place)
             raise
-        return Delivered(summarize(written), int(written.metadata.resource_version))
+        return self._delivered(summarize(written), place, written)
 
     async def _edit(self, submission: str, place: Place, order: Edit) -> Delivered:
         workload = await self._workloads.named(place.kind, place.project, place.name)
@@ -236,9 +245,14 @@ class Kubernetes:
             workload = await self._workloads.find(place.project, place.name)
         if workload.metadata.annotations.get(SUBMISSION) == submission:
             told = Changed(summary=summarized(workload), said=list(order.said))
-            return Delivered(told, int(workload.metadata.resource_version))
+            return self._delivered(told, place, workload)
         done = await amended(self._client, workload, order.change, manager=DESK, submission=submission)
-        return Delivered(done.told, int(done.workload.metadata.resource_version) if done.told.written else 0)
+        return self._delivered(done.told, place, done.workload) if done.told.written else Delivered(done.told)
+
+    def _delivered(self, answer: object, place: Place, written: Workload) -> Delivered:
+        revision = int(written.metadata.resource_version)
+        self._due.written(place, revision)
+        return Delivered(answer, revision)
 
     async def _delete(self, place: Place, uid: str) -> Delivered:
         try:
@@ -248,6 +262,7 @@ class Kubernetes:
             return Delivered(None)
         except Conflict as error:
             raise Refused(made_anew(place.project, place.name)) from error
+        self._due.removed(place, uid)
         return Delivered(None)
 
 

@@ -112,6 +112,10 @@ class Platform(Protocol):
         """Nothing where it has no more than a name."""
         ...
 
+    async def workloads(self, project: str) -> list[Workload]:
+        """All of a project as last seen, and whatever was delivered before among them."""
+        ...
+
     async def projects(self) -> Mapping[str, Project]:
         """All there are, by name, as they were last seen."""
         ...

@@ -204,7 +204,7 @@ class Routes:
     @speaks(gives=list[Summary])
     async def list(self, request: web.Request) -> web.StreamResponse:
         """The workloads of a project."""
-        return json_of(await self._desk.workloads.all(word_in(request, "project")))
+        return json_of(await self._desk.all(word_in(request, "project")))
 
     @needs(Verb.LOOK)
     @speaks(gives=Sight, manner=Manner.LINES)
