@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -61,7 +62,12 @@ def page(document: Object) -> str:
     for path, ways in document["paths"].items():
         for method, way in ways.items():
             by_tag[way["tags"][0]].append("".join(_way(method, path, way)))
-    named = {"who": "Who asks", "refused": "What is refused", **{f"about-{tag}": tag for tag in tags}, "types": "Types"}
+    named = {
+        "who": "Who asks",
+        "refused": "What is refused",
+        **{f"about-{tag}": tag.capitalize() for tag in tags},
+        "types": "Types",
+    }
     return "".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -69,10 +75,10 @@ def page(document: Object) -> str:
             f"<title>The API of {escape(info['title'])}</title><style>{_STYLE}</style></head><body><main>",
             f'<h1>The API of {escape(info["title"])}</h1><p class="soft">OpenAPI {document["openapi"]}, version ',
             f'{escape(info["version"])}; for programs: <a href="openapi.json">openapi.json</a></p>',
-            f"<p>{escape(info['description'])}</p><nav>",
+            f"<p>{_prose(info['description'])}</p><nav>",
             *(f'<a href="#{key}">{escape(word)}</a>' for key, word in named.items()),
             f"</nav>{_WHO}",
-            *(f'<h2 id="about-{tag}">{escape(tag)}</h2>{"".join(ways)}' for tag, ways in by_tag.items()),
+            *(f'<h2 id="about-{tag}">{escape(tag.capitalize())}</h2>{"".join(ways)}' for tag, ways in by_tag.items()),
             '<h2 id="types">Types</h2>',
             *(each for name, schema in document["components"]["schemas"].items() for each in _shape(name, schema)),
             "</main></body></html>\n",
@@ -87,7 +93,7 @@ def _way(method: str, path: str, way: Object) -> Iterator[str]:
     if way["parameters"]:
         yield "<h3>Says</h3><table>"
         for each in way["parameters"]:
-            words = escape(each["description"])
+            words = _prose(each["description"])
             yield f"<tr><td><code>{escape(each['name'])}</code><br><span class=soft>{each['in']}</span></td>"
             yield f"<td>{_type(each['schema'])}</td><td>{words}</td></tr>"
         yield "</table>"
@@ -117,11 +123,16 @@ def _example(method: str, path: str, way: Object) -> str:
     return lines
 
 
+def _prose(text: str) -> str:
+    """As its writer has marked it."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _words(text: str) -> str:
     """Reasons stand in a list, each in its code."""
     lines = text.splitlines()
     if not all(line.startswith("- ") for line in lines):
-        return escape(text)
+        return _prose(text)
     told = []
     for line in lines:
         code, _, means = line.removeprefix("- ").partition(": ")
@@ -132,7 +143,7 @@ def _words(text: str) -> str:
 def _shape(name: str, schema: Object) -> Iterator[str]:
     words = schema.get("description", "")
     yield f'<details id="{escape(name)}"><summary><b>type</b><code>{escape(name)}</code>'
-    yield f"<span>{escape(words)}</span></summary><div>"
+    yield f"<span>{_prose(words)}</span></summary><div>"
     fields = schema.get("properties")
     if not fields:
         yield f"<p>{_type(schema)}</p></div></details>"
@@ -141,7 +152,7 @@ def _shape(name: str, schema: Object) -> Iterator[str]:
     for field, each in fields.items():
         must = " <b>Must be there.</b>" if field in schema.get("required", ()) else ""
         yield f"<tr><td><code>{escape(field)}</code></td><td>{_type(each)}</td>"
-        yield f"<td>{escape(each.get('description', ''))}{must}</td></tr>"
+        yield f"<td>{_prose(each.get('description', ''))}{must}</td></tr>"
     yield "</table></div></details>"
 
 
