@@ -73,9 +73,10 @@ async def test_a_next_revision_that_crashes_is_told_with_its_last_lines_while_th
         said = (await person.pin("deploy", "firm.yaml", code=1)).splitlines()
         assert (await person.ask("firm"))[0] == 200
     assert set(answers) == {200}
-    assert [each for each in said if "line" in each and each.startswith("  |")] == [
-        f"  | line {number}" for number in range(11, 31)
-    ]
+    lines = [each.split(" | ") for each in said if each.startswith("  | ") and " | line " in each]
+    assert [text for _, _, text in lines] == [f"line {number}" for number in range(11, 31)]
+    # All are of the one that crashed, and say so.
+    assert len({copy for _, copy, _ in lines}) == 1
     assert any(each.endswith(("[ProgramFailed]", "[CrashLoop]")) for each in said)
     # Nor has it changed by that what runs.
     assert "hello from firm-" in (await person.ask("firm"))[1]

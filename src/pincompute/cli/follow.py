@@ -11,6 +11,7 @@ from typing import NamedTuple
 import click
 
 from pincompute.api.logs import Wanted
+from pincompute.api.status import SUCCEEDED
 from pincompute.api.summary import Summary
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
@@ -137,7 +138,8 @@ async def _last_lines(port: Port, summary: Summary) -> list[str]:
     """Of the copy that it is about: what a former revision prints, which serves on, says nothing of it."""
     try:
         told = Told(summary.name)
-        wanted = Wanted(tail=LAST_LINES, only="ended" if summary.reason in _ENDED else "youngest")
+        ended = summary.reason in _ENDED or summary.goal == SUCCEEDED
+        wanted = Wanted(tail=LAST_LINES, only="ended" if ended else "youngest")
         async with aclosing(port.logs(summary.project, summary.name, wanted)) as said:
             return [click.unstyle(line) for each in [each async for each in said] for line in told.lines(each)]
     except Refused:

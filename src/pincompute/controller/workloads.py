@@ -245,7 +245,8 @@ class Workloads:
         whose = Whose.of(name, workload)
         found = series_of(whose, pods, kept, wanted.container)
         chosen = self._lines.choose(project, found, whose, wanted)
-        yield copies(chosen)
+        # Of one among several it is told whose lines these are.
+        yield copies(found if wanted.only else chosen)
         for mark in _about(name, workload, unread, 0 if wanted.copy or wanted.only else len(found) - len(chosen)):
             yield mark
         now = int(self._client.clock.now().timestamp() * 1e9)
