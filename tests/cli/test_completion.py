@@ -6,19 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from pincompute.api.summary import Summary
 from pincompute.api.tenancy import Tenant
-from pincompute.base.context import Context, write_context
 from pincompute.cli.completion import SHELLS
 from pincompute.main import COMMANDS
+from pretended_desk import desk_that_says
 
 PIN = Path(sys.executable).parent
 
@@ -46,27 +43,12 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def desk(tmp_path: Path) -> Iterator[None]:
     """One that knows two workloads."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            _, _, _, *project = self.path.split("/")
-            there = [summary(project[0], each) for each in ("web", "resize")] if project else TENANTS
-            body = msgspec.json.encode(there)
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(_: str, path: str) -> tuple[int, object]:
+        _, _, _, *project = path.split("/")
+        return 200, [summary(project[0], each) for each in ("web", "resize")] if project else TENANTS
 
-        def log_message(self, format: str, *_: object) -> None: ...  # noqa: A002  (as the library names it)
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    serving = threading.Thread(target=server.serve_forever)
-    serving.start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    write_context(tmp_path / "state", Context(name="main", desk=address, token="secret", kubeconfig=""))
-    yield
-    server.shutdown()
-    serving.join()
-    server.server_close()
+    with desk_that_says(tmp_path / "state", answer):
+        yield
 
 
 def bash(*words: str) -> list[str]:

@@ -8,17 +8,14 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.summary import Summary
-from pincompute.base.context import Context, write_context
+from pretended_desk import desk_that_says
 
 PIN = Path(sys.executable).parent / "pin"
 AGAIN = 0.2
@@ -41,32 +38,14 @@ def submitted(tmp_path: Path) -> Iterator[list[str]]:
     """What a desk was told to do."""
     told: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(200, PREVIEW)
+    def answer(method: str, path: str) -> tuple[int, object]:
+        if method == "GET":
+            return 200, PREVIEW
+        told.append(path)
+        return 201, SUMMARY
 
-        def do_POST(self) -> None:
-            told.append(self.path)
-            self._answer(201, SUMMARY)
-
-        def _answer(self, status: int, value: object) -> None:
-            body = msgspec.json.encode(value)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *_: object) -> None: ...  # noqa: A002  (as the library names it)
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    serving = threading.Thread(target=server.serve_forever)
-    serving.start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    write_context(tmp_path / "state", Context(name="main", desk=address, token="secret", kubeconfig=""))
-    yield told
-    server.shutdown()
-    serving.join()
-    server.server_close()
+    with desk_that_says(tmp_path / "state", answer):
+        yield told
 
 
 def typed(folder: Path, keys: bytes, *words: str) -> tuple[int, str]:
