@@ -18,7 +18,7 @@ from pincompute.api.names import ENGINE, WORKLOAD
 from pincompute.controller.resources import NOUNS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.resource import PODS, SERVICES, Object
+from pincompute.kube.resource import DISRUPTION_BUDGETS, PODS, SERVICES, Object
 from real_platform import PATIENCE, until
 
 pytestmark = pytest.mark.cluster
@@ -90,6 +90,11 @@ def started_again(pod: Object) -> bool:
     return answers(pod) and pod["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
+def spares_one(budget: Object) -> bool:
+    """As its controller has counted, which is some time after a copy answers."""
+    return budget.get("status", {}).get("disruptionsAllowed", 0) > 0
+
+
 async def replaced(client: Client, name: str) -> None:
     """Return when two others answer."""
     async with asyncio.timeout(PATIENCE), aclosing(client.watch(PODS, "me", labels=COPIES)) as events:
@@ -130,6 +135,7 @@ async def test_no_edit_fails_a_request(client: Client, person: Person) -> None:
 async def test_no_lost_copy_fails_a_request(client: Client, person: Person) -> None:
     async with asking(person, "shop") as failed:
         for each in await copies(client):
+            await until(client, DISRUPTION_BUDGETS, "me", spares_one, "shop")
             await client.raw("POST", PODS.path("me", each, "eviction"), body=eviction(each))
             await replaced(client, each)
             assert failed == [], "evicted"
