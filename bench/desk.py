@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,15 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
-from tests.control_plane import ControlPlane, control_plane
+from tests.control_plane import ControlPlane
 
 from bench.figures import PIN, Figure
+from bench.plane import bare_plane
 from pincompute.api.manifests import crds
 from pincompute.api.names import API_VERSION, ENGINE, HAND, PROJECT
-from pincompute.base.settings import setting
 from pincompute.controller.resources import NOUNS
-from pincompute.engine.build import build
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CRDS, NAMESPACES
 from pincompute.objects.content import Object
@@ -54,9 +51,8 @@ class Pace(NamedTuple):
 
 
 def figures() -> list[Figure]:
-    programs = build(Path(setting("cache")), Progress())
-    with tempfile.TemporaryDirectory() as folder, control_plane(programs.kubernetes, Path(folder)) as plane:
-        return asyncio.run(_measured(plane, Path(folder)))
+    with bare_plane() as (plane, folder):
+        return asyncio.run(_measured(plane, folder))
 
 
 async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.control_plane import ControlPlane, control_plane
+from tests.control_plane import ControlPlane
 
 from bench.desk import BOUNDED, SERVICES, TOKEN, desk_before
 from bench.figures import PIN, Figure, timed
+from bench.plane import bare_plane
 from pincompute.api.names import API_VERSION, HAND
 from pincompute.base.context import Context, write_context
-from pincompute.base.settings import setting
-from pincompute.engine.build import build
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.objects.content import Object
 
@@ -28,9 +25,8 @@ RUNS = 5
 
 
 def figures() -> Iterator[Figure]:
-    programs = build(Path(setting("cache")), Progress())
-    with tempfile.TemporaryDirectory() as name, control_plane(programs.kubernetes, Path(name)) as plane:
-        by_desk, direct = asyncio.run(_measured(plane, Path(name)))
+    with bare_plane() as (plane, folder):
+        by_desk, direct = asyncio.run(_measured(plane, folder))
     yield Figure("get.desk", f"pin get over {MANY:,} workloads, by the desk", by_desk, 1)
     yield Figure("get.cluster", "the same by a kubeconfig", direct, 1)
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from tests.control_plane import ControlPlane, control_plane
+from tests.control_plane import ControlPlane
 
 from bench.figures import Figure
+from bench.plane import bare_plane
 from pincompute.api.manifests import crds
 from pincompute.api.names import ENGINE, HAND, PROJECT
 from pincompute.base.memory import keep_all, keep_much
-from pincompute.base.settings import setting
 from pincompute.controller.passes import Cause, Key
 from pincompute.controller.resources import NEIGHBOURS, NOUNS, PLANNED
-from pincompute.engine.build import build
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CRDS, DEPLOYMENTS, NAMESPACES
 from pincompute.kube.watch import ADDED, Event
@@ -42,8 +38,7 @@ READS = {"get", "list", "watch"}
 
 
 def figures() -> Iterator[Figure]:
-    programs = build(Path(setting("cache")), Progress())
-    with tempfile.TemporaryDirectory() as folder, control_plane(programs.kubernetes, Path(folder)) as plane:
+    with bare_plane() as (plane, _):
         yield from asyncio.run(_measured(plane))
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import io
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,16 +14,14 @@ from typing import NamedTuple
 
 import aiohttp
 import msgspec
-from tests.control_plane import ControlPlane, control_plane
+from tests.control_plane import ControlPlane
 
 from bench.desk import BOUNDED, FILE, Desk, desk_before
 from bench.figures import Figure
+from bench.plane import bare_plane
 from pincompute.api.names import DESK, HAND
 from pincompute.base.clock import SystemClock
-from pincompute.base.settings import setting
 from pincompute.cli.come_back import come_back
-from pincompute.engine.build import build
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import SERVICE_ACCOUNTS
 
@@ -40,9 +37,8 @@ RUNS = 3
 
 
 def figures() -> list[Figure]:
-    programs = build(Path(setting("cache")), Progress())
-    with tempfile.TemporaryDirectory() as folder, control_plane(programs.kubernetes, Path(folder)) as plane:
-        return asyncio.run(_measured(plane, Path(folder)))
+    with bare_plane() as (plane, folder):
+        return asyncio.run(_measured(plane, folder))
 
 
 async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
