@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pincompute.api.names import OPERATOR
 from pincompute.base.problem import Problem, Where
+from pincompute.base.recent import Recent
 from pincompute.controller.resources import BECOME, NOUNS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
@@ -38,7 +39,7 @@ class Rehearsal:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._said: dict[str, _Said] = {}
+        self._said: Recent[str, _Said] = Recent(KEPT)
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def problems(self, natives: Sequence[Object], there: Collection[str]) -> list[Problem]:
@@ -53,10 +54,7 @@ class Rehearsal:
             return known.problem
         async with self._turns:
             problem = await self._rehearse(native, there=there)
-        self._said.pop(key, None)
-        self._said[key] = _Said(now, problem)
-        if len(self._said) > KEPT:
-            del self._said[next(iter(self._said))]
+        self._said.note(key, _Said(now, problem))
         return problem
 
     async def _rehearse(self, native: Object, *, there: bool) -> Problem | None:

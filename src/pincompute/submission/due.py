@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from pincompute.base.recent import Recent
 from pincompute.controller.census import Census
 from pincompute.planning.quotas.footprint import Place
 
@@ -27,13 +28,13 @@ class _Removed(NamedTuple):
 class Due:
     def __init__(self, census: Census) -> None:
         self._census = census
-        self._places: dict[Place, _Written | _Removed] = {}
+        self._places: Recent[Place, _Written | _Removed] = Recent(MOST)
 
     def written(self, place: Place, revision: int) -> None:
-        self._note(place, _Written(revision))
+        self._places.note(place, _Written(revision))
 
     def removed(self, place: Place, uid: str) -> None:
-        self._note(place, _Removed(uid))
+        self._places.note(place, _Removed(uid))
 
     async def seen(self, project: str) -> bool:
         """Whether all of a project is, after a moment."""
@@ -55,9 +56,3 @@ class Due:
                 return there is None or there.metadata.uid != uid or bool(there.metadata.deletion_timestamp)
             case None:
                 return True
-
-    def _note(self, place: Place, what: _Written | _Removed) -> None:
-        self._places.pop(place, None)
-        self._places[place] = what
-        if len(self._places) > MOST:
-            del self._places[next(iter(self._places))]

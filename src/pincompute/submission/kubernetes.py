@@ -21,6 +21,7 @@ from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
+from pincompute.base.recent import Recent
 from pincompute.controller.amend import amended
 from pincompute.controller.census import Census
 from pincompute.controller.resources import NOUNS
@@ -56,7 +57,7 @@ def _or_away(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[
 
 
 FORESEEN = 1024
-"""Workloads that were rendered, of which it is remembered what they will hold."""
+"""Workloads that were rendered, of which it is remembered what they will hold: not all are accepted, and ever seen."""
 
 
 class _Looked(NamedTuple):
@@ -78,7 +79,7 @@ class Kubernetes:
         self._due = Due(self._census)
         self._taken = asyncio.Event()
         self._looked: dict[Place, _Looked] = {}
-        self._foreseen: dict[Place, _Looked] = {}
+        self._foreseen: Recent[Place, _Looked] = Recent(FORESEEN)
         """What was rendered last, to be seen soon as it was foreseen."""
         self._sent: set[Place] = set()
         """Where something was sent to that may not have been seen yet: whether it is there has to be asked."""
@@ -95,7 +96,7 @@ class Kubernetes:
             for each in planned.problems
         )
         asked = footprint(planned, max(1, nodes(self._census.find(place) or whole)))
-        self._foresee(place, _Looked(made, self._census.around, asked))
+        self._foreseen.note(place, _Looked(made, self._census.around, asked))
         return Rendered(place, Write(_said(workload)), whole, asked, project)
 
     @_or_away
@@ -170,13 +171,6 @@ class Kubernetes:
             found = held(self._census.snapshot(workload))
         self._looked[place] = _Looked(workload, around, found)
         return Seen(place, found, revision)
-
-    def _foresee(self, place: Place, looked: _Looked) -> None:
-        self._foreseen.pop(place, None)
-        self._foreseen[place] = looked
-        if len(self._foreseen) > FORESEEN:
-            # Not all that is rendered is accepted, and ever seen.
-            del self._foreseen[next(iter(self._foreseen))]
 
     def _wants(self, whole: Workload) -> Footprint:
         return footprint(settled(self._census.snapshot(first(whole))), max(1, nodes(whole)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import NOT_SIGNED_IN
+from pincompute.base.recent import Recent
 from pincompute.planning.lane import Bounds
 from pincompute.planning.pace import Pace
 from pincompute.submission.people.door import Shown
@@ -33,7 +33,7 @@ class Strangers:
         self._clock = clock
         self._queue = Queue("that nobody knows yet", LOOKED_AT, clock)
         self._pace = Pace(RATE, AT_ONCE)
-        self._nobodys: OrderedDict[bytes, tuple[Refused, float]] = OrderedDict()
+        self._nobodys: Recent[bytes, tuple[Refused, float]] = Recent(MOST)
 
     @asynccontextmanager
     async def look(self, shown: Shown) -> AsyncGenerator[None]:
@@ -51,11 +51,5 @@ class Strangers:
             except Refused as why:
                 if why.problems[0].reason is NOT_SIGNED_IN:
                     self._pace.take(shown.address, self._clock.monotonic())
-                    self._keep(digest, why)
+                    self._nobodys.note(digest, (why, self._clock.monotonic() + FORGOTTEN))
                 raise
-
-    def _keep(self, digest: bytes, refused: Refused) -> None:
-        self._nobodys.pop(digest, None)
-        self._nobodys[digest] = refused, self._clock.monotonic() + FORGOTTEN
-        while len(self._nobodys) > MOST:
-            self._nobodys.popitem(last=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from datetime import datetime
 from typing import Any
 
 from pincompute.api.identity import Identity
+from pincompute.base.recent import Recent
 
 MOST = 10_000
 
@@ -18,16 +18,14 @@ def audiences(said: dict[str, Any]) -> list[str]:
 
 
 class Remembered:
-    """By digest, so that nobody finds a token in here; the eldest make room."""
+    """By digest, so that nobody finds a token in here."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, tuple[Identity, datetime]] = OrderedDict()
+        self._known: Recent[bytes, tuple[Identity, datetime]] = Recent(MOST)
 
     def find(self, shown: bytes, now: datetime) -> Identity | None:
         who, until = self._known.get(hashlib.sha256(shown).digest(), (None, now))
         return who if now < until else None
 
     def keep(self, shown: bytes, who: Identity, until: datetime) -> None:
-        self._known[hashlib.sha256(shown).digest()] = who, until
-        while len(self._known) > MOST:
-            self._known.popitem(last=False)
+        self._known.note(hashlib.sha256(shown).digest(), (who, until))
