@@ -11,13 +11,14 @@ from typing import TypeVar
 import msgspec
 
 from pincompute.api.glass import Glass, Wish
-from pincompute.api.project import Project, Review
+from pincompute.api.project import Project
 from pincompute.api.status import UNREVIEWED
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import GLASS_BROKEN, GLASS_OVERDUE, GLASS_REFUSED
 from pincompute.objects.times import stamp
 from pincompute.planning import status
+from pincompute.planning.landing import only_landed
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.snapshot import Snapshot
 
@@ -51,7 +52,7 @@ def behind(workload: W, glass: Glass | None) -> W:
 
 def needless(project: Project | None, workload: Workload) -> Problem | None:
     """Why there is nothing to break."""
-    if project is not None and project.spec.review is Review.LANDED:
+    if only_landed(project):
         return None
     what = f"the project {workload.metadata.namespace} takes work that nobody has reviewed"
     return Problem(GLASS_REFUSED, what, Where(object=workload.metadata.place), next="leave --break-glass out")

@@ -7,7 +7,7 @@ repository itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -76,9 +76,14 @@ class Verdict(NamedTuple):
         return (each for each in found if not (glass and each.reason in (NOT_LANDED, NOT_REVIEWED)))
 
 
+def only_landed(project: Project | None) -> TypeGuard[Project]:
+    """A namespace that nobody has described takes anything."""
+    return project is not None and project.spec.review is Review.LANDED
+
+
 def closed(project: Project | None, workload: Workload) -> Problem | None:
     """Why work that nobody vouches for is not taken."""
-    if project is None or project.spec.review is not Review.LANDED:
+    if not only_landed(project):
         return None
     name = workload.metadata.name
     what = f"the project {project.metadata.name} takes only what was reviewed and landed, and this is a file"
@@ -90,7 +95,7 @@ def closed(project: Project | None, workload: Workload) -> Problem | None:
 
 def unvouched(project: Project | None, workload: Workload) -> Problem | None:
     """Why it does not become once more what it was before anybody had to vouch for it."""
-    if closed(project, workload) is None or workload.spec.build or workload.spec.break_glass:
+    if not only_landed(project) or workload.spec.build or workload.spec.break_glass:
         return None
     name, whose = workload.metadata.name, workload.metadata.namespace
     what = f"the project {whose} takes only what was reviewed and landed, and nobody vouched for what {name} was then"

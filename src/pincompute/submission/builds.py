@@ -8,11 +8,11 @@ import msgspec
 
 from pincompute.api.attestation import NotSaid, opened
 from pincompute.api.build import ATTESTATION, BUILT, FILE, Provenance, folder, version_fault
-from pincompute.api.project import Project, Review
+from pincompute.api.project import Project
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import BUILD_ALTERED, BUILD_UNKNOWN, LANDING_UNKNOWN
 from pincompute.kube.artifacts import Store
-from pincompute.planning.landing import Build, Verdict, judge
+from pincompute.planning.landing import Build, Verdict, judge, only_landed
 from pincompute.submission.record import Vouched
 from pincompute.submission.repository import Repositories
 
@@ -48,7 +48,7 @@ class Builds:
         """All that is asked of it, looked at now; nothing where the project takes anything."""
         landing = project.spec.landing if project else None
         if project is None or landing is None:
-            if project is None or project.spec.review is Review.OPEN:
+            if not only_landed(project):
                 return Verdict()
             name = project.metadata.name
             what = f"the project {name} takes only what was reviewed and landed, and does not say where that lies"

@@ -19,7 +19,7 @@ from pincompute.api.glass import Glass, Wish
 from pincompute.api.identity import Identity
 from pincompute.api.noun import Noun
 from pincompute.api.preview import BuildPreview, Preview
-from pincompute.api.project import Project, Review
+from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary, summarize
 from pincompute.api.tenancy import Tenancy, Tenant
@@ -29,7 +29,7 @@ from pincompute.base.ids import Ids
 from pincompute.base.problem import Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
-from pincompute.planning.landing import claimed, closed, deployable, unvouched
+from pincompute.planning.landing import claimed, closed, deployable, only_landed, unvouched
 from pincompute.planning.people.tenancy import tenancy, tenants
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
@@ -284,7 +284,7 @@ class Desk:
     async def _reviewed(self, workload: Workload, project: Project | None) -> None:
         """Who goes back brings it in: the record says that it was reviewed, or it is looked at once more."""
         refuse_if(unvouched(project, workload))
-        if project is None or project.spec.review is not Review.LANDED or workload.spec.break_glass:
+        if not only_landed(project) or workload.spec.break_glass:
             return
         place, wanted = Place.of(workload), project.spec.landing.reviewers if project.spec.landing else 1
         of = (place.project, place.name, workload.spec.build)

@@ -9,11 +9,11 @@ import msgspec
 from pincompute.api.account import Account
 from pincompute.api.build import image_places, images
 from pincompute.api.glass import Glass
-from pincompute.api.project import Project, Review
+from pincompute.api.project import Project
 from pincompute.api.provenance import LinkAccount, ProvenanceAccount
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
-from pincompute.planning.landing import Build, Verdict, deployable
+from pincompute.planning.landing import Build, Verdict, deployable, only_landed
 from pincompute.submission.builds import Builds
 from pincompute.submission.record import BREAK_GLASS, Kept, Vouched
 
@@ -23,7 +23,7 @@ Last = tuple[Kept, Vouched | None]
 async def traced(account: Account, last: Last | None, project: Project | None, builds: Builds) -> ProvenanceAccount:
     label = account.summary.label
     kept, vouched = last or (None, None)
-    asked = _submission(kept, vouched, open_=project is None or project.spec.review is Review.OPEN)
+    asked = _submission(kept, vouched, open_=not only_landed(project))
     unreviewed = list(_glass(account.resource["spec"]))
     if kept is None or vouched is None:
         return ProvenanceAccount(label=label, version="", links=[asked, *unreviewed])
