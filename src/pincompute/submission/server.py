@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -12,6 +15,7 @@ from aiohttp.typedefs import Handler
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change, Scale
 from pincompute.api.documents import MAX_BYTES
+from pincompute.api.glass import Wish
 from pincompute.api.logs import Said, Wanted
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.provenance import ProvenanceAccount
@@ -39,6 +43,7 @@ from pincompute.controller.fleet import Fleets
 from pincompute.planning.rights import Verb
 from pincompute.submission.about_routes import AboutRoutes
 from pincompute.submission.answers import all_became, became, json_of, receipt, stream
+from pincompute.submission.decide import Sender
 from pincompute.submission.desk import Desk
 from pincompute.submission.entry_routes import EntryRoutes
 from pincompute.submission.fleet_routes import FleetRoutes
@@ -51,6 +56,9 @@ from pincompute.submission.speech import BUILT, CHANGED, DOCUMENT, DOCUMENTS, HE
 from pincompute.submission.turns import Limits, turns
 
 log = structlog.get_logger()
+K = TypeVar("K")
+Submit = Callable[[str, str, Sender, Wish | None], Awaitable[K]]
+"""A text to a project, by somebody, maybe through the glass; and what became of it."""
 _change: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 
 
@@ -133,7 +141,7 @@ class Routes:
     @speaks(gives=Tenancy)
     async def project(self, request: web.Request) -> web.StreamResponse:
         """A project: whose it is, who may what, what it may use and does, and what waits."""
-        return json_of(await self._desk.project(request.match_info["project"]))
+        return json_of(await self._desk.project(word_in(request, "project")))
 
     @needs(Verb.DEPLOY)
     @speaks(
@@ -147,12 +155,7 @@ class Routes:
     )
     async def submit(self, request: web.Request) -> web.StreamResponse:
         """Deploy a document."""
-        project, sender = word_in(request, "project"), sender_of(request)
-        try:
-            text = _text(request)
-        except Refused as refused:
-            return became(await self._desk.unreadable("", project, refused, sender))
-        return became(await self._desk.submit(text, project, sender, wish_in(request)), status=201)
+        return await self._submitted(request, self._desk.submit, partial(became, status=201))
 
     @needs(Verb.DEPLOY)
     @speaks(
@@ -166,12 +169,18 @@ class Routes:
     )
     async def submit_set(self, request: web.Request) -> web.StreamResponse:
         """Submit documents, of which all are taken or none."""
+        return await self._submitted(request, self._desk.submit_set, all_became)
+
+    async def _submitted(
+        self, request: web.Request, submit: Submit[K], told: Callable[[K], web.Response]
+    ) -> web.StreamResponse:
+        """What is no text is on record, too."""
         project, sender = word_in(request, "project"), sender_of(request)
         try:
             text = _text(request)
         except Refused as refused:
             return became(await self._desk.unreadable("", project, refused, sender))
-        return all_became(await self._desk.submit_set(text, project, sender, wish_in(request)))
+        return told(await submit(text, project, sender, wish_in(request)))
 
     @needs(Verb.DEPLOY)
     @speaks(gives=Summary, status=201, manner=Manner.RECORDED, asks=Wished, reasons=(*SUBMITTED, *BUILT))
