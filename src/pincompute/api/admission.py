@@ -45,9 +45,9 @@ def admit(document: Document, project: str) -> Noun:
     return noun(metadata=metadata, spec=msgspec.convert(content["spec"], noun.spec_type()), kind=noun.__name__)
 
 
-def admit_all(documents: Sequence[Document], project: str) -> list[Noun]:
+def admit_all(documents: Sequence[Document], project: str, how: Callable[[Document, str], N] = admit) -> list[N]:
     """A set, taken whole or not at all; a workload's name stands in it once, over all kinds."""
-    found = list(admit_each(documents, project, admit))
+    found = list(admit_each(documents, project, how))
     refuse_all(problem for each in found if isinstance(each, Refused) for problem in each.problems)
     return [each for each in found if not isinstance(each, Refused)]
 

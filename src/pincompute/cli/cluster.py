@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
 from pincompute.api.account import Account, Answer, Changed
-from pincompute.api.admission import admit_all, admit_each, admit_workload
+from pincompute.api.admission import admit_all, admit_workload
 from pincompute.api.change import Change
 from pincompute.api.documents import Document, read, read_one
 from pincompute.api.entering import Inside
@@ -63,9 +63,7 @@ class ClusterPort:
         """Nothing here takes several at once: all are tried first, and then each is written."""
         if wish:
             raise _needs_desk("the desk breaks the glass, and keeps who did and why")
-        found = list(admit_each(given, project, admit_workload))
-        refuse_all(problem for each in found if isinstance(each, Refused) for problem in each.problems)
-        workloads = [each for each in found if not isinstance(each, Refused)]
+        workloads = admit_all(given, project, admit_workload)
         await self._workloads.preview(workloads, SystemClock().now())
         tried = await asyncio.gather(*(_or_refused(self._workloads.rehearse(each, manager=HAND)) for each in workloads))
         refuse_all(problem for each in tried if isinstance(each, Refused) for problem in each.problems)

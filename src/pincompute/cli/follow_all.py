@@ -12,7 +12,7 @@ from typing import Protocol
 
 import click
 
-from pincompute.api.receipt import Outcome, Receipt
+from pincompute.api.receipt import Outcome
 from pincompute.api.summary import Summary
 from pincompute.base.problem import Problem, Refused
 from pincompute.cli.desk import on_its_way
@@ -93,13 +93,10 @@ async def _one(
 
 def taken(outcome: Outcome) -> Summary:
     """What its cluster has of it."""
-    if outcome.summary is None:
-        raise _untaken(outcome.receipt)
-    return outcome.summary
-
-
-def _untaken(receipt: Receipt) -> Refused:
-    return Refused(*map(Problem.of, receipt.errors)) if receipt.errors else Refused(on_its_way(receipt))
+    if outcome.summary is not None:
+        return outcome.summary
+    errors = outcome.receipt.errors
+    raise Refused(*map(Problem.of, errors)) if errors else Refused(on_its_way(outcome.receipt))
 
 
 def _label(outcome: Outcome) -> str:

@@ -15,6 +15,7 @@ from pincompute import __version__
 from pincompute.api.receipt import Receipt
 from pincompute.api.whoami import SignIn
 from pincompute.api.wire import fields_of
+from pincompute.base.openid import DISCOVERY
 from pincompute.base.problem import Where
 from pincompute.base.reasons import (
     CLUSTER_REFUSED,
@@ -95,7 +96,7 @@ def _schemes(sign_in: SignIn) -> Object:
         "certificate": {"type": "mutualTLS", "description": "A program's own, with its SPIFFE ID."},
     }
     if sign_in.issuer:
-        discovery = f"{sign_in.issuer}/.well-known/openid-configuration"
+        discovery = sign_in.issuer + DISCOVERY
         known["provider"] = {"type": "openIdConnect", "openIdConnectUrl": discovery, "description": "`pin login`"}
     return known
 
