@@ -53,3 +53,10 @@ async def test_the_ledger_and_the_cluster_tell_the_same(plane: ControlPlane, tmp
         ]  # fmt: skip
         assert await ClusterPort(client).project(here.ads) == told
         assert here.ads in {each.project for each in await ClusterPort(client).projects()}
+
+
+async def test_a_name_that_is_none_reaches_nothing(plane: ControlPlane, tmp_path: Path) -> None:
+    async with tenants(plane, tmp_path) as here:
+        for said in ("..%2Fsecrets", "Ads", "a" * 64, "%00"):
+            told = await here.ask("root", "GET", f"/projects/{said}")
+            assert (told.status, [each["reason"] for each in told.body["errors"]]) == (404, ["ProjectUnknown"]), said
