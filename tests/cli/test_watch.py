@@ -12,7 +12,7 @@ import pytest
 from pincompute.api.summary import Sight, Summary
 from pincompute.base.problem import Refused
 from pincompute.cli import watch
-from pincompute.cli.get import Looking
+from pincompute.cli.looking import Looking
 from pincompute.cli.target import Target
 from pincompute.cli.watch import Screen, look_on
 from pincompute.cli.word import word

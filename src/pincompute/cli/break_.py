@@ -13,14 +13,15 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import FAULT_UNKNOWN, USAGE
 from pincompute.cli.change import edited, myself
+from pincompute.cli.offered import workload_names
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import offered, plain, word
+from pincompute.cli.word import plain, word
 from pincompute.planning.faults.catalogue import Fault, fitting
 
 
 @click.command("break")
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.argument("fault", default="")
 @click.option("--random", "randomly", is_flag=True, help="Any one, and do not say which.")
 @click.option("--seed", type=int, default=None, help="Choose the same one again.")

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
-
-from pincompute.cli.port import Port
-from pincompute.cli.target import Target, connect
-from pincompute.cli.word import plain
 
 SHELLS = {
     "bash": 'eval "$(pin completion bash)"',
@@ -19,8 +13,6 @@ SHELLS = {
     "fish": "pin completion fish | source",
 }
 """And what is written into the file that each begins with."""
-PATIENCE = 2.0
-"""Seconds for which somebody who pressed a key waits for a platform."""
 NO_FILES, FILES_TOO = ":4", ":0"
 """To kubectl: what was offered is all there is, or a file is another way to say it."""
 VARIABLE = "_PIN_COMPLETE"
@@ -35,38 +27,6 @@ def completion(shell: str) -> None:
     known = get_completion_class(shell)
     assert known is not None
     click.echo(known(group, {}, "pin", VARIABLE).source(), nl=False)
-
-
-def names(target: Target, incomplete: str) -> list[CompletionItem[str]]:
-    """Of the workloads that there are. Where that cannot be known there are none: nobody asked to be told why."""
-
-    async def there(platform: Port) -> dict[str, str]:
-        return {each.name: plain(each.kind) for each in await platform.all(target.project)}
-
-    return _offered(target, incomplete, there)
-
-
-def projects(target: Target, incomplete: str) -> list[CompletionItem[str]]:
-    """The same of the projects that somebody may look at."""
-
-    async def there(platform: Port) -> dict[str, str]:
-        return {each.project: each.owner for each in await platform.projects()}
-
-    return _offered(target, incomplete, there)
-
-
-def _offered(
-    target: Target, incomplete: str, there: Callable[[Port], Awaitable[dict[str, str]]]
-) -> list[CompletionItem[str]]:
-    async def asked() -> dict[str, str]:
-        async with connect(target) as platform, asyncio.timeout(PATIENCE):
-            return await there(platform)
-
-    try:
-        found = asyncio.run(asked())
-    except Exception:
-        return []
-    return [CompletionItem(name, help=word) for name, word in sorted(found.items()) if name.startswith(incomplete)]
 
 
 class ForKubectl(ShellComplete):

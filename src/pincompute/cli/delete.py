@@ -10,13 +10,14 @@ import click
 
 from pincompute.api.summary import Summary, unknown_workload
 from pincompute.base.problem import refuse_all
+from pincompute.cli.offered import workload_names
 from pincompute.cli.port import Port
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import Word, offered, plain, word
+from pincompute.cli.word import Word, plain, word
 
 
 @click.command()
-@click.argument("workloads", nargs=-1, required=True, shell_complete=offered)
+@click.argument("workloads", nargs=-1, required=True, shell_complete=workload_names)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @to_platform
 def delete(target: Target, workloads: tuple[str, ...], *, yes: bool) -> None:

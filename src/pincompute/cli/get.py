@@ -3,50 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import click
 
-from pincompute.api.summary import Summary, unknown_workload
-from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.api.summary import Summary
+from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
+from pincompute.cli.looking import Looking, rows
+from pincompute.cli.offered import workload_names
 from pincompute.cli.output import as_json, as_yaml
-from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import Word, kind_of, offered, word
-
-COLUMNS = ("NAME", "KIND", "READY", "REASON", "ADDRESS")
-
-
-class Looking(NamedTuple):
-    """At what somebody looks, and how."""
-
-    asked: tuple[Word, ...]
-    kind: str
-    wrong: bool
-    output: str
-
-    @property
-    def alone(self) -> bool:
-        """One workload is looked at closely."""
-        return len(self.asked) == 1 and not self.output
-
-    def wants(self, each: Summary) -> bool:
-        named = not self.asked or each.name in {one.name for one in self.asked}
-        return named and (not self.kind or each.kind == self.kind) and (not self.wrong or each.failed)
-
-    def must_be_among(self, project: str, there: Mapping[str, Summary]) -> None:
-        """All that is asked for by name, and of the kind that it was called."""
-        missing = (each for each in self.asked if each.name not in there)
-        refuse_all(unknown_workload(project, each.name, sorted(there)) for each in missing)
-        for each in self.asked:
-            each.must_be(there[each.name].kind)
+from pincompute.cli.word import Word, kind_of, word
 
 
 @click.command()
-@click.argument("names", nargs=-1, shell_complete=offered)
+@click.argument("names", nargs=-1, shell_complete=workload_names)
 @click.option("--kind", "-k", default="", help="Only these, such as service or jobset.")
 @click.option("--wrong", is_flag=True, help="Only those of which something is wrong.")
 @click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Another form.")
@@ -109,16 +81,3 @@ def _rendered(workloads: list[Summary], output: str | None, project: str, *, nar
         click.echo(f"project {project} has no {'such ' if narrowed else ''}workloads        next: {hint}", err=True)
         return ""
     return rows(workloads, wide=output == "wide") + "\n"
-
-
-def rows(workloads: Sequence[Summary], *, wide: bool, least: Sequence[int] = ()) -> str:
-    """The table of them."""
-    head = (*COLUMNS, "MESSAGE") if wide else COLUMNS
-    return table([head, *(_row(each, wide=wide) for each in workloads)], left=len(head), least=least)
-
-
-def _row(each: Summary, *, wide: bool) -> tuple[str, ...]:
-    # Every kind of workload begins so, and a person has little room.
-    kind = each.kind.removeprefix("Pinterest")
-    row = (each.label, kind, f"{each.ready}/{each.wanted}", each.reason, each.address)
-    return (*row, each.message) if wide else row

@@ -10,10 +10,10 @@ import click
 
 from pincompute.api.logs import LINES, Mark, Wanted
 from pincompute.base.clock import SystemClock
+from pincompute.cli.offered import workload_names
 from pincompute.cli.span import seconds
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.told import Told
-from pincompute.cli.word import offered
 
 _MOST = 100_000
 
@@ -26,7 +26,7 @@ def _ago(_: click.Context, __: click.Parameter, value: str) -> int:
 
 
 @click.command()
-@click.argument("workload", metavar="NAME[/COPY]", shell_complete=offered)
+@click.argument("workload", metavar="NAME[/COPY]", shell_complete=workload_names)
 @click.option("--follow", "-f", is_flag=True, help="Go on as it prints more, over restarts too.")
 @click.option("--tail", type=click.IntRange(0, _MOST), default=LINES, help="Lines of each copy.", show_default=True)
 @click.option("--since", metavar="SPAN", default="", callback=_ago, help="Only lines of this time, such as 10m.")

@@ -6,12 +6,12 @@ import click
 
 from pincompute.api.change import Pause
 from pincompute.cli.change import make, myself
+from pincompute.cli.offered import workload_names
 from pincompute.cli.target import Target, to_platform
-from pincompute.cli.word import offered
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.option("--because", default="", help="Why, for those who will ask.")
 @to_platform
 def pause(target: Target, workload: str, because: str) -> None:

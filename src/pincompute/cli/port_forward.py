@@ -10,9 +10,9 @@ import click
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE, PORT_SILENT, USAGE
+from pincompute.cli.offered import workload_names
 from pincompute.cli.port import Port
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import offered
 from pincompute.kube.tunnel import both_ways
 
 HERE = "127.0.0.1"
@@ -31,7 +31,7 @@ def _ports(_: click.Context, __: click.Parameter, value: str) -> _Ports:
 
 
 @click.command("port-forward")
-@click.argument("workload", metavar="NAME[/COPY]", shell_complete=offered)
+@click.argument("workload", metavar="NAME[/COPY]", shell_complete=workload_names)
 @click.argument("ports", metavar="[[HERE:]PORT]", default="", callback=_ports)
 @to_platform
 def port_forward(target: Target, workload: str, ports: _Ports) -> None:

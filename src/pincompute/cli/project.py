@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 
 from pincompute.api.project import Review
 from pincompute.api.tenancy import Held, Tenancy, Tenant
+from pincompute.cli.offered import project_names
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 BAR = 20
 """Letters of a bar."""
@@ -25,16 +22,8 @@ SHOWN = 10
 """Workloads that wait, before they are only counted."""
 
 
-def _offered(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    # Only a shell asks.
-    from pincompute.cli.completion import projects
-
-    typed = (ctx.params.get(each) for each in ("platform", "project", "kubeconfig", "context"))
-    return projects(Target.of(*typed), incomplete)
-
-
 @click.command()
-@click.argument("name", required=False, shell_complete=_offered)
+@click.argument("name", required=False, shell_complete=project_names)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For programs.")
 @to_platform
 def project(target: Target, name: str | None, output: str | None) -> None:

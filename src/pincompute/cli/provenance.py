@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import click
 
 from pincompute.api.provenance import LinkAccount, ProvenanceAccount
+from pincompute.cli.offered import workload_names
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import offered, word
+from pincompute.cli.word import word
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For programs.")
 @to_platform
 def provenance(target: Target, workload: str, output: str | None) -> None:

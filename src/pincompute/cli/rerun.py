@@ -15,17 +15,17 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import TASK_FAILED, USAGE
 from pincompute.cli.change import edited, followed, myself
 from pincompute.cli.follow import Timer, follow
+from pincompute.cli.offered import workload_names
 from pincompute.cli.port import Port
 from pincompute.cli.portrait import left, tasks_of
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import offered
 from pincompute.objects.numbers import parse, spell
 
 CAUSES: tuple[str, ...] = msgspec.inspect.type_info(Cause).values  # type: ignore[attr-defined]
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.option("--failed", is_flag=True, help="Every task that failed; so it is where nothing else is said.")
 @click.option("--task", "tasks", default="", help="These tasks, such as 3,5 or 10-19.")
 @click.option("--reason", type=click.Choice(CAUSES), default="Any", help="Only what failed so, such as OutOfMemory.")

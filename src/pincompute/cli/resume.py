@@ -6,12 +6,12 @@ import click
 
 from pincompute.api.change import Resume
 from pincompute.cli.change import followed, make, myself
+from pincompute.cli.offered import workload_names
 from pincompute.cli.target import Target, to_platform
-from pincompute.cli.word import offered
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @followed
 @to_platform
 def resume(target: Target, workload: str, patience: float | None) -> None:

@@ -6,12 +6,12 @@ import click
 
 from pincompute.api.change import Rollback
 from pincompute.cli.change import followed, make, myself
+from pincompute.cli.offered import workload_names
 from pincompute.cli.target import Target, to_platform
-from pincompute.cli.word import offered
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.option("--to", type=click.IntRange(1), default=None, help="The revision, as `pin show` lists them.")
 @followed
 @to_platform

@@ -10,9 +10,9 @@ import click
 from pincompute.api.entering import SHELL, Inside
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PROGRAM_UNKNOWN
+from pincompute.cli.offered import workload_names
 from pincompute.cli.target import Target, connect, to_platform
 from pincompute.cli.terminal import lent, there
-from pincompute.cli.word import offered
 
 INTERRUPTED = 130
 """As shells have it."""
@@ -21,7 +21,7 @@ ABSENT = "executable file not found"
 
 
 @click.command()
-@click.argument("workload", metavar="NAME[/COPY]", shell_complete=offered)
+@click.argument("workload", metavar="NAME[/COPY]", shell_complete=workload_names)
 @click.argument("program", nargs=-1, metavar="[-- PROGRAM [WORDS]...]", type=click.UNPROCESSED)
 @click.option("--container", "-c", metavar="NAME", default="", help="In another container than its own program's.")
 @to_platform

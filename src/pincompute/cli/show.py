@@ -14,11 +14,12 @@ from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.cli.ages import age
+from pincompute.cli.offered import workload_names
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.portrait import portrait
 from pincompute.cli.table import table
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import offered, word
+from pincompute.cli.word import word
 
 _COPIES = 20
 """Lines of copies: of a batch there may be thousands, and those that are not well come first."""
@@ -26,7 +27,7 @@ _WELL = ("Ready", "Running", "Succeeded")
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.option("--output", "-o", type=click.Choice(["json", "yaml"]), help="For programs.")
 @to_platform
 def show(target: Target, workload: str, output: str | None) -> None:

@@ -12,16 +12,17 @@ from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NOT_FOR_KIND, NOT_IN_TIME, WORKLOAD_UNKNOWN
 from pincompute.cli.follow import Timer, follow
+from pincompute.cli.offered import workload_names
 from pincompute.cli.port import Port
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import offered, plain, word
+from pincompute.cli.word import plain, word
 
 GOALS = {"ready": READY, "succeeded": SUCCEEDED}
 GONE = "gone"
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.option("--for", "goal", type=click.Choice([*GOALS, GONE]), help="What is waited for; its own goal by default.")
 @click.option("--timeout", default=120.0, help="Seconds to wait at most.", show_default=True)
 @to_platform

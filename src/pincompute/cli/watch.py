@@ -14,7 +14,7 @@ from pincompute.api.summary import Sight, Summary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import WORKLOAD_UNKNOWN
-from pincompute.cli.get import Looking, rows
+from pincompute.cli.looking import Looking, rows
 from pincompute.cli.port import Port
 from pincompute.cli.portrait import portrait
 from pincompute.cli.target import Target, connect

@@ -8,13 +8,14 @@ import sys
 import click
 
 from pincompute.api.account import Answer
+from pincompute.cli.offered import workload_names
 from pincompute.cli.output import as_json
 from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import offered, word
+from pincompute.cli.word import word
 
 
 @click.command()
-@click.argument("workload", shell_complete=offered)
+@click.argument("workload", shell_complete=workload_names)
 @click.option("--output", "-o", type=click.Choice(["json"]), help="For programs.")
 @to_platform
 def why(target: Target, workload: str, output: str | None) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-import click
+from typing import NamedTuple
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import KIND_UNKNOWN, WORKLOAD_UNKNOWN
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 
 class Word(NamedTuple):
@@ -47,13 +42,3 @@ def kind_of(said: str) -> str:
 def plain(kind: str) -> str:
     """`jobset` of PinterestJobSet."""
     return kind.removeprefix("Pinterest").lower()
-
-
-def offered(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """What a shell may complete a workload's name to."""
-    # Nobody who types a whole name needs any of it.
-    from pincompute.cli.completion import names
-    from pincompute.cli.target import Target
-
-    typed = (ctx.params.get(each) for each in ("platform", "project", "kubeconfig", "context"))
-    return names(Target.of(*typed), incomplete)
