@@ -21,6 +21,7 @@ class Mutant(NamedTuple):
 _PEOPLE = "tests/submission/people"
 _OWASP = "tests/submission/test_owasp.py"
 _ACCEPT = "tests/submission/test_accept.py"
+_SETS = "tests/submission/test_sets.py"
 
 MUTANTS = (
     Mutant("planning/diff.py", "found.metadata.controller != owner_uid", "False", "tests/planning"),
@@ -155,7 +156,10 @@ MUTANTS = (
     Mutant("submission/kubernetes.py", " and place not in self._sent", "", "tests/submission/test_kubernetes.py"),
     Mutant("submission/ledger.py", "sql.func.max(ledger.c[each]).label", "sql.func.min(ledger.c[each]).label", _ACCEPT),
     Mutant("submission/ledger.py", "sql.func.max(ledger.c[each]) for", "sql.func.min(ledger.c[each]) for", _ACCEPT),
-    Mutant("submission/accept.py", "asked = asked._replace(", "asked._replace(", _ACCEPT),
+    Mutant("planning/quotas/allowance.py", " if each != own}", "}", _SETS),
+    Mutant("planning/quotas/allowance.py", "together((wants, tier.get(own, NOTHING)))", "wants", _SETS),
+    Mutant("planning/quotas/allowance.py", "            taken.append(place)", "            pass", _SETS),
+    Mutant("submission/desk.py", "planned.get(rendered.place.project, rendered.project)", "rendered.project", _SETS),
     Mutant("planning/quotas/allowance.py", "wants > has and others", "others", _ACCEPT),
     Mutant(
         "planning/quotas/footprint.py",

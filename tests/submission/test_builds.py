@@ -83,7 +83,7 @@ async def test_what_a_version_would_do_is_told_before_it_is_done(story: Story, m
         found = await port.plan_build(story.here.project, "shop", "1.0")
         assert [each["reason"] for each in found.refused] == ["NotReviewed"]
         assert {each.verb for each in found.preview.changes} == {Verb.MAKE}
-        assert found.room == ["on-demand pods: it takes 2, and 98 of 100 are left"]
+        assert found.preview.room == ["on-demand pods: it takes 2, and 98 of 100 are left"]
         told = build_told(found)
         assert "  NO  reviewed  by nobody else\n" in told
         assert "  quota: on-demand pods: it takes 2, and 98 of 100 are left\n" in told

@@ -18,13 +18,14 @@ from control_plane import ControlPlane
 from desks import OURS, SIGNED, World, bounded, builds_in, holds, world
 from pincompute.api.documents import Document
 from pincompute.api.glass import Wish
-from pincompute.base.problem import Refused
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import SET_REFUSED
 from pincompute.cli.cluster import ClusterPort
 from pincompute.cli.desk import desk_port
 from pincompute.cli.files import documents
 from pincompute.controller.resources import NOUNS
 from pincompute.submission import ledger, record
-from pincompute.submission.accept import Proposal, accept
+from pincompute.submission.accept import Proposal, accept, foretold
 from pincompute.submission.database import Connection, Database, open_database
 from pincompute.submission.process import at_work
 from pincompute.submission.record import Kept, State
@@ -62,7 +63,18 @@ def test_all_are_taken_where_all_fit_together_and_none_otherwise(record: Books) 
             for number, (name, size) in enumerate(before.items()):
                 one(connection, submission(number, name), rendered(project(pods=LIMIT), cores(size), name))
             had = held(connection)
-            kept = accept(connection, *proposals({name: wanted[name] for name in names}))
+            asked = proposals({name: wanted[name] for name in names})
+            told = foretold(connection, CLUSTER, [each.rendered for each in asked])
+            assert held(connection) == had
+            kept = accept(connection, *asked)
+            # A plan says of each what is decided then, in the same words.
+            decided = [
+                each.decisions[0].refusal().problems[0] if each.state is State.REFUSED else None for each in kept
+            ]
+            spared = {SET_REFUSED} if any(decided) else set[object]()
+            assert [each.refused for each in told] == [
+                None if each is None or each.reason in spared else each for each in decided
+            ]
             will = {name: max(had.get(name, 0), wanted.get(name, 0)) for name in {*had, *wanted}}
             grows = any(size > had.get(name, 0) for name, size in wanted.items())
             taken = not grows or sum(will.values()) <= LIMIT
@@ -203,6 +215,14 @@ async def test_of_sets_that_overlap_each_is_whole(plane: ControlPlane, where: st
         await client.delete(NOUNS["Project"], project_)
 
 
+PROJECT = """\
+apiVersion: pinterest.com/v1
+kind: Project
+metadata: {{name: {name}}}
+spec: {{owner: team-ads, review: open, quota: {{on-demand: {{pods: {pods}}}}}}}
+"""
+
+
 def written(folder: Path, **texts: str) -> list[Document]:
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text)
@@ -241,3 +261,25 @@ async def test_without_a_desk_all_are_tried_before_any_is_written(plane: Control
         assert [each.summary and each.summary.label for each in told] == ["web@1", "api@1"]
         with pytest.raises(Refused, match="the desk breaks the glass"):
             await port.submit_set(given, project_, Wish("INC-1"))
+
+
+@cluster_test
+async def test_a_plan_counts_a_set_together(plane: ControlPlane, tmp_path: Path) -> None:
+    """By a desk as by a kubeconfig; and what does not fit in there is written by neither."""
+    async with world(plane, tmp_path) as here, desk_port(here.context) as desk:
+        project_, direct = await bounded(here.client, 5), ClusterPort(here.client)
+        text = named("web", "api", "db")
+        for port in (desk, direct):
+            web, api, db = await port.plan(text, project_)
+            assert (web.room, web.refused) == (["on-demand pods: it takes 2, and 3 of 5 are left"], [])
+            assert (api.room, api.refused) == (["on-demand pods: it takes 2, and 1 of 5 are left"], [])
+            assert [each["reason"] for each in db.refused] == ["QuotaTooSmall"]
+            assert "api of this set 2, web of this set 2" in db.refused[0]["note"]
+            larger = PROJECT.format(name=project_, pods=6)
+            *_, last = await port.plan(f"{larger}---\n{text}", project_)
+            assert (last.room, last.refused) == (["on-demand pods: it takes 2, and 0 of 6 are left"], [])
+            with pytest.raises(Refused, match="db does not fit") as refused:
+                await port.submit_set(written(tmp_path, a=text), project_)
+            assert refused.value.problems[0] == Problem.of(db.refused[0])
+            assert (await here.client.list(NOUNS["PinterestService"], project_)).items == []
+        assert await here.outcomes("web", project_) == [("submission-1", State.REFUSED)]

@@ -41,6 +41,8 @@ class Preview(Wire, frozen=True, omit_defaults=False):
     """Its copies are made anew, one after the other."""
     fits: list[str] = []
     """How many more copies the nodes have room for; nothing where nobody may look at them."""
+    room: list[str] = []
+    """What it takes of its project's quota, and what is left of that."""
     natives: list[Object] = []
     """Everything that is wanted, whole."""
     refused: list[dict[str, Any]] = []
@@ -59,7 +61,5 @@ class BuildPreview(Wire, frozen=True, omit_defaults=False):
     preview: Preview
     links: list[LinkAccount] = []
     """Of the chain from the commit to the build; none where nobody asks for it."""
-    room: list[str] = []
-    """What it takes of the project's quota, and what is left of that."""
     refused: list[dict[str, Any]] = []
     """Why it would not be taken as things are."""

@@ -60,11 +60,13 @@ class ClusterPort:
         return await self._workloads.write(admit_workload(read_one(text, file), project), manager=HAND)
 
     async def submit_set(self, given: Sequence[Document], project: str, wish: Wish | None = None) -> list[Outcome]:
-        """Nothing here takes several at once: all are tried first, and then each is written."""
+        """Nothing here takes several at once: all are planned and tried first, and then each is written."""
         if wish:
             raise _needs_desk("the desk breaks the glass, and keeps who did and why")
         workloads = admit_all(given, project, admit_workload)
-        await self._workloads.preview(workloads, SystemClock().now())
+        told = await self._workloads.foretell(workloads, SystemClock().now())
+        refuse_all(Problem.of(said) for each in told for said in each.refused)
+        # A plan asks whether each could be made: what only a change is refused for, an apply says.
         tried = await asyncio.gather(*(_or_refused(self._workloads.rehearse(each, manager=HAND)) for each in workloads))
         refuse_all(problem for each in tried if isinstance(each, Refused) for problem in each.problems)
         writes = ((each, self._workloads.write(each, manager=HAND)) for each in workloads)
@@ -86,7 +88,7 @@ class ClusterPort:
         raise _needs_desk(f"the desk knows where {project}/{name} comes from")
 
     async def plan(self, text: str, project: str) -> list[Preview]:
-        return await self._workloads.preview(admit_all(read(text), project), SystemClock().now())
+        return await self._workloads.foretell(admit_all(read(text), project), SystemClock().now())
 
     async def account(self, project: str, name: str) -> Account:
         return await self._workloads.account(project, name, SystemClock().now())

@@ -75,8 +75,7 @@ async def ask(target: Target, name: str, version: str) -> BuildPreview:
 
 def build_told(found: BuildPreview) -> str:
     """As a person reads it before they say yes."""
-    lines = [*links(found.links), *(f"  quota: {each}" for each in found.room)]
-    return _told(found.preview) + "".join(f"{line}\n" for line in lines) + _refusals(found.refused)
+    return _told(found.preview) + "".join(f"{line}\n" for line in links(found.links)) + _refusals(found.refused)
 
 
 def _compared(target: Target, given: list[Document], admitted: list[Noun]) -> list[Preview]:
@@ -135,6 +134,7 @@ def _told(preview: Preview) -> str:
     if preview.unchanged:
         lines.append(f"  = {preview.unchanged} as {'it is' if preview.unchanged == 1 else 'they are'}")
     lines += [f"  fits: {each}" for each in preview.fits]
+    lines += [f"  quota: {each}" for each in preview.room]
     if preview.address:
         lines.append(f"  answers at {preview.address}")
     return "".join(f"{line}\n" for line in lines)

@@ -26,6 +26,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CHANGED_MEANWHILE, NO_LOGS, NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.amend import ATTEMPTS, amend, foresee, resource_of
+from pincompute.controller.count import counted, foretold, listed
 from pincompute.controller.entering import entered, reached
 from pincompute.controller.following import Following
 from pincompute.controller.gather import edited, events, numbers, records, seen, surroundings
@@ -48,8 +49,6 @@ from pincompute.planning.people.edits import Edit, as_found, carried
 from pincompute.planning.people.history import history
 from pincompute.planning.people.preview import Surroundings
 from pincompute.planning.people.tenancy import tenancy, tenants
-from pincompute.planning.quotas.footprint import Footprint, held
-from pincompute.planning.snapshot import Snapshot
 
 
 class Workloads:
@@ -135,16 +134,17 @@ class Workloads:
         """What they would become and change."""
         return await previews(self._client, self._rehearsal, nouns, now)
 
+    async def foretell(self, nouns: Sequence[Noun], now: datetime) -> list[Preview]:
+        """The same, and what they take of quotas, counted by what is there: for whoever has no desk."""
+        return await foretold(self._client, await self.preview(nouns, now), nouns, now)
+
     async def all(self, project: str) -> list[Summary]:
         """Of every kind, in short."""
         return [summarize(each) for each in await self.whole(project)]
 
     async def whole(self, project: str) -> list[Workload]:
-        """Of every kind, asked for side by side."""
-        listings = await asyncio.gather(
-            *(self._client.list(NOUNS[kind], project, type=noun) for kind, noun in WORKLOADS.items())
-        )
-        found = [each for listing in listings for each in listing.items]
+        """Of every kind."""
+        found = await listed(self._client, project)
         if not found:
             await self.must_exist(project)
         return found
@@ -152,12 +152,8 @@ class Workloads:
     async def tenancy(self, project: str, now: datetime) -> Tenancy:
         """All that is known of a project, where only its cluster says what each workload holds."""
         whole, around = await asyncio.gather(self.whole(project), surroundings(self._client))
-        owner = around.projects.get(project)
-        counted: dict[str, dict[tuple[str, str], Footprint]] = {}
-        for each in whole:
-            found = held(Snapshot(each, (), (), around.cluster, now, owner, around.runtimes))
-            counted.setdefault(found.tier, {})[each.kind, each.metadata.name] = found
-        return tenancy(project, owner, whole, counted, now)
+        held = {tier: holdings for (_, tier), holdings in counted(whole, around, now).items()}
+        return tenancy(project, around.projects.get(project), whole, held, now)
 
     async def tenants(self) -> list[Tenant]:
         """Every project."""

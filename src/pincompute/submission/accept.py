@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import KEY_REUSED
 from pincompute.planning.quotas import allowance
-from pincompute.planning.quotas.allowance import Asked
+from pincompute.planning.quotas.allowance import Asked, Fit, Taking
 from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import ledger, outbox, record
 from pincompute.submission.database import Connection
@@ -38,8 +38,8 @@ def accept(connection: Connection, *proposals: Proposal) -> list[Kept]:
     taken: dict[str, Place] = {}
     refused: dict[str, Refused] = {}
     for submission, rendered, _ in proposals:
-        if found := fits(connection, submission.cluster, rendered, beside=taken.values()).refused:
-            refused[submission.id] = found
+        if problem := unfit(connection, submission.cluster, rendered, taken.values()):
+            refused[submission.id] = Refused(problem)
             continue
         if rendered.footprint is not None:
             ledger.take(connection, submission.cluster, rendered.place, submission.id, rendered.footprint)
@@ -111,39 +111,25 @@ def _named(place: Place) -> str:
     return f"{place.project}/{place.name}"
 
 
-class Fit(NamedTuple):
-    """Whether it fits into the quota of its project."""
-
-    refused: Refused | None = None
-    room: tuple[str, ...] = ()
-    """What is left of what is bounded."""
-
-
-def fits(
-    connection: Connection, cluster: str, rendered: Rendered, *, told: bool = False, beside: Collection[Place] = ()
-) -> Fit:
-    """By the ledger as it is, and beside others of its set; what is left is told to whoever asks for that."""
+def unfit(connection: Connection, cluster: str, rendered: Rendered, beside: Collection[Place] = ()) -> Problem | None:
+    """Why it does not fit into its project's quota, by the ledger as it is, and beside others of its set."""
     project, wants, place = rendered.project, rendered.footprint, rendered.place
     if project is None or wants is None:
-        return Fit()
+        return None
     has, others = ledger.taken(connection, cluster, place, wants.tier)
     asked = Asked(place.name, wants, has, others)
-    if problem := allowance.closed(project, asked):
-        return Fit(Refused(problem))
-    if not told and not allowance.short(project, asked):
-        return Fit()
-    holders = ledger.held(connection, cluster, place.project, wants.tier)
-    holders.pop((place.kind, place.name), None)
-    asked = asked._replace(others=ledger.total(holders.values()))
-    room, found = tuple(allowance.room(project, asked)), allowance.short(project, asked)
-    if not found:
-        return Fit(room=room)
-    thing = found[0].thing
-    most = sorted(holders.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
-    same = {(each.kind, each.name) for each in beside if each.project == place.project}
-    named = [
-        (f"{holder[1]}{' of this set' if holder in same else ''}", footprint)
-        for holder, footprint in most
-        if getattr(footprint, thing)
-    ]
-    return Fit(Refused(allowance.refusal(project, asked, found, named)), room)
+    if not allowance.closed(project, asked) and not allowance.short(project, asked):
+        return None
+    held = ledger.held(connection, cluster, place.project, wants.tier)
+    return allowance.fit(_taking(rendered), held, beside).refused
+
+
+def foretold(connection: Connection, cluster: str, rendered: Sequence[Rendered]) -> list[Fit]:
+    """Whether each would fit where all are taken, and what would be left then; nothing is taken."""
+    tiers = sorted({(each.place.project, each.footprint.tier) for each in rendered if each.footprint})
+    held = {(project, tier): ledger.held(connection, cluster, project, tier) for project, tier in tiers}
+    return allowance.fit_together([_taking(each) for each in rendered], held)
+
+
+def _taking(rendered: Rendered) -> Taking:
+    return Taking(rendered.place, rendered.project, rendered.footprint)

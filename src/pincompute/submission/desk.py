@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -26,20 +26,21 @@ from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Refused, refuse_if
+from pincompute.base.problem import Problem, Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.landing import claimed, closed, deployable, only_landed, unvouched
 from pincompute.planning.people.tenancy import tenancy, tenants
+from pincompute.planning.quotas.allowance import Fit, within
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
 from pincompute.submission import ledger, record
-from pincompute.submission.accept import fits
+from pincompute.submission.accept import foretold
 from pincompute.submission.builds import Builds, vouched_for
 from pincompute.submission.carrier import Carrier
 from pincompute.submission.database import Database
 from pincompute.submission.decide import Ask, Decider, Proposed, Sender
-from pincompute.submission.platform import Away, Line
+from pincompute.submission.platform import Away, Line, Rendered
 from pincompute.submission.policies import Policies
 from pincompute.submission.provenance import linked, traced
 from pincompute.submission.record import BREAK_GLASS, DEPLOY, Kept, Submission
@@ -210,20 +211,34 @@ class Desk:
             else:
                 await self.rights.demand(sender.who, Verb.ADMINISTER)
         told = await self.workloads.preview(nouns, self.clock.now())
-        return [await self._foretold(each, noun, sender) for each, noun in zip(told, nouns, strict=True)]
+        planned = {each.metadata.name: each for each in nouns if isinstance(each, Project)}
+        rendered = [await self._rendered(each, planned) for each in nouns]
+        denied = [self._policies.denials(each, sender.who) if each else () for each in rendered]
+        return await self._foretold(told, rendered, denied)
 
-    async def _foretold(self, preview: Preview, noun: Noun, sender: Sender) -> Preview:
-        """With what would keep it from being accepted."""
+    async def _rendered(self, noun: Noun, planned: Mapping[str, Project]) -> Rendered | None:
+        """Nothing where it is no workload, or its project is not there yet."""
         if not isinstance(noun, Workload):
-            return preview
+            return None
         try:
             rendered = await self._platform.render(noun, None)
         except (Away, Refused):
-            # Its project is only planned, too.
-            return preview
-        problems = self._policies.denials(rendered, sender.who)
-        refused = [*preview.refused, *(each.json() for each in problems)]
-        return msgspec.structs.replace(preview, refused=refused)
+            return None
+        return rendered._replace(project=planned.get(rendered.place.project, rendered.project))
+
+    async def _foretold(
+        self,
+        told: Sequence[Preview],
+        rendered: Sequence[Rendered | None],
+        problems: Sequence[Sequence[Problem]],
+    ) -> list[Preview]:
+        """With what each takes of its quota beside the others, and all that would keep it from being accepted."""
+        known = [each for each in rendered if each]
+        fits = iter(await self._database.do(partial(foretold, cluster=self._platform.name, rendered=known)))
+        return [
+            within(preview, next(fits) if each else Fit(), found)
+            for preview, each, found in zip(told, rendered, problems, strict=True)
+        ]
 
     async def plan_build(self, project: str, name: str, version: str, sender: Sender) -> BuildPreview:
         """What deploying it would do, and whether it may; asked as if it were done, and nothing is written."""
@@ -234,13 +249,10 @@ class Desk:
         except Away as away:
             raise Refused(away.problem) from away
         verdict = await self.builds.verdict(build, rendered.project)
-        fit = await self._database.do(partial(fits, cluster=self._platform.name, rendered=rendered, told=True))
-        (preview,) = await self.workloads.preview([workload], self.clock.now())
+        told = await self.workloads.preview([workload], self.clock.now())
         denied = self._policies.denials(rendered, sender.who, vouched_for(build, verdict))
-        problems = [*verdict.problems(), *denied, *(fit.refused.problems if fit.refused else ())]
-        refused = [*(each.json() for each in problems), *preview.refused]
-        preview = msgspec.structs.replace(preview, refused=[])
-        return BuildPreview(version, preview, linked(verdict), list(fit.room), refused)
+        (preview,) = await self._foretold(told, [rendered], [[*verdict.problems(), *denied]])
+        return BuildPreview(version, msgspec.structs.replace(preview, refused=[]), linked(verdict), preview.refused)
 
     def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
         return self.workloads.follow(project, name)

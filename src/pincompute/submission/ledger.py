@@ -7,7 +7,7 @@ it had until it is down, and nobody takes that meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql
@@ -80,11 +80,6 @@ def taken(connection: Connection, cluster: str, place: Place, tier: str) -> tupl
     own, others = (connection.execute(each, asked).one() for each in (_OWN, _OTHERS))
     # Where there are none, there is no sum either.
     return Footprint(tier, *(each or 0 for each in own)), Footprint(tier, *(int(each or 0) for each in others))
-
-
-def total(footprints: Iterable[Footprint]) -> Footprint:
-    all_ = tuple(footprints)
-    return Footprint("", *(sum(getattr(each, name) for each in all_) for name in COUNTED))
 
 
 def take(connection: Connection, cluster: str, place: Place, submission: str, footprint: Footprint) -> None:

@@ -18,7 +18,7 @@ from pincompute.base.reasons import DOCUMENT_INVALID
 from pincompute.planning.policies import Case, judge
 from pincompute.planning.quotas.footprint import NOTHING
 from pincompute.submission import record
-from pincompute.submission.accept import fits
+from pincompute.submission.accept import unfit
 from pincompute.submission.database import Database
 from pincompute.submission.platform import Rendered
 from pincompute.submission.record import BREAK_GLASS, DEPLOY, Vouched
@@ -61,8 +61,8 @@ class Policies:
             last = await self._database.do(partial(record.deployed, project=place.project, name=place.name))
             vouched = last[1] if last else None
         if denied := self.denials(rendered, who, vouched):
-            fit = await self._database.do(partial(fits, cluster=self._cluster, rendered=rendered))
-            raise Refused(*denied, *(fit.refused.problems if fit.refused else ()))
+            short = await self._database.do(partial(unfit, cluster=self._cluster, rendered=rendered))
+            raise Refused(*denied, *filter(None, (short,)))
 
     def denials(self, rendered: Rendered, who: Identity, vouched: Vouched | None = None) -> tuple[Problem, ...]:
         """What is to be gone is nobody's to keep."""

@@ -12,12 +12,8 @@ from pincompute.api.summary import Summary, summarize
 from pincompute.api.tenancy import Tenancy, Tenant, TierUse, Unreviewed, Waiting
 from pincompute.api.workload import Workload
 from pincompute.planning.glass import overdue
-from pincompute.planning.quotas.allowance import use
-from pincompute.planning.quotas.footprint import Footprint
+from pincompute.planning.quotas.allowance import Holdings, use
 from pincompute.planning.rights import named, role
-
-Holdings = Mapping[tuple[str, str], Footprint]
-"""What each holds, by kind and name."""
 
 
 def tenancy(

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor
 from typing import NamedTuple
 
+import msgspec
+
+from pincompute.api.preview import Preview
 from pincompute.api.project import Project, TierQuota
 from pincompute.api.tenancy import Held, Holder
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import QUOTA_TOO_SMALL, TIER_CLOSED
 from pincompute.objects.quantity import amount, binary, cores
-from pincompute.planning.quotas.footprint import COUNTED, Footprint
+from pincompute.planning.quotas.footprint import COUNTED, NOTHING, Footprint, Place, together, total
 
 TOLD = 3
 """Workloads that are named as those which hold the most."""
 
 _WORDS = {"cpu": "processors", "memory": "memory", "gpus": "GPUs", "pods": "pods", "bytes": "bytes of objects"}
+
+
+Holdings = Mapping[tuple[str, str], Footprint]
+"""What each workload of a tier holds, by kind and name."""
+
+
+class Taking(NamedTuple):
+    """A workload, and what it is to hold of its project's quota."""
+
+    place: Place
+    project: Project | None
+    """Without one nothing is bounded."""
+    wants: Footprint | None
+    """Nothing where it asks for nothing."""
+
+
+class Fit(NamedTuple):
+    """Whether that fits."""
+
+    refused: Problem | None = None
+    room: tuple[str, ...] = ()
+    """What is left of what is bounded."""
 
 
 class Asked(NamedTuple):
@@ -43,6 +68,54 @@ class Short(NamedTuple):
         left = max(0, self.limit - self.taken)
         asked, taken, limit, rest = (_shown(self.thing, each) for each in (self.wants, self.taken, self.limit, left))
         return f"{_WORDS[self.thing]}: {asked} asked for, {limit} allowed, {taken} taken by others, {rest} left"
+
+
+def fit(taking: Taking, held: Holdings, beside: Collection[Place] = ()) -> Fit:
+    """By what its whole tier holds now; those of its set are told as such."""
+    place, project, wants = taking
+    if project is None or wants is None:
+        return Fit()
+    own = (place.kind, place.name)
+    others = {each: holds for each, holds in held.items() if each != own}
+    asked = Asked(place.name, wants, held.get(own, NOTHING), total(others.values()))
+    if problem := closed(project, asked):
+        return Fit(problem)
+    left, found = tuple(room(project, asked)), short(project, asked)
+    if not found:
+        return Fit(room=left)
+    thing = found[0].thing
+    most = sorted(others.items(), key=lambda each: (-getattr(each[1], thing), each[0]))
+    same = {(each.kind, each.name) for each in beside if each.project == place.project}
+    named = [
+        (f"{holder[1]}{' of this set' if holder in same else ''}", holds)
+        for holder, holds in most
+        if getattr(holds, thing)
+    ]
+    return Fit(_refusal(project, asked, found, named), left)
+
+
+def fit_together(takings: Sequence[Taking], held: Mapping[tuple[str, str], Holdings]) -> list[Fit]:
+    """Each beside those before it, as a set is decided; `held` is by project and tier."""
+    holds = {each: dict(known) for each, known in held.items()}
+    taken: list[Place] = []
+    found: list[Fit] = []
+    for each in takings:
+        place, _, wants = each
+        tier = holds.setdefault((place.project, wants.tier if wants else ""), {})
+        found.append(fit(each, tier, taken))
+        if wants is not None and found[-1].refused is None:
+            own = (place.kind, place.name)
+            # It has what it had until it is less.
+            tier[own] = together((wants, tier.get(own, NOTHING)))
+            taken.append(place)
+    return found
+
+
+def within(preview: Preview, fit: Fit, problems: Iterable[Problem] = ()) -> Preview:
+    """A plan with what it takes of the quota, and with all that is in its way."""
+    short = (fit.refused,) if fit.refused else ()
+    refused = [*(each.json() for each in (*problems, *short)), *preview.refused]
+    return msgspec.structs.replace(preview, room=list(fit.room), refused=refused)
 
 
 def closed(project: Project, asked: Asked) -> Problem | None:
@@ -72,7 +145,7 @@ def room(project: Project, asked: Asked) -> list[str]:
     return [_room(tier, thing, limit, asked) for thing, limit in _limits(bounds)] if bounds else []
 
 
-def use(bounds: TierQuota | None, holdings: Mapping[tuple[str, str], Footprint]) -> Iterator[Held]:
+def use(bounds: TierQuota | None, holdings: Holdings) -> Iterator[Held]:
     """Of each thing that is bounded or held: how much of it, and who holds the most."""
     limits = dict(_limits(bounds)) if bounds else {}
     for thing in COUNTED:
@@ -100,7 +173,7 @@ def _room(tier: str, thing: str, limit: int, asked: Asked) -> str:
     return f"{tier} {_WORDS[thing]}: it takes {said}, and {left} of {all_} are left"
 
 
-def refusal(project: Project, asked: Asked, found: Sequence[Short], most: Sequence[tuple[str, Footprint]]) -> Problem:
+def _refusal(project: Project, asked: Asked, found: Sequence[Short], most: Sequence[tuple[str, Footprint]]) -> Problem:
     """`most` are those who hold the most of the first thing that is short, the largest first."""
     thing = found[0].thing
     held = ", ".join(f"{name} {_shown(thing, getattr(each, thing))}" for name, each in most[:TOLD])

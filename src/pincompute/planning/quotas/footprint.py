@@ -156,3 +156,9 @@ def together(footprints: Iterable[Footprint]) -> Footprint:
     if not all_:
         return NOTHING
     return Footprint(all_[0].tier, *(max(getattr(each, name) for each in all_) for name in COUNTED))
+
+
+def total(footprints: Iterable[Footprint]) -> Footprint:
+    """All of these at one time."""
+    all_ = tuple(footprints)
+    return Footprint("", *(sum(getattr(each, name) for each in all_) for name in COUNTED))
