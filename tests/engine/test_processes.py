@@ -92,6 +92,15 @@ def test_one_that_does_not_listen_to_sigterm_is_killed(home: Home):
     assert standing(process) is Standing.ENDED
 
 
+def test_one_that_ended_unasked_is_let_go_of_with_the_others(home: Home):
+    process = processes.start(part(SLEEP), home)
+    os.kill(process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert proc.look(process.pid) is not None
+    processes.stop([])
+    assert proc.look(process.pid) is None
+
+
 def test_a_foreign_process_on_our_pid_is_never_touched():
     stranger = subprocess.Popen([sys.executable, "-c", SLEEP])
     try:

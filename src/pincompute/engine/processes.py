@@ -144,6 +144,9 @@ def stop(processes: Iterable[Process]) -> None:
             if time.monotonic() > end:
                 send(process, signal.SIGKILL)
         time.sleep(POLL)
+    # Those of ours that ended by themselves, too, whom somebody else may have followed by another.
+    for pid in [pid for pid, child in _children.items() if child.poll() is not None]:
+        del _children[pid]
 
 
 def marked(home: Home) -> list[Process]:
