@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from control_plane import ControlPlane
+from leases import holders
 from pincompute.api.admission import admit
 from pincompute.api.documents import read
 from pincompute.api.names import CLUSTER_FACTS, ENGINE, HAND, OPERATOR, SYSTEM
@@ -23,7 +24,7 @@ from workloads import HELLO, cluster, new_project
 
 pytestmark = pytest.mark.cluster
 
-QUICK = Terms(lasts=2, renewed=0.3, given_up=1)
+QUICK = Terms(lasts=5, renewed=1, given_up=4)
 FACTS = {"name": "test", "domain": "localhost", "port": "8080", "nodes": "real"}
 
 
@@ -45,7 +46,7 @@ class Operator:
         return self.door.loops is not None and self.door.loops.view.complete
 
     async def until(self, *, leads: bool) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while self.leads != leads or not self.sees:  # noqa: ASYNC110  (in truth it is another process)
                 await asyncio.sleep(0.02)
 
@@ -79,25 +80,25 @@ async def write(client: Client, project: str, image: str) -> None:
 
 
 async def runs(client: Client, project: str, image: str) -> None:
-    async with asyncio.timeout(10), aclosing(client.watch(DEPLOYMENTS, project)) as events:
+    async with asyncio.timeout(60), aclosing(client.watch(DEPLOYMENTS, project)) as events:
         async for event in events:
             template: dict[str, Any] = event.object["spec"]["template"]
             if template["spec"]["containers"][0]["image"] == image:
                 return
 
 
-async def test_who_is_told_to_stop_hands_over_within_a_second(plane: ControlPlane) -> None:
+async def test_who_is_told_to_stop_hands_over(plane: ControlPlane) -> None:
     async with two(plane) as (client, first, second):
         project = await new_project(client)
         await write(client, project, "hello:1")
         await runs(client, project, "hello:1")
         assert second.door.loops
         assert second.door.loops.planned.passes == 0
-        began = asyncio.get_running_loop().time()
-        first.stop.set()
-        await second.until(leads=True)
+        async with holders(client, SYSTEM, OPERATOR) as seen:
+            first.stop.set()
+            await second.until(leads=True)
         # It was let go, and did not run out.
-        assert asyncio.get_running_loop().time() - began < QUICK.lasts / 2
+        assert seen == ["first", "", "second"]
         await first.task
         await write(client, project, "hello:2")
         await runs(client, project, "hello:2")
