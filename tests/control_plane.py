@@ -107,8 +107,9 @@ def _api(etcd: str, plane: ControlPlane) -> tuple[str, ...]:
         "--service-account-issuer=https://test",
         f"--service-account-key-file={files.folder}/accounts.pub",
         f"--service-account-signing-key-file={files.key('accounts')}",
-        # Loopback addresses, so that a test can listen where a service says it is.
-        "--service-cluster-ip-range=127.10.0.0/24",
+        # Loopback addresses, so that a test can listen where a service says it is: of so many, the first 256 are given
+        # only to who asks for one.
+        "--service-cluster-ip-range=127.10.0.0/16",
         # No controller makes the default account here, and no pod ever runs.
         "--disable-admission-plugins=ServiceAccount",
     )

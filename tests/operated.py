@@ -12,14 +12,15 @@ import msgspec
 from control_plane import ControlPlane
 from pincompute.api.admission import admit
 from pincompute.api.documents import read
-from pincompute.api.names import HAND
+from pincompute.api.names import HAND, WORKLOAD
 from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.summary import Summary
-from pincompute.controller.resources import NOUNS, PLANNED
+from pincompute.controller import resources
+from pincompute.controller.resources import NEIGHBOURS, NOUNS, PLANNED
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
-from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
+from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES, Resource
 from pincompute.kube.watch import Event
 from pincompute.operator.loops import Loops
 from pincompute.planning.snapshot import Cluster
@@ -27,6 +28,11 @@ from workloads import HELLO, cluster, new_project
 
 CLUSTER = Cluster(name="test", domain="localhost", port=8080)
 NATIVES = (SERVICES, DEPLOYMENTS, INGRESSES)
+SEEN = (
+    *(NOUNS[kind] for kind in PLANNED),
+    *(each for kind, each in resources.NATIVES.items() if kind not in NEIGHBOURS),
+)
+"""What the operator sees, where a cluster has it in any case."""
 
 
 class Counting(Client):
@@ -58,7 +64,7 @@ class World(NamedTuple):
         return [await self.client.get(each, "hello", self.project) for each in NATIVES]
 
     async def until(self, reason: str, revision: int) -> Summary:
-        async with asyncio.timeout(10), aclosing(self.workloads.follow(self.project, "hello")) as summaries:
+        async with asyncio.timeout(60), aclosing(self.workloads.follow(self.project, "hello")) as summaries:
             async for summary in summaries:
                 if summary.reason == reason and summary.revision >= revision and summary.message:
                     return summary
@@ -68,11 +74,25 @@ class World(NamedTuple):
         return self.client.watch(SERVICES, self.project, fields="metadata.name=hello")
 
     async def settled(self) -> None:
-        """No pass is made any more."""
-        quiet = -1
-        while quiet != self.loops.planned.passes:
-            quiet = self.loops.planned.passes
-            await asyncio.sleep(0.3)
+        """All that was written here was seen, and no pass is made any more."""
+        before: object = None
+        async with asyncio.timeout(60):
+            while before != (now := (await self._written(), self.loops.planned.passes)) or self.loops.planned.waiting:
+                before = now
+                await asyncio.sleep(0.3)
+
+    async def _written(self) -> dict[str, int]:
+        """When each kind was written last; the operator has seen that by now, as far as it may look."""
+        shown = [each for each in SEEN if each.kind not in self.loops.view.unseen]
+        revisions = dict(zip((each.kind for each in shown), await asyncio.gather(*map(self._last, shown)), strict=True))
+        while not all(self.loops.view.includes(kind, last) for kind, last in revisions.items()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        return revisions
+
+    async def _last(self, resource: Resource) -> int:
+        ours = "" if resource.kind in PLANNED else WORKLOAD
+        items = (await self.client.list(resource, self.project if resource.namespaced else "", labels=ours)).items
+        return max((int(each["metadata"]["resourceVersion"]) for each in items), default=0)
 
 
 @asynccontextmanager

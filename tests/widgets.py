@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
-
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CRDS, Resource
+from workloads import established
 
 
 async def serve_widgets(client: Client, group: str) -> Resource:
@@ -18,9 +16,5 @@ async def serve_widgets(client: Client, group: str) -> Resource:
     spec = {"group": widgets.group, "scope": "Namespaced", "names": names, "versions": [version]}
     name = f"widgets.{widgets.group}"
     await client.apply({"metadata": {"name": name}, "spec": spec}, CRDS, manager="test")
-    async with aclosing(client.watch(CRDS, fields=f"metadata.name={name}")) as events, asyncio.timeout(10):
-        async for event in events:
-            conditions = event.object.get("status", {}).get("conditions") or []
-            if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
-                break
+    await established(client, name)
     return widgets

@@ -11,7 +11,8 @@ from control_plane import ControlPlane
 from pincompute.api.manifests import crds
 from pincompute.api.names import ENGINE, PROJECT
 from pincompute.kube.client import Client
-from pincompute.kube.resource import CRDS, NAMESPACES
+from pincompute.kube.errors import NotFound
+from pincompute.kube.resource import CRDS, NAMESPACES, Resource
 
 HELLO = """\
 apiVersion: pinterest.com/v1
@@ -39,8 +40,22 @@ async def new_project(client: Client) -> str:
 
 
 async def established(client: Client, name: str) -> None:
-    async with asyncio.timeout(20), aclosing(client.watch(CRDS, fields=f"metadata.name={name}")) as events:
-        async for event in events:
-            conditions = event.object.get("status", {}).get("conditions") or ()
-            if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
-                return
+    """Return when the API server says that it serves the kind, and does."""
+    async with asyncio.timeout(60):
+        async with aclosing(client.watch(CRDS, fields=f"metadata.name={name}")) as events:
+            async for event in events:
+                spec = event.object["spec"]
+                conditions = event.object.get("status", {}).get("conditions") or ()
+                if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+                    break
+        version, names = spec["versions"][0]["name"], spec["names"]
+        while not await _serves(client, Resource(spec["group"], version, names["plural"], names["kind"])):
+            pass
+
+
+async def _serves(client: Client, resource: Resource) -> bool:
+    try:
+        await client.raw("GET", resource.path(), query={"limit": "1"})
+    except NotFound:
+        return False
+    return True

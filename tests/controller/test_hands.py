@@ -24,7 +24,7 @@ async def edit(here: World, resource: Resource, body: Object, manager: str = "ku
 
 
 async def until(here: World, resource: Resource, holds: Callable[[Object], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             async with aclosing(here.client.watch(resource, here.project)) as events:
                 async for event in events:
@@ -124,6 +124,7 @@ async def test_what_happens_to_a_workload_is_told_once(plane: ControlPlane) -> N
         await made(here)
         await here.write(replicas=0)
         await here.until("Available", 2)
+        await until(here, EVENTS, lambda seen: seen["reason"] == "Available")
         await here.settled()
         events = (await here.client.list(EVENTS, here.project)).items
         told = sorted((each["reason"], each["note"]) for each in events)

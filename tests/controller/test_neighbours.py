@@ -44,12 +44,12 @@ async def gone(client: Client, name: str) -> None:
         await client.delete(CRDS, name)
     except NotFound:
         return
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await all_gone(client, CRDS, "", fields=f"metadata.name={name}")
 
 
 async def told(here: World, reason: str) -> str:
-    async with asyncio.timeout(30), aclosing(here.workloads.follow(here.project, "ranking")) as summaries:
+    async with asyncio.timeout(60), aclosing(here.workloads.follow(here.project, "ranking")) as summaries:
         async for summary in summaries:
             if summary.reason == reason:
                 return f"{summary.message}; {summary.next}"

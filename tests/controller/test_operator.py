@@ -64,7 +64,7 @@ async def test_a_native_that_somebody_removes_comes_back(plane: ControlPlane) ->
         await here.until("Progressing", 1)
         before = await here.client.get(SERVICES, "hello", here.project)
         await here.client.delete(SERVICES, "hello", here.project)
-        async with asyncio.timeout(10), aclosing(here.watch_service()) as events:
+        async with asyncio.timeout(60), aclosing(here.watch_service()) as events:
             async for event in events:
                 if event.object["metadata"]["uid"] != before["metadata"]["uid"]:
                     break
@@ -94,7 +94,7 @@ async def test_a_native_robbed_of_its_label_gets_it_back(plane: ControlPlane) ->
         await here.settled()
         body = {"metadata": {"labels": {WORKLOAD: None}}}
         await here.client.patch(SERVICES, "hello", here.project, body, style="merge", manager="somebody")
-        async with asyncio.timeout(10), aclosing(here.watch_service()) as events:
+        async with asyncio.timeout(60), aclosing(here.watch_service()) as events:
             async for event in events:
                 if WORKLOAD in event.object["metadata"]["labels"]:
                     break

@@ -27,7 +27,7 @@ PROJECTS, RUNTIMES, PARTS = NOUNS["Project"], NOUNS["Runtime"], NOUNS["Pinterest
 async def until(
     here: World, resource: Resource, name: str, holds: Callable[[Object], object], project: str = ""
 ) -> Object:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             events = here.client.watch(resource, project, fields=f"metadata.name={name}")
             async with aclosing(events):

@@ -132,7 +132,7 @@ async def test_a_watch_tells_what_happens(client: Client, namespace: str) -> Non
     await client.apply(settings(namespace, color="blue"), CONFIG_MAPS, manager="test")
     await client.delete(CONFIG_MAPS, "settings", namespace)
     seen = []
-    async with aclosing(client.watch(CONFIG_MAPS, namespace, revision=revision)) as events, asyncio.timeout(10):
+    async with aclosing(client.watch(CONFIG_MAPS, namespace, revision=revision)) as events, asyncio.timeout(60):
         async for event in events:
             seen.append((event.type, event.object["data"]["color"]))
             if event.type == "DELETED":
@@ -150,12 +150,13 @@ async def test_a_bookmark_tells_how_far_a_watch_is(plane: ControlPlane, client: 
     revision = (await client.list(CONFIG_MAPS, namespace)).revision
     writing = asyncio.create_task(write_elsewhere())
     # The server sends the last bookmark shortly before it ends a watch.
-    async with Client(plane.access(), agent="test", limits=Limits(watch=3)) as brief, asyncio.timeout(20):
+    async with Client(plane.access(), agent="test", limits=Limits(watch=3)) as brief, asyncio.timeout(60):
         lines = [told(line) async for line in brief.watch_lines(select(CONFIG_MAPS, namespace), revision)]
         assert {line.type for line in lines} == {"BOOKMARK"}
         assert int(identity(lines[-1].object).metadata.resource_version) > int(revision)
         assert [event async for event in brief.watch(CONFIG_MAPS, namespace, revision=revision)] == []
     writing.cancel()
+    await asyncio.wait({writing})
 
 
 async def test_a_watch_from_too_long_ago_is_gone(client: Client) -> None:

@@ -21,6 +21,8 @@ from widgets import serve_widgets
 
 pytestmark = pytest.mark.cluster
 
+PATIENCE = 60.0
+
 
 class Settings(msgspec.Struct):
     """Of a ConfigMap, only the data."""
@@ -39,7 +41,7 @@ class Watched(Informer[Settings]):
         self.told.append((event.type, event.object.data.get("color", "")))
 
     async def until(self, **colors: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await self.wait_for(lambda items: {key[1]: item.data.get("color") for key, item in items.items()} == colors)
 
 
@@ -47,7 +49,7 @@ class Watched(Informer[Settings]):
 async def running(informer: Informer[Any]) -> AsyncGenerator[None]:
     task = asyncio.create_task(informer.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await informer.synced.wait()
         yield
     finally:
@@ -72,7 +74,7 @@ async def test_it_shows_what_is_there_and_what_becomes_of_it(client: Client, nam
         await client.delete(CONFIG_MAPS, "new", namespace)
         await informer.until(old="blue")
     assert informer.told == [("ADDED", "red"), ("ADDED", "green"), ("MODIFIED", "blue"), ("DELETED", "green")]
-    assert informer.age() < 10
+    assert informer.age() < PATIENCE
     assert client.streams
 
 
@@ -161,7 +163,7 @@ async def test_who_may_not_look_keeps_trying(plane: ControlPlane, client: Client
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "late"}],
         }
         await client.create(ROLE_BINDINGS, binding, manager="test")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await informer.synced.wait()
         task.cancel()
         await asyncio.wait([task])
