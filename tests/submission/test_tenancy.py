@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -10,10 +11,16 @@ import pytest
 from control_plane import ControlPlane
 from desks import holds
 from pincompute.api.names import API_VERSION, ENGINE
+from pincompute.api.policy import Policy
 from pincompute.api.tenancy import Tenancy, Tenant
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import CLUSTER_UNREACHABLE
 from pincompute.cli.cluster import ClusterPort
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.resource import Object
+from pincompute.planning.quotas.footprint import Place
+from pincompute.submission.kubernetes import Kubernetes
+from pincompute.submission.platform import Away, Delivered, Order
 from tenants import tenants
 from workloads import HELLO
 
@@ -51,6 +58,7 @@ async def test_the_ledger_and_the_cluster_tell_the_same(plane: ControlPlane, tmp
         assert [each.name for use in told.quota for each in use.held if each.thing == "pods" for each in each.most] == [
             "more", "hello",
         ]  # fmt: skip
+        assert told.on_their_way == []
         assert await ClusterPort(client).project(here.ads) == told
         assert here.ads in {each.project for each in await ClusterPort(client).projects()}
 
@@ -60,3 +68,57 @@ async def test_a_name_that_is_none_reaches_nothing(plane: ControlPlane, tmp_path
         for said in ("..%2Fsecrets", "Ads", "a" * 64, "%00"):
             told = await here.ask("root", "GET", f"/projects/{said}")
             assert (told.status, [each["reason"] for each in told.body["errors"]]) == (404, ["ProjectUnknown"]), said
+
+
+async def test_what_work_must_keep_is_told_with_its_slips(plane: ControlPlane, tmp_path: Path) -> None:
+    """Nothing of it stands there that `pin plan` would have let through: somebody wrote it with kubectl."""
+    wrong = {
+        "name": "two",
+        "rule": "workload.spec.replcias >= 2",
+        "message": "two copies",
+        "kinds": ["PinterestService"],
+    }
+    small = Policy(name="small", rule="requests.cpu < 8", message="8 at most")
+    async with tenants(plane, tmp_path, {"policies": [wrong]}, (small,)) as here:
+        told = msgspec.convert((await here.ask("vera", "GET", f"/projects/{here.ads}")).body, Tenancy)
+        assert [(each.name, each.of_platform, each.message) for each in told.policies] == [
+            ("small", True, "8 at most"), ("two", False, "two copies"),
+        ]  # fmt: skip
+        slip = "at character 15 of the rule: workload.spec of a PinterestService has no field 'replcias'"
+        assert [each.slips for each in told.policies] == [[], [f"{slip}; did you mean replicas?"]]
+        # A kubeconfig knows the project's alone.
+        assert (await ClusterPort(here.world.client).project(here.ads)).policies == told.policies[1:]
+
+
+async def test_what_was_accepted_and_is_not_there_yet_is_told(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again, go = asyncio.Event(), asyncio.Event()
+    deliver, tried = Kubernetes.deliver, list[str]()
+
+    async def late(self: Kubernetes, submission: str, place: Place, order: Order) -> Delivered:
+        tried.append(submission)
+        if len(tried) == 1:
+            raise Away(Problem(CLUSTER_UNREACHABLE, "the cluster is at lunch"))
+        again.set()
+        await go.wait()
+        return await deliver(self, submission, place, order)
+
+    monkeypatch.setattr(Kubernetes, "deliver", late)
+    async with tenants(plane, tmp_path) as here:
+        path, headers = f"/v1/projects/{here.ads}/submissions", {"Prefer": "respond-async"}
+        sent = {"data": HELLO.encode(), "headers": {**headers, "Authorization": "Bearer dan"}}
+        async with asyncio.timeout(60), here.world.http.post(path, **sent) as answer:
+            assert answer.status == 202
+            await again.wait()
+        told = msgspec.convert((await here.ask("vera", "GET", f"/projects/{here.ads}")).body, Tenancy)
+        assert [(each.name, each.verb, each.who, each.attempts, each.waits) for each in told.on_their_way] == [
+            ("hello", "deploy", "dan", 1, "the cluster is at lunch")
+        ]
+        other = msgspec.convert((await here.ask("otto", "GET", f"/projects/{here.search}")).body, Tenancy)
+        assert other.on_their_way == []
+        go.set()
+        # In its turn after the one before.
+        assert (await here.deploy("dan", here.ads)).status == 201
+        told = msgspec.convert((await here.ask("vera", "GET", f"/projects/{here.ads}")).body, Tenancy)
+        assert told.on_their_way == []

@@ -54,6 +54,34 @@ class Waiting(Wire, frozen=True, omit_defaults=False):
     failed: bool
 
 
+class Kept(Wire, frozen=True, omit_defaults=False):
+    """A policy that its work must keep."""
+
+    name: str
+    message: str
+    kinds: list[str] = []
+    """Of which it is asked; of all where none is named."""
+    rule: str = ""
+    of_platform: bool = False
+    """And not the project's own."""
+    slips: list[str] = []
+    """What is wrong with it: it cannot judge, and so lets nothing in."""
+
+
+class OnItsWay(Wire, frozen=True, omit_defaults=False):
+    """What was accepted, and is not in the cluster yet."""
+
+    id: str
+    name: str
+    kind: str
+    verb: str
+    at: str
+    who: str
+    attempts: int = 0
+    waits: str = ""
+    """What kept it from there the last time."""
+
+
 class Tenancy(Wire, frozen=True, omit_defaults=False):
     project: str
     owner: str = ""
@@ -63,11 +91,14 @@ class Tenancy(Wire, frozen=True, omit_defaults=False):
     members: dict[Role, list[str]] = {}
     builders: list[str] = []
     """Who may publish for it."""
+    policies: list[Kept] = []
     quota: list[TierUse] = []
     kinds: dict[str, int] = {}
     """How many workloads of each there are."""
     glass: list[Unreviewed] = []
     waiting: list[Waiting] = []
+    on_their_way: list[OnItsWay] = []
+    """In the order in which they were accepted; the desk alone knows."""
 
 
 class Tenant(Wire, frozen=True, omit_defaults=False):

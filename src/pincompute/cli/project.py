@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 
 import click
 
 from pincompute.api.project import Review
 from pincompute.api.tenancy import Held, Tenancy, Tenant
+from pincompute.base.clock import SystemClock
+from pincompute.cli.ages import age
 from pincompute.cli.offered import project_names
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.table import table
@@ -19,7 +22,7 @@ BAR = 20
 """Letters of a bar."""
 NOTHING = ("nothing used",)
 SHOWN = 10
-"""Workloads that wait, before they are only counted."""
+"""Workloads that wait, or are on their way, before they are only counted."""
 
 
 @click.command()
@@ -35,7 +38,7 @@ def project(target: Target, name: str | None, output: str | None) -> None:
     if output:
         click.echo({"json": as_json, "yaml": as_yaml}[output](found), nl=False)
     elif isinstance(found, Tenancy):
-        click.echo(portrait(found, bars=sys.stdout.isatty()), nl=False)
+        click.echo(portrait(found, SystemClock().now(), bars=sys.stdout.isatty()), nl=False)
     else:
         click.echo(_list(found))
 
@@ -57,8 +60,8 @@ def _list(found: list[Tenant]) -> str:
     return table([["PROJECT", "OWNER", "CONTACT", "REVIEW", "YOU ARE"], *rows], left=5)
 
 
-def portrait(found: Tenancy, *, bars: bool) -> str:
-    lines = [_first(found), *_people(found), *_quota(found, bars=bars), *_work(found)]
+def portrait(found: Tenancy, now: datetime, *, bars: bool) -> str:
+    lines = [_first(found), *_people(found), *_policies(found), *_quota(found, bars=bars), *_work(found, now)]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -73,6 +76,14 @@ def _people(found: Tenancy) -> Iterator[str]:
     for title, names in [*rows, ("builders", found.builders)]:
         if names:
             yield f"  {title:<11}{', '.join(names)}"
+
+
+def _policies(found: Tenancy) -> Iterator[str]:
+    for each in found.policies:
+        of = " of the platform" if each.of_platform else ""
+        yield f"  {'policy':<11}{each.name}{of}: {each.message}"
+        for slip in each.slips:
+            yield f"  {'':<11}lets nothing in: {slip}"
 
 
 def _quota(found: Tenancy, *, bars: bool) -> Iterator[str]:
@@ -98,13 +109,18 @@ def _bar(share: float | None) -> str:
     return "█" * full + "░" * (BAR - full)
 
 
-def _work(found: Tenancy) -> Iterator[str]:
+def _work(found: Tenancy, now: datetime) -> Iterator[str]:
     counts = [f"{count} {kind.removeprefix('Pinterest')}" for kind, count in found.kinds.items()]
     yield ""
     yield f"  {'runs':<11}{', '.join(counts) or 'nothing'}"
     for each in found.glass:
         until = f"until {each.until}{', which is over' if each.overdue else ''}"
         yield f"  {'glass':<11}{each.name} is not reviewed, {until}: {each.by or 'somebody'}: {each.because}"
+    for each in found.on_their_way[:SHOWN]:
+        kept = f": {each.waits}" if each.waits else ""
+        yield f"  {'on its way':<11}{each.name}  {each.verb} by {each.who}, accepted {age(each.at, now)} ago{kept}"
+    if len(found.on_their_way) > SHOWN:
+        yield f"  {'on its way':<11}and {len(found.on_their_way) - SHOWN} more"
     for each in found.waiting[:SHOWN]:
         yield f"  {'waiting':<11}{each.name}  {each.message or 'it is new'}  [{each.reason}]"
     if len(found.waiting) > SHOWN:

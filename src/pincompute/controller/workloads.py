@@ -48,7 +48,7 @@ from pincompute.planning.people.account import account
 from pincompute.planning.people.edits import Edit, as_found, carried
 from pincompute.planning.people.history import history
 from pincompute.planning.people.preview import Surroundings
-from pincompute.planning.people.tenancy import tenancy, tenants
+from pincompute.planning.people.tenancy import Beside, tenancy, tenants
 
 
 class Workloads:
@@ -153,7 +153,7 @@ class Workloads:
         """All that is known of a project, where only its cluster says what each workload holds."""
         whole, around = await asyncio.gather(self.whole(project), surroundings(self._client))
         held = {tier: holdings for (_, tier), holdings in counted(whole, around, now).items()}
-        return tenancy(project, around.projects.get(project), whole, held, now)
+        return tenancy(project, around.projects.get(project), whole, Beside(held), now)
 
     async def tenants(self) -> list[Tenant]:
         """Every project."""

@@ -22,7 +22,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
 from pincompute.api.summary import Summary, summarize
-from pincompute.api.tenancy import Tenancy, Tenant
+from pincompute.api.tenancy import OnItsWay, Tenancy, Tenant
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
@@ -30,15 +30,15 @@ from pincompute.base.problem import Problem, Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.landing import claimed, closed, deployable, only_landed, unvouched
-from pincompute.planning.people.tenancy import tenancy, tenants
-from pincompute.planning.quotas.allowance import Fit, within
+from pincompute.planning.people.tenancy import Beside, tenancy, tenants
+from pincompute.planning.quotas.allowance import Fit, Holdings, within
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
-from pincompute.submission import ledger, record
+from pincompute.submission import ledger, outbox, record
 from pincompute.submission.accept import foretold
 from pincompute.submission.builds import Builds, vouched_for
 from pincompute.submission.carrier import Carrier
-from pincompute.submission.database import Database
+from pincompute.submission.database import Connection, Database
 from pincompute.submission.decide import Ask, Decider, Proposed, Sender
 from pincompute.submission.platform import Away, Line, Rendered
 from pincompute.submission.policies import Policies
@@ -153,10 +153,10 @@ class Desk:
         return await self._decider.submission(project, id_)
 
     async def project(self, name: str) -> Tenancy:
-        """All that is known of it, and what it holds by the ledger."""
+        """All that is known of it, what it holds by the ledger, and what is on its way there."""
         project, whole = await asyncio.gather(self._platform.project(name), self._platform.workloads(name))
-        held = await self._database.do(partial(ledger.by_tier, cluster=self._platform.name, project=name))
-        return tenancy(name, project, whole, held, self.clock.now())
+        held, on_their_way = await self._database.do(partial(_booked, cluster=self._platform.name, project=name))
+        return tenancy(name, project, whole, Beside(held, self._policies.platform, on_their_way), self.clock.now())
 
     async def all(self, project: str) -> list[Summary]:
         """Of every kind, in short."""
@@ -309,6 +309,11 @@ class Desk:
     async def _decided_one(self, ask: Ask, sender: Sender) -> Kept:
         (kept,) = await self._decider.decided([ask], sender, self.patience)
         return kept
+
+
+def _booked(connection: Connection, cluster: str, project: str) -> tuple[Mapping[str, Holdings], list[OnItsWay]]:
+    """What it holds, by tier, and what is on its way to its cluster."""
+    return ledger.by_tier(connection, cluster, project), outbox.open_of(connection, cluster, project)
 
 
 async def _refused(refused: Refused, _: Workload | None) -> Proposed:

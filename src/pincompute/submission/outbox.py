@@ -11,6 +11,7 @@ import sqlalchemy as sql
 from sqlalchemy import RowMapping
 
 from pincompute.api.kinds import WORKLOADS
+from pincompute.api.tenancy import OnItsWay
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.planning.quotas.footprint import Place
@@ -85,6 +86,20 @@ def pending(connection: Connection, cluster: str, project: str, name: str) -> Wo
 def on_their_way(connection: Connection, cluster: str) -> int:
     found: int = connection.execute(_OPEN, {"of": cluster}).scalar_one()
     return found
+
+
+def open_of(connection: Connection, cluster: str, project: str) -> list[OnItsWay]:
+    """What of a project is on its way, in the order in which it was accepted."""
+    asked = (
+        sql.select(
+            submissions.c.id, outbox.c.name, outbox.c.kind, submissions.c.verb, submissions.c.at, submissions.c.who,
+            outbox.c.attempts, outbox.c.last_error.label("waits"),
+        )
+        .join(submissions, submissions.c.id == outbox.c.submission)
+        .where(outbox.c.cluster == cluster, outbox.c.project == project, outbox.c.done_at.is_(None))
+        .order_by(outbox.c.number)
+    )  # fmt: skip
+    return [msgspec.convert(row, OnItsWay, from_attributes=True) for row in connection.execute(asked)]
 
 
 def tried(connection: Connection, submission: str, error: str) -> None:

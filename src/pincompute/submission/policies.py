@@ -47,14 +47,14 @@ class Policies:
     """Those of the platform, and with them those of whatever project something is for."""
 
     def __init__(self, platform: tuple[Policy, ...], database: Database, cluster: str) -> None:
-        self._platform = platform
+        self.platform = platform
         self._database = database
         self._cluster = cluster
 
     async def demand(self, verb: str, rendered: Rendered, who: Identity, vouched: Vouched | None) -> None:
         """Go on where every one is kept; where one is not, it is told with all else that is in the way."""
         whole, place, project = rendered.whole, rendered.place, rendered.project
-        if whole is None or not (self._platform or (project and project.spec.policies)):
+        if whole is None or not (self.platform or (project and project.spec.policies)):
             return
         if vouched is None and whole.spec.build and verb not in {DEPLOY, BREAK_GLASS}:
             # What is changed came as what was published.
@@ -70,7 +70,7 @@ class Policies:
             return ()
         build = _build(vouched, rendered.project) if vouched else {}
         case = Case(rendered.whole, rendered.footprint or NOTHING, rendered.project, who, build)
-        return judge(self._platform, case)
+        return judge(self.platform, case)
 
 
 def _build(vouched: Vouched, project: Project | None) -> dict[str, Any]:

@@ -5,21 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from pincompute.api.identity import Identity
+from pincompute.api.noun import Fault
+from pincompute.api.policy import Policy, policy_faults
 from pincompute.api.project import Project, ProjectSpec, Review, Role
 from pincompute.api.summary import Summary, summarize
-from pincompute.api.tenancy import Tenancy, Tenant, TierUse, Unreviewed, Waiting
+from pincompute.api.tenancy import Kept, OnItsWay, Tenancy, Tenant, TierUse, Unreviewed, Waiting
 from pincompute.api.workload import Workload
 from pincompute.planning.glass import overdue
 from pincompute.planning.quotas.allowance import Holdings, use
 from pincompute.planning.rights import named, role
 
 
+class Beside(NamedTuple):
+    """What is known of it that does not stand in its cluster."""
+
+    held: Mapping[str, Holdings]
+    """By tier."""
+    policies: Sequence[Policy] = ()
+    """The platform's own."""
+    on_their_way: Sequence[OnItsWay] = ()
+
+
 def tenancy(
-    name: str, project: Project | None, workloads: Iterable[Workload], held: Mapping[str, Holdings], now: datetime
+    name: str, project: Project | None, workloads: Iterable[Workload], beside: Beside, now: datetime
 ) -> Tenancy:
-    """`held` is by tier. A namespace that nobody has described is a project of no more than a name."""
+    """A namespace that nobody has described is a project of no more than a name."""
     all_ = sorted(workloads, key=lambda each: each.metadata.name)
     spec = project.spec if project else ProjectSpec(owner="", review=Review.OPEN)
     return Tenancy(
@@ -30,10 +43,12 @@ def tenancy(
         review=spec.review,
         members={each: who for each in Role if (who := named(spec.members.of(each)))},
         builders=sorted(spec.landing.builders) if spec.landing else [],
-        quota=list(_quota(spec, held)),
+        policies=[*_kept(beside.policies, of_platform=True), *_kept(spec.policies, of_platform=False)],
+        quota=list(_quota(spec, beside.held)),
         kinds=dict(sorted(Counter(each.kind for each in all_).items())),
         glass=[found for each in all_ if (found := _glass(each, now))],
         waiting=_waiting([summarize(each) for each in all_]),
+        on_their_way=list(beside.on_their_way),
     )
 
 
@@ -52,6 +67,26 @@ def tenants(projects: Mapping[str, Project], who: Identity | None = None) -> lis
         for each, has in found
         if has or who is None or who.administers
     ]
+
+
+def _kept(policies: Sequence[Policy], *, of_platform: bool) -> Iterator[Kept]:
+    """Somebody may have written them past all that reads them."""
+    slips: dict[int, list[str]] = {}
+    for fault in policy_faults(policies, ()):
+        slips.setdefault(int(fault.path[0]), []).append(_slip(fault))
+    for number, each in enumerate(policies):
+        yield Kept(
+            name=each.name,
+            message=each.message,
+            kinds=each.kinds,
+            rule=each.rule,
+            of_platform=of_platform,
+            slips=slips.get(number, []),
+        )
+
+
+def _slip(fault: Fault) -> str:
+    return f"{fault.what}; {fault.next}" if fault.next else fault.what
 
 
 def _quota(spec: ProjectSpec, held: Mapping[str, Holdings]) -> Iterator[TierUse]:
