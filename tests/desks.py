@@ -118,7 +118,7 @@ async def world(
 
 async def holds(database: Database, project: str, pods: int) -> None:
     """The ledger says in the end what the cluster has, and no more."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             held = await database.do(partial(ledger.held, cluster="main", project=project, tier="on-demand"))
             waits = await database.do(partial(ledger.unsettled, cluster="main"))

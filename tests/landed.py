@@ -45,6 +45,17 @@ class Story:
         whole = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": self.here.project}, "spec": spec}
         await self.here.client.apply(whole, NOUNS["Project"], manager=ENGINE)
 
+    async def turn(self, *, review: str, **more: Any) -> None:
+        """The same for a project that was otherwise: return when the desk has heard of it."""
+        await self.trust(review=review, **more)
+        path = f"/v1/projects/{self.here.project}"
+        async with asyncio.timeout(60):
+            while True:
+                async with self.here.http.get(path, headers=SIGNED) as answer:
+                    told = await answer.json()
+                if (told["review"], bool(told["builders"])) == (review, more.get("landing", True) is not None):
+                    return
+
     def git(self, *words: str) -> str:
         done = subprocess.run(("git", "-C", str(self.shop), *words), check=True, capture_output=True, text=True)
         return done.stdout.strip()

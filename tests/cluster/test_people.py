@@ -47,7 +47,7 @@ async def test_members_may_past_the_desk_what_they_may_at_it(plane: ControlPlane
                 await _made(client, name, members)
         # The API server hears of each right a moment after it is given, and here they only become more.
         waits = [each for each in asked if _wanted(each)]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while waits:
                 waits = [each for each in waits if not await _may(client, each)]
         turns = asyncio.Semaphore(AT_ONCE)

@@ -144,7 +144,7 @@ async def test_nothing_else_gets_in(story: Story) -> None:
 async def test_nobody_goes_back_to_what_was_never_reviewed(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ran when the project took anything; and what was published then is looked at as if it came now."""
     here = story.here
-    await story.trust(review="open", landing=None)
+    await story.turn(review="open", landing=None)
     operator = asyncio.create_task(Loops(here.client, CLUSTER).run())
     try:
         async with desk_port(here.context) as port:
@@ -220,10 +220,10 @@ async def test_a_version_is_published_once(story: Story) -> None:
 
 
 async def test_a_project_that_does_not_say_where_it_lands_takes_nothing(story: Story) -> None:
-    await story.trust(landing=None)
+    await story.turn(review="landed", landing=None)
     story.commit(TEXT)
     await story.publish("1.0")
     assert await story.refused("1.0") == ["LandingUnknown"]
-    await story.trust(landing=None, review="open")
+    await story.turn(review="open", landing=None)
     assert (await story.deploy("1.0"))[0] == 201
     assert (await story.here.submit(TEXT))[0] == 201

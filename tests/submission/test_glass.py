@@ -135,7 +135,7 @@ async def test_nobody_writes_it_into_a_file_and_where_all_is_open_there_is_none(
     glass = "simulated: true, breakGlass: {until: '2099-01-01T00:00:00Z', by: ben}"
     status, said = await story.here.submit(TEXT.replace("simulated: true", glass))
     assert (status, said["errors"][0]["where"]["field"]) == (403, "spec.breakGlass")
-    await story.trust(review="open", landing=None)
+    await story.turn(review="open", landing=None)
     status, said = await broken(story)
     assert (status, said["errors"][0]["next"]) == (422, "leave --break-glass out")
 

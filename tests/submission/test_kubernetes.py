@@ -86,7 +86,7 @@ async def sent(here: Kubernetes, workload: Workload, name: str = "s-1") -> int:
 
 async def seen(here: Kubernetes, workload: Workload, revision: int) -> Seen:
     """As soon as it shows what was written."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (found := here.look(Place.of(workload))).revision < revision:  # noqa: ASYNC110  (who watches is not told)
             await asyncio.sleep(0.01)
     return found
@@ -237,7 +237,7 @@ async def test_what_was_deleted_is_new_again(plane: ControlPlane) -> None:
         workload = of(HELLO, project)
         await seen(here, workload, await sent(here, workload))
         await client.delete(SERVICES, "hello", project)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while here.look(Place.of(workload)).footprint is not None:  # noqa: ASYNC110  (as above)
                 await asyncio.sleep(0.01)
         await sent(here, workload, "s-2")

@@ -120,7 +120,7 @@ async def test_never_over_and_nearly_used_up_whatever_people_do_at_once(
             await crowd.asks(desks[0], f"small-{number}", 1)
         used = await _wanted(client, project)
         await holds(database, project, used)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while sum(sizes.values()) != used:  # noqa: ASYNC110  (who watches is not told)
                 await asyncio.sleep(0.01)
         watching.cancel()
