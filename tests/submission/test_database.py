@@ -16,7 +16,10 @@ import sqlalchemy as sql
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from pincompute.submission.database import Connection, Database, open_database
+from books import CLUSTER, place
+from pincompute.planning.quotas.footprint import MOST, Footprint
+from pincompute.submission import ledger
+from pincompute.submission.database import Connection, Database, File, Server, migrate, open_database
 from pincompute.submission.tables import METADATA, audit, decisions, submissions
 
 FIRST = """
@@ -77,6 +80,19 @@ async def test_what_the_first_desk_kept_is_taken_over(tmp_path: Path) -> None:
             ("s-2", False, "no such project"),
             ("s-3", False, ""),
         ]
+
+
+async def test_what_a_ledger_held_before_it_was_added_up_counts(where: str) -> None:
+    before = Server(where) if "://" in where else File(Path(where))
+    await before.do(partial(migrate, shape="0003"))
+    for name in ("web", "crawl"):
+        held = Footprint("on-demand", cpu=MOST)
+        await before.do(partial(ledger.take, cluster=CLUSTER, place=place(name), submission=name, footprint=held))
+    await before.close()
+    after = await open_database(where)
+    own, others = await after.do(partial(ledger.taken, cluster=CLUSTER, place=place("web"), tier="on-demand"))
+    await after.close()
+    assert (own, others) == (held, held)
 
 
 @pytest.mark.parametrize("statement", [audit.update().values(who="ben"), audit.delete()])

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
+import sqlalchemy as sql
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -14,12 +15,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from books import CLUSTER, NOW, Books, Memory, cores, one, place, project, rendered, submission
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
-from pincompute.planning.quotas.footprint import NOTHING
+from pincompute.planning.quotas.footprint import COUNTED, NOTHING
 from pincompute.submission import ledger, outbox
-from pincompute.submission.accept import refuse
+from pincompute.submission.accept import Proposal, accept, refuse
 from pincompute.submission.database import Database, Work, open_database
 from pincompute.submission.platform import Delivered, Seen
 from pincompute.submission.record import Kept, State
+from pincompute.submission.tables import ledger as ledger_
+from pincompute.submission.tables import sums
 
 LIMIT = 20
 NAMES = ("ant", "bee", "cat", "dog")
@@ -122,6 +125,16 @@ class Machine(RuleBasedStateMachine):
         if self.seen == len(self.history):
             assert sum(each.pods for each in held.values()) >= sum(may.values())
 
+    @invariant()
+    def the_sums_are_those_of_the_ledger(self) -> None:
+        """As the database keeps them, and as they are counted."""
+        kept = self.connection.execute(sums.select()).all()
+        of = (ledger_.c.cluster, ledger_.c.project, ledger_.c.tier)
+        counted = sql.select(*of, *(sql.func.sum(ledger_.c[each]) for each in COUNTED)).group_by(*of)
+        assert {row for row in map(tuple, kept) if any(row[3:])} == {
+            row for row in map(tuple, self.connection.execute(counted)) if any(row[3:])
+        }
+
     def teardown(self) -> None:
         for name in NAMES:
             while self.queues[name]:
@@ -178,5 +191,26 @@ async def test_the_same_from_many_at_once_is_on_record_once(where: str) -> None:
         first = 100 if work is wrong else 0
         kept = await asyncio.gather(*(desks[each % 4].do(work(first + each)) for each in range(40)))
         assert len({each.id for each in kept}) == 1
+    for desk in desks:
+        await desk.close()
+
+
+async def test_sets_and_sights_of_several_tiers_do_not_wait_for_each_other(where: str) -> None:
+    """Each adds to sums of one project, in orders that cross."""
+    desks = [await open_database(where) for _ in range(4)]
+    tiers = ("on-demand", "preemptible")
+
+    def asked(number: int) -> Work[object]:
+        names = [(f"w{number}-{each}", cores(1, tier)) for each, tier in enumerate(tiers[:: 1 if number % 2 else -1])]
+        proposals = [
+            Proposal(submission(100 * number + each, name), rendered(None, size, name))
+            for each, (name, size) in enumerate(names)
+        ]
+        sight = [Seen(place(name), size, 1) for name, size in reversed(names)]
+        if number % 4 < 2:
+            return lambda connection: accept(connection, *proposals)
+        return lambda connection: ledger.settle(connection, CLUSTER, sight)
+
+    await asyncio.gather(*(desks[each % 4].do(asked(each)) for each in range(80)))
     for desk in desks:
         await desk.close()

@@ -35,18 +35,18 @@ def accept(connection: Connection, *proposals: Proposal) -> list[Kept]:
     _lock(connection, submissions)
     if before := known(connection, submissions):
         return before
-    taken: dict[str, Place] = {}
+    taken: list[Place] = []
     refused: dict[str, Refused] = {}
     for submission, rendered, _ in proposals:
-        if problem := unfit(connection, submission.cluster, rendered, taken.values()):
+        if problem := unfit(connection, submission.cluster, rendered, taken):
             refused[submission.id] = Refused(problem)
             continue
         if rendered.footprint is not None:
             ledger.take(connection, submission.cluster, rendered.place, submission.id, rendered.footprint)
-        taken[submission.id] = rendered.place
+        taken.append(rendered.place)
     if refused:
-        for each in taken:
-            ledger.release(connection, each)
+        for each in submissions:
+            ledger.release(connection, each.cluster, each.place, each.id)
         return _refused(connection, submissions, refused)
     return [_accepted(connection, each) for each in proposals]
 

@@ -163,12 +163,12 @@ class Server:
         await self._engine.dispose()
 
 
-def migrate(connection: Connection) -> None:
+def migrate(connection: Connection, shape: str = "head") -> None:
     """To the newest shape, from whichever it has."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, shape)
 
 
 def _prepared(connection: Any, _: object) -> None:

@@ -7,7 +7,7 @@ it had until it is down, and nobody takes that meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql
@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql
 from pincompute.planning.quotas.footprint import COUNTED, Footprint, Place
 from pincompute.submission.database import Connection
 from pincompute.submission.platform import Seen
-from pincompute.submission.tables import ledger, projects
+from pincompute.submission.tables import ledger, projects, sums
 
 STANDS = ""
 """In place of a submission: what the platform shows."""
@@ -36,15 +36,29 @@ _HELD = (
     .where(*_of_tier)
     .group_by(ledger.c.kind, ledger.c.name)
 )
-_own = sql.and_(ledger.c.kind == sql.bindparam("own_kind"), ledger.c.name == sql.bindparam("own_name"))
-_OWN = sql.select(*(sql.func.max(ledger.c[each]) for each in COUNTED)).where(*_of_tier, _own)
-_OTHERS = sql.select(*(sql.func.sum(ledger.c[each]) for each in COUNTED)).where(*_of_tier, sql.not_(_own))
-_of_submission = ledger.c.submission == sql.bindparam("of")
+_own = sql.and_(
+    *(ledger.c[each] == sums.c[each] for each in ("cluster", "project", "tier")),
+    ledger.c.kind == sql.bindparam("own_kind"),
+    ledger.c.name == sql.bindparam("own_name"),
+)
+_TAKEN = (
+    sql.select(
+        *(sums.c[each] for each in COUNTED),
+        *(sql.func.sum(ledger.c[each]) for each in COUNTED),
+        *(sql.func.max(ledger.c[each]) for each in COUNTED),
+    )
+    .outerjoin_from(sums, ledger, _own)
+    .where(*(sums.c[each] == sql.bindparam(each) for each in ("cluster", "project", "tier")))
+    .group_by(*sums.c)
+)
+_SIZE = len(COUNTED)
+_of_place = [ledger.c[each] == sql.bindparam(f"of_{each}") for each in ("cluster", *Place._fields)]
+_of_submission = ledger.c.submission == sql.bindparam("of_submission")
 _TAKE = ledger.insert()
-_WRITTEN = ledger.update().where(_of_submission).values(written=sql.bindparam("revision"))
-_RELEASE = ledger.delete().where(_of_submission)
+_WRITTEN = ledger.update().where(*_of_place, _of_submission).values(written=sql.bindparam("revision"))
+_RELEASE = ledger.delete().where(*_of_place, _of_submission)
 _SHOWN = ledger.delete().where(
-    *(ledger.c[each] == sql.bindparam(f"of_{each}") for each in ("cluster", *Place._fields)),
+    *_of_place,
     sql.or_(ledger.c.submission == STANDS, ledger.c.written <= sql.bindparam("revision")),
 )
 
@@ -56,6 +70,12 @@ def lock(connection: Connection, cluster: str, project: str) -> None:
         return
     connection.execute(_KNOWN, {"cluster": cluster, "name": project})
     connection.execute(_LOCKED, {"of": cluster, "called": project})
+
+
+def _lock_all(connection: Connection, cluster: str, projects: Iterable[str]) -> None:
+    """In one order, so that no two wait for each other: also what only counts holds sums of theirs meanwhile."""
+    for each in sorted(projects):
+        lock(connection, cluster, each)
 
 
 def held(connection: Connection, cluster: str, project: str, tier: str) -> dict[Holder, Footprint]:
@@ -74,32 +94,34 @@ def by_tier(connection: Connection, cluster: str, project: str) -> dict[str, dic
 def taken(connection: Connection, cluster: str, place: Place, tier: str) -> tuple[Footprint, Footprint]:
     """By a workload of a tier; and by all others of its project together, or a little more than that.
 
-    Each of their rows is added, although of those of one workload only the most counts: that takes a sixth of the time.
+    Each of their rows is added, although of those of one workload only the most counts: so the database has the sum.
     """
     asked = {"cluster": cluster, "project": place.project, "tier": tier, "own_kind": place.kind, "own_name": place.name}
-    own, others = (connection.execute(each, asked).one() for each in (_OWN, _OTHERS))
     # Where there are none, there is no sum either.
-    return Footprint(tier, *(each or 0 for each in own)), Footprint(tier, *(int(each or 0) for each in others))
+    found = connection.execute(_TAKEN, asked).first() or [0] * 3 * _SIZE
+    all_, own, most = ([int(each or 0) for each in found[at : at + _SIZE]] for at in range(0, 3 * _SIZE, _SIZE))
+    others = (every - each for every, each in zip(all_, own, strict=True))
+    return Footprint(tier, *most), Footprint(tier, *others)
 
 
 def take(connection: Connection, cluster: str, place: Place, submission: str, footprint: Footprint) -> None:
     connection.execute(_TAKE, _row(cluster, place, submission, footprint))
 
 
-def written(connection: Connection, submission: str, revision: int) -> None:
+def written(connection: Connection, cluster: str, place: Place, submission: str, revision: int) -> None:
     """The platform has it, and will show it from this revision on."""
-    connection.execute(_WRITTEN, {"of": submission, "revision": revision})
+    connection.execute(_WRITTEN, {**_at(cluster, place), "of_submission": submission, "revision": revision})
 
 
-def release(connection: Connection, submission: str) -> None:
+def release(connection: Connection, cluster: str, place: Place, submission: str) -> None:
     """Nothing comes of it."""
-    connection.execute(_RELEASE, {"of": submission})
+    connection.execute(_RELEASE, {**_at(cluster, place), "of_submission": submission})
 
 
 def settle(connection: Connection, cluster: str, seen: Sequence[Seen]) -> None:
     """What a workload is by now takes the place of what was written before that; each place is seen once."""
-    places = [{f"of_{name}": value for name, value in each.place._asdict().items()} for each in seen]
-    shown = [{"of_cluster": cluster, **at, "revision": each.revision} for each, at in zip(seen, places, strict=True)]
+    _lock_all(connection, cluster, {each.place.project for each in seen})
+    shown = [{**_at(cluster, each.place), "revision": each.revision} for each in seen]
     if shown:
         connection.execute(_SHOWN, shown)
     _stand(connection, cluster, seen)
@@ -107,6 +129,9 @@ def settle(connection: Connection, cluster: str, seen: Sequence[Seen]) -> None:
 
 def restore(connection: Connection, cluster: str, seen: Sequence[Seen], upto: Mapping[str, int]) -> None:
     """All that is there, of each kind up to a revision: what is on its way, or came later, is left beside it."""
+    there = sql.select(ledger.c.project).where(ledger.c.cluster == cluster).distinct()
+    known = set(connection.execute(there).scalars())
+    _lock_all(connection, cluster, known | {each.place.project for each in seen})
     come = [sql.and_(ledger.c.kind == kind, ledger.c.written <= revision) for kind, revision in upto.items()]
     over = sql.or_(ledger.c.submission == STANDS, *come)
     connection.execute(ledger.delete().where(ledger.c.cluster == cluster, over))
@@ -127,6 +152,10 @@ def unsettled(connection: Connection, cluster: str) -> list[Place]:
         .distinct()
     )
     return [Place(*row) for row in connection.execute(asked)]
+
+
+def _at(cluster: str, place: Place) -> dict[str, str]:
+    return {"of_cluster": cluster, **{f"of_{name}": value for name, value in place._asdict().items()}}
 
 
 def _row(cluster: str, place: Place, submission: str, footprint: Footprint) -> dict[str, object]:

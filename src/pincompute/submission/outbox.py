@@ -112,15 +112,15 @@ def delivered(connection: Connection, submission: Submission, at: datetime, foun
     if not _conclude(connection, submission, Decision(Judge.PLATFORM, at, accepted=True, rule="", words=answer)):
         return
     if found.written:
-        ledger.written(connection, submission.id, found.written)
+        ledger.written(connection, submission.cluster, submission.place, submission.id, found.written)
     else:
-        ledger.release(connection, submission.id)
+        ledger.release(connection, submission.cluster, submission.place, submission.id)
 
 
 def returned(connection: Connection, submission: Submission, at: datetime, refused: Refused) -> None:
     """The platform will not have it: what it took of the quota is free again."""
     if _conclude(connection, submission, Decision.refused(Judge.PLATFORM, at, refused)):
-        ledger.release(connection, submission.id)
+        ledger.release(connection, submission.cluster, submission.place, submission.id)
 
 
 def concluded(connection: Connection, submission: str) -> bool:

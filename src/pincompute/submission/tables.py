@@ -12,6 +12,8 @@ METADATA = sql.MetaData()
 
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
 """Only so does SQLite count rows by itself."""
+_SUM = sql.Numeric().with_variant(BigInteger, "sqlite")
+"""Of many that are as large as may be."""
 
 
 def _submission() -> Column[str]:
@@ -100,6 +102,20 @@ ledger = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("written", BigInteger),
     comment="What a workload holds of its project's quota: as it stands, and as each submission on its way wants it.",
+)
+
+sums = Table(
+    "sums",
+    METADATA,
+    Column("cluster", Text, primary_key=True),
+    Column("project", Text, primary_key=True),
+    Column("tier", Text, primary_key=True),
+    Column("cpu", _SUM, nullable=False),
+    Column("memory", _SUM, nullable=False),
+    Column("gpus", _SUM, nullable=False),
+    Column("pods", _SUM, nullable=False),
+    Column("bytes", _SUM, nullable=False),
+    comment="What the rows of the ledger add up to; the database itself keeps it so.",
 )
 
 outbox = Table(
