@@ -159,6 +159,8 @@ MUTANTS = (
     Mutant("planning/quotas/allowance.py", " if each != own}", "}", _SETS),
     Mutant("planning/quotas/allowance.py", "together((wants, tier.get(own, NOTHING)))", "wants", _SETS),
     Mutant("planning/quotas/allowance.py", "            taken.append(place)", "            pass", _SETS),
+    Mutant("submission/desk.py", "refuse_if(forged(workload, known))", "pass", "tests/submission/test_builds.py"),
+    Mutant("submission/desk.py", "refuse_if(forged(workload, let_in))", "pass", "tests/submission/test_builds.py"),
     Mutant("submission/desk.py", "planned.get(rendered.place.project, rendered.project)", "rendered.project", _SETS),
     Mutant("planning/quotas/allowance.py", "wants > has and others", "others", _ACCEPT),
     Mutant(

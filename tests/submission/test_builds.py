@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import ControlPlane
-from desks import world
+from desks import World, world
 from landed import ANN, BEN, Story
 from operated import CLUSTER
 from pincompute.api.change import Rollback, Scale
@@ -21,6 +21,7 @@ from pincompute.cli.desk import desk_port
 from pincompute.cli.plan import build_told
 from pincompute.cli.port import Port
 from pincompute.controller.resources import NOUNS
+from pincompute.kube.resource import Object
 from pincompute.operator.loops import Loops
 from pincompute.submission import record
 from pincompute.submission.record import State
@@ -169,9 +170,57 @@ async def test_nobody_goes_back_to_what_was_never_reviewed(story: Story, monkeyp
             await port.change(here.project, "shop", Scale(copies=2))
             await becomes(port, here.project, 4)
             assert (await port.change(here.project, "shop", Rollback(to=3))).written
+            await becomes(port, here.project, 5)
+            # And as it was edited since.
+            assert (await port.change(here.project, "shop", Rollback(to=4))).written
     finally:
         operator.cancel()
         await asyncio.wait({operator})
+
+
+async def test_nobody_goes_back_to_what_only_says_that_it_was_reviewed(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody wrote it with kubectl while the project took anything, by the name of a build that is good by now."""
+    here = story.here
+    await story.trust(review="open", landing=None)
+    operator = asyncio.create_task(Loops(here.client, CLUSTER).run())
+    try:
+        async with desk_port(here.context) as port:
+            story.commit(TEXT)
+            await story.publish("1.0")
+            assert (await story.deploy("1.0"))[0] == 201
+            await becomes(port, here.project, 1)
+            good = (await here.client.get(NOUNS["PinterestService"], "shop", here.project))["spec"]
+            evil = {**good, "environment": {"SEND_ALL_TO": "eve"}}
+            glass = {"until": "2099-01-01T00:00:00Z", "by": "ann", "because": "INC-1"}
+            for number, spec in ((2, evil), (3, {**evil, "build": "1.1"}), (4, {**evil, "breakGlass": glass})):
+                await past_the_desk(here, spec)
+                await becomes(port, here.project, number)
+            await past_the_desk(here, good)
+            await becomes(port, here.project, 5)
+            await story.trust()
+            await refused(port, here.project, "1.0")
+            await story.review(BEN, monkeypatch)
+            story.commit(TEXT.replace("8080", "9090"))
+            await story.publish("1.1")
+            await story.review(BEN, monkeypatch)
+            # By its record, and as it is looked at now.
+            assert (await story.deploy("1.1"))[0] == 201
+            await becomes(port, here.project, 6)
+            for number, said in ((2, "the build 1.0"), (3, "the build 1.1"), (4, "let in by the desk")):
+                with pytest.raises(Refused, match=f"said then that it was {said}.*wrote it past the desk"):
+                    await port.change(here.project, "shop", Rollback(to=number))
+            assert (await port.change(here.project, "shop", Rollback(to=5))).written
+    finally:
+        operator.cancel()
+        await asyncio.wait({operator})
+
+
+async def past_the_desk(here: World, spec: Object) -> None:
+    """With kubectl."""
+    whole = [{"op": "replace", "path": "/spec", "value": spec}]
+    await here.client.patch(NOUNS["PinterestService"], "shop", here.project, whole, style="json", manager="kubectl")
 
 
 async def refused(port: Port, project: str, version: str) -> BuildPreview:

@@ -20,6 +20,7 @@ from pincompute.api.project import Project, Review
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where, refuse_all
 from pincompute.base.reasons import BUILD_ALTERED, BUILDER_UNKNOWN, NOT_LANDED, NOT_REVIEWED, ONLY_LANDED, Reason
+from pincompute.planning.people.edits import filed
 
 Signed = tuple[Envelope, Reviewed]
 
@@ -101,6 +102,18 @@ def unvouched(project: Project | None, workload: Workload) -> Problem | None:
     what = f"the project {whose} takes only what was reviewed and landed, and nobody vouched for what {name} was then"
     where = Where(object=workload.metadata.place)
     return Problem(ONLY_LANDED, what, where, next=f"pin deploy {name} --version VERSION")
+
+
+def forged(workload: Workload, vouched: Iterable[Workload]) -> Problem | None:
+    """Why it is not what it says: somebody wrote another content by that name, where nobody had to vouch for it."""
+    if any(filed(each).spec == filed(workload).spec for each in vouched):
+        return None
+    name, spec = workload.metadata.name, workload.spec
+    said = "let in by the desk behind broken glass" if spec.break_glass else f"the build {spec.build}"
+    what = f"{name} said then that it was {said}, and it was something else: somebody wrote it past the desk"
+    return Problem(
+        ONLY_LANDED, what, Where(object=workload.metadata.place), next=f"pin deploy {name} --version VERSION"
+    )
 
 
 def claimed(workload: Workload) -> Problem | None:

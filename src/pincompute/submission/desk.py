@@ -29,7 +29,7 @@ from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
-from pincompute.planning.landing import claimed, closed, deployable, only_landed, unvouched
+from pincompute.planning.landing import claimed, closed, deployable, forged, only_landed, unvouched
 from pincompute.planning.people.tenancy import Beside, tenancy, tenants
 from pincompute.planning.quotas.allowance import Fit, Holdings, within
 from pincompute.planning.quotas.footprint import Place
@@ -294,14 +294,22 @@ class Desk:
         return rendered, None
 
     async def _reviewed(self, workload: Workload, project: Project | None) -> None:
-        """Who goes back brings it in: the record says that it was reviewed, or it is looked at once more."""
+        """Who goes back brings it in: the record says that this very content was, or it is looked at once more."""
         refuse_if(unvouched(project, workload))
-        if not only_landed(project) or workload.spec.break_glass:
+        if not only_landed(project):
             return
-        place, wanted = Place.of(workload), project.spec.landing.reviewers if project.spec.landing else 1
-        of = (place.project, place.name, workload.spec.build)
-        if await self._database.do(lambda connection: record.reviewers(connection, *of)) < max(1, wanted):
-            await self.builds.vouch(await self.builds.find(*of), project, glass=False)
+        place, version = Place.of(workload), workload.spec.build
+        if workload.spec.break_glass:
+            let_in = await self._database.do(partial(record.let_in, project=place.project, name=place.name))
+            refuse_if(forged(workload, let_in))
+            return
+        by = max(1, project.spec.landing.reviewers if project.spec.landing else 1)
+        asked = partial(record.reviewed, project=place.project, name=place.name, version=version, by=by)
+        if not (known := await self._database.do(asked)):
+            build = await self.builds.find(place.project, place.name, version)
+            await self.builds.vouch(build, project, glass=False)
+            known = [deployable(build)]
+        refuse_if(forged(workload, known))
 
     async def _removed(self, project: str, name: str, uid: str, pending: Workload | None) -> Proposed:
         return await self._platform.remove(project, name, uid, pending), None

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sql
 
+from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, REASONS
@@ -179,14 +180,27 @@ def deployed(connection: Connection, project: str, name: str) -> tuple[Kept, Vou
     return found[-1], Vouched(**{field: row[field] for field in Vouched._fields}) if row else None
 
 
-def reviewers(connection: Connection, project: str, name: str, version: str) -> int:
-    """The most who were found to have reviewed it, when it was deployed."""
-    asked = (
-        sql.select(builds.c.reviewers)
-        .join(submissions, submissions.c.id == builds.c.submission)
-        .where(submissions.c.project == project, submissions.c.name == name, builds.c.version == version)
-    )
-    return max((len(row.split(", ")) for row in connection.execute(asked).scalars() if row), default=0)
+def reviewed(connection: Connection, project: str, name: str, version: str, by: int) -> list[Workload]:
+    """As what it was accepted, each time that so many at least were found to have reviewed it."""
+    asked = _accepted(project, name, DEPLOY).add_columns(builds.c.reviewers)
+    asked = asked.join(builds, builds.c.submission == revisions.c.submission).where(builds.c.version == version)
+    found = [(row, [each for each in row.reviewers.split(", ") if each]) for row in connection.execute(asked)]
+    return [_whole(row) for row, reviewers in found if len(reviewers) >= by]
+
+
+def let_in(connection: Connection, project: str, name: str) -> list[Workload]:
+    """As what it was accepted, each time that the glass was broken for it."""
+    return [_whole(row) for row in connection.execute(_accepted(project, name, BREAK_GLASS))]
+
+
+def _accepted(project: str, name: str, verb: str) -> sql.Select[Any, Any]:
+    asked = sql.select(revisions.c.kind, revisions.c.workload)
+    asked = asked.join(submissions, submissions.c.id == revisions.c.submission)
+    return asked.where(submissions.c.project == project, submissions.c.name == name, submissions.c.verb == verb)
+
+
+def _whole(row: sql.Row[Any, Any]) -> Workload:
+    return msgspec.json.decode(row.workload, type=WORKLOADS[row.kind])
 
 
 def keyed(connection: Connection, project: str, who: str, key: str) -> Kept | None:

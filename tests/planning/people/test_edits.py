@@ -19,7 +19,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
 from pincompute.planning.natives import configuration
-from pincompute.planning.people.edits import as_found, carried, edit
+from pincompute.planning.people.edits import as_found, carried, edit, filed
 from pincompute.planning.people.history import Past, history
 from pincompute.planning.people.preview import LAPTOP
 from pincompute.planning.pods.pod import Made
@@ -102,6 +102,17 @@ def test_a_rollback_of_any_edits_restores_the_spec_exactly(kind: str, changes: l
         after = _tried(after, each)
     after = later(after)
     assert edit(after, Rollback(to=1), past_of(before, after)).workload.spec == before.spec
+
+
+@given(kind=st.sampled_from([*sorted(WORKLOADS), "elastic"]), changes=st.lists(CHANGES, max_size=4))
+def test_no_edit_makes_another_file_of_it_and_every_other_file_does(kind: str, changes: list[Change]) -> None:
+    elastic: dict[str, Any] = {"elastic": {"minimum": 1, "maximum": 40}} if kind == "elastic" else {}
+    kind = "PinterestTrainingJob" if kind == "elastic" else kind
+    before = after = workload(kind, **elastic)
+    for each in changes:
+        after = _tried(after, each)
+    assert filed(after).spec == filed(before).spec
+    assert filed(workload(kind, environment={"A": "b"}, **elastic)).spec != filed(after).spec
 
 
 def _tried(owner: Workload, change: Change) -> Workload:

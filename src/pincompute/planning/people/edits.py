@@ -104,6 +104,21 @@ def carried(before: Workload | None, after: W) -> W:
     return msgspec.structs.replace(after, spec=msgspec.structs.replace(new, **kept))
 
 
+def filed(workload: W) -> W:
+    """What its file alone says of it: without all that somebody may edit since."""
+    spec = _spec(workload)
+    if isinstance(workload, PinterestTrainingJob):
+        # It is scaled wherever it says how many it is, and runs again with other amounts.
+        spec = msgspec.structs.replace(spec.scaled(0), cpu="", memory="")
+    untouched: dict[str, Any] = {each: _UNEDITED[each] for each in _UNEDITED if hasattr(spec, each)}
+    if _runs_on(workload):
+        untouched["rollout"] = msgspec.structs.replace(spec.rollout, paused="", restarts=0)
+    return msgspec.structs.replace(workload, spec=msgspec.structs.replace(spec, **untouched))
+
+
+_UNEDITED: dict[str, Any] = {"replicas": 0, "parallelism": None, "suspended": "", "attempts": [], "attempt": 1}
+
+
 def as_found(workload: Workload) -> bool:
     """Its copies are those that were there before it, and nobody has asked for others."""
     rollout = getattr(workload.spec, "rollout", None)
