@@ -28,7 +28,7 @@ sim: .venv/.ready  ## the operator killed at each of its writes, on a simulated 
 prove: .venv/.ready  ## what takes longer: many more examples, faults put in on purpose, size
 	@.venv/bin/pytest -m "not cluster" --hypothesis-profile long
 	@.venv/bin/python scripts/mutants.py
-	@.venv/bin/pytest tests/submission/test_fuzz.py --fuzz 900
+	@.venv/bin/pytest tests/submission/test_fuzz.py --fuzz 100000
 	@.venv/bin/python -m bench scale
 
 docs: .venv/.ready  ## write again what is written from the code

@@ -38,5 +38,5 @@ def found_where_it_was_left(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write what is found as what is wanted")
     parser.addoption(
-        "--fuzz", type=int, default=0, help="seconds for which each tenant asks the desk whatever there is"
+        "--fuzz", type=int, default=0, help="how often tenants ask the desk whatever there is, all together"
     )

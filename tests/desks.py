@@ -99,9 +99,11 @@ async def world(
     policies: tuple[Policy, ...] = (),
     limits: Limits | None = None,
     arrange: Arrange = as_it_is,
+    where: str = "",
 ) -> AsyncGenerator[World]:
+    """Its record is a file in the folder, or `where`."""
     async with cluster(plane) as client:
-        database = await open_database(str(folder / "desk.db"))
+        database = await open_database(where or str(folder / "desk.db"))
         async with (
             at_work(database, client, builds_in(folder), ids=NextId(), policies=policies) as desk,
             TestClient(

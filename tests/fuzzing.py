@@ -6,8 +6,9 @@ import asyncio
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,11 +17,13 @@ from aiohttp.typedefs import Handler
 
 from control_plane import ControlPlane
 from pincompute.api.identity import Identity
+from pincompute.api.names import ENGINE
+from pincompute.controller.resources import NOUNS
+from pincompute.kube.errors import NotFound
 from pincompute.submission.guards import LAPSE
 from pincompute.submission.paths import PLACES
 from pincompute.submission.people.door import Door, Shown
 from tenants import Tenants, tenants
-from workloads import HELLO
 
 GLANCE = 0.05
 """Seconds for which somebody looks on here: streams have no end of their own."""
@@ -28,10 +31,17 @@ WHO = {
     "olga": "an owner of the project that is asked for",
     "vera": "who may only look at it",
     "otto": "an owner of another, and nobody in this",
+    "ruth": "who administers the platform",
 }
+ADMINISTERS = "ruth"
+NUMBER = "42"
+"""Of a runtime that is there."""
+ROUND = ("--max-examples", "100")
+AGAIN = ("--phases", "fuzzing,stateful")
+"""What is counted through, and not drawn, is the same each time."""
 CONFIG = """\
 continue-on-failure = true
-request-timeout = 20
+request-timeout = 60
 [checks.positive_data_acceptance]
 # What a schema cannot say, such as that a service has an image or a template, is refused with 422; 426 is for sockets.
 expected-statuses = ["2xx", 401, 403, 404, 409, 422, 426]
@@ -42,7 +52,7 @@ values = ["{project}"]
 [dictionaries.name]
 values = ["hello", "other"]
 [dictionaries.number]
-values = [42]
+values = [{number}]
 [dictionaries.id]
 values = ["submission-1", "submission-2"]
 [parameters]
@@ -59,34 +69,50 @@ enabled = false
 
 
 class Showing:
-    """Knows three by their tokens, and nobody else: whether that is looked at is asked, too."""
+    """Knows four by their tokens, and nobody else: whether that is looked at is asked, too."""
 
     async def identify(self, shown: Shown) -> Identity | None:
         name = shown.token.removesuffix("-indeed")
-        return Identity(name) if shown.token == f"{name}-indeed" and name in {*WHO, "root"} else None
+        known = shown.token == f"{name}-indeed" and name in WHO
+        return Identity(name, administers=name == ADMINISTERS) if known else None
 
 
 class Fuzzed(NamedTuple):
     here: Tenants
     answers: Counter[tuple[str, int]]
     """How often which way was answered how."""
-    project: str
+    who: str
+    folder: Path
 
-    async def run(self, who: str, folder: Path, *words: str) -> tuple[int, str]:
+    async def rounds(self, most: int, ended: Callable[[], None]) -> tuple[int, str]:
+        """Until so much was asked, or something is wrong: each draws others, and what went wrong names its seed."""
+        words: tuple[str, ...] = ()
+        for seed in count(1):
+            code, said = await self.run("--seed", str(seed), *ROUND, *words)
+            ended()
+            if code or self.answers.total() >= most:
+                return code, said
+            words = AGAIN
+        raise AssertionError
+
+    async def run(self, *words: str) -> tuple[int, str]:
         """Its exit code, and what it says."""
-        config, described = folder / f"{who}.toml", folder / "openapi.json"
-        config.write_text(CONFIG.format(token=f"{who}-indeed", project=self.project))
+        config, described = self.folder / "config.toml", self.folder / "openapi.json"
+        project = self.here.ads
+        # Whoever may delete it has, by the end of a round.
+        assert (await self.here.deploy("olga-indeed", project)).status == 201
+        config.write_text(CONFIG.format(token=f"{self.who}-indeed", project=project, number=NUMBER))
         async with self.here.world.http.get("/v1/openapi.json") as answer:
             # The project of its examples is one that is there.
             example = f'"example":"{PLACES["project"].example}"'.encode()
-            described.write_bytes((await answer.read()).replace(example, f'"example":"{self.project}"'.encode()))
+            described.write_bytes((await answer.read()).replace(example, f'"example":"{project}"'.encode()))
         schemathesis = Path(sys.executable).with_name("schemathesis")
         process = await asyncio.create_subprocess_exec(
             str(schemathesis), "--config-file", str(config),
             # How fast requests are thought of is the machine's matter.
-            "run", str(described), "--suppress-health-check", "all",
+            "run", str(described), "--suppress-health-check", "all", "--generation-database", "none",
             "--url", str(self.here.world.http.make_url("/")), "--no-color", *words,
-            cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            cwd=self.folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         try:
             said, _ = await process.communicate()
@@ -98,7 +124,8 @@ class Fuzzed(NamedTuple):
 
 
 @asynccontextmanager
-async def fuzzed(plane: ControlPlane, folder: Path) -> AsyncGenerator[Fuzzed]:
+async def fuzzed(plane: ControlPlane, folder: Path, who: str, where: str = "") -> AsyncGenerator[Fuzzed]:
+    """A desk of their own, with its record in the folder or `where`."""
     answers: Counter[tuple[str, int]] = Counter()
 
     async def counted(request: web.Request, answer: web.StreamResponse) -> None:
@@ -116,9 +143,16 @@ async def fuzzed(plane: ControlPlane, folder: Path) -> AsyncGenerator[Fuzzed]:
         app.middlewares.append(glanced)
         return app
 
-    async with tenants(plane, folder, door=Door([Showing()]), arrange=arranged) as here:
-        assert (await here.ask("olga-indeed", "POST", f"/projects/{here.ads}/submissions", HELLO)).status == 201
-        yield Fuzzed(here, answers, here.ads)
+    async with tenants(plane, folder, door=Door([Showing()]), arrange=arranged, where=where) as here:
+        client, runtimes = here.world.client, NOUNS["Runtime"]
+        spec = {"parts": ["logs-1"]}
+        await client.apply({"metadata": {"name": NUMBER}, "spec": spec}, runtimes, manager=ENGINE)
+        try:
+            yield Fuzzed(here, answers, who, folder)
+        finally:
+            with suppress(NotFound):
+                # Each has it, and there is one.
+                await client.delete(runtimes, NUMBER)
 
 
 def told(said: str) -> str:

@@ -73,6 +73,7 @@ async def tenants(
     *,
     door: Door | None = None,
     arrange: Arrange = as_it_is,
+    where: str = "",
 ) -> AsyncGenerator[Tenants]:
     """What more is said of the project ads; and the platform's policies."""
     async with cluster(plane) as client:
@@ -93,7 +94,9 @@ async def tenants(
             )
         try:
             shown = door or Door([Believing()])
-            async with world(plane, folder, shown, policies=policies, limits=limits, arrange=arrange) as here:
+            async with world(
+                plane, folder, shown, policies=policies, limits=limits, arrange=arrange, where=where
+            ) as here:
                 yield Tenants(here, *names)
         finally:
             for name in names:

@@ -20,7 +20,7 @@ from pincompute.base.reasons import NOT_SIGNED_IN
 from pincompute.submission.answers import json_of, stream
 from pincompute.submission.entry_routes import carried
 from pincompute.submission.guards import LAPSE
-from pincompute.submission.server import carried_through, runner
+from pincompute.submission.server import carried_through, problems, runner
 
 
 @asynccontextmanager
@@ -105,6 +105,29 @@ async def test_a_stream_ends_with_the_word_that_whoever_asked_may_no_longer() ->
             told = msgspec.json.decode(await answer.content.read())
             await left.wait()
         assert told["errors"][0] == NO_LONGER.json()
+
+
+async def test_a_stream_that_has_told_nothing_yet_ends_as_an_answer() -> None:
+    ended, left = asyncio.Event(), asyncio.Event()
+
+    async def values() -> AsyncGenerator[object]:
+        try:
+            await asyncio.Event().wait()
+            yield "never"
+        finally:
+            left.set()
+
+    async def follow(request: web.Request) -> web.StreamResponse:
+        ended.set()
+        return await stream(request, values())
+
+    app = web.Application(middlewares=[problems, lasting(ended)])
+    app.add_routes([web.get("/", follow)])
+    async with served(app) as address, aiohttp.ClientSession() as session, session.get(address) as answer:
+        async with asyncio.timeout(10):
+            told = msgspec.json.decode(await answer.content.read())
+            await left.wait()
+        assert (answer.status, told["errors"][0]) == (401, NO_LONGER.json())
 
 
 async def test_a_line_into_a_copy_ends_when_whoever_asked_may_no_longer() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import ControlPlane
-from desks import SIGNED, TOKEN, world
+from desks import SIGNED, TOKEN, World, world
 from pincompute.api.change import Scale
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Copies, Wanted
@@ -179,3 +179,35 @@ async def test_where_too_much_is_on_its_way_nothing_more_is_accepted(
         async with here.http.post(path, data=HELLO, headers=key) as answer:
             assert answer.status == 201
         assert await here.outcomes("hello") == [("submission-1", State.DELIVERED)]
+
+
+async def test_what_no_record_can_keep_is_refused_and_never_fails(
+    plane: ControlPlane, tmp_path: Path, where: str
+) -> None:
+    """PostgreSQL keeps no character 0, and no database what is not UTF-8."""
+    async with world(plane, tmp_path, where=where) as here:
+        assert (await here.submit(HELLO))[0] == 201
+        workload = f"/v1/projects/{here.project}/workloads/hello"
+        socket = b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        for way, headers in (
+            (f"DELETE {workload}?uid=%00", b""),
+            (f"GET {workload}/programs?copy=%00", b"Connection: Upgrade\r\n" + socket),
+            (f"GET {workload}/ports/80?copy=%00", b"Connection: Upgrade\r\n" + socket),
+            (f"DELETE {workload}", b"Idempotency-Key: \xff\r\n"),
+        ):
+            # A client that means well cannot say it.
+            said = await raw(here, f"{way} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n".encode() + headers)
+            assert said.startswith(b"HTTP/1.1 422 "), way
+        assert [state for _, state in await here.outcomes("hello")] == [State.DELIVERED]
+
+
+async def raw(here: World, head: bytes) -> bytes:
+    """The first line of what is answered."""
+    url = here.http.make_url("/")
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    try:
+        writer.write(head + b"\r\n")
+        return await reader.readline()
+    finally:
+        writer.close()
+        await writer.wait_closed()

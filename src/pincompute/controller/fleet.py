@@ -57,7 +57,11 @@ class Fleets:
 
     async def follow_roll(self, number: int) -> AsyncGenerator[Rolling]:
         """How it stands now, and then each change."""
-        last: Rolling | None = None
+        try:
+            last = _rolling(msgspec.convert(await self._client.get(_RUNTIMES, str(number)), Runtime))
+        except NotFound as error:
+            raise await self._no_runtime(number) from error
+        yield last
         async with aclosing(self._client.follow(_RUNTIMES, str(number), type=Runtime)) as states:
             async for runtime in states:
                 now = _rolling(runtime)

@@ -61,8 +61,15 @@ def receipt(kept: Kept) -> Receipt:
 async def stream(request: web.Request, values: AsyncGenerator[object]) -> web.StreamResponse:
     """A line of JSON a value. What goes wrong before the first is an answer of its own, after it a last line."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
-    async with aclosing(values):
+    first: object = None
+
+    async def begun() -> None:
+        nonlocal first
         first = await anext(values, None)
+
+    async with aclosing(values):
+        # What has nothing to tell for long ends in time, too.
+        await until_either(begun(), request[LAPSE]())
         # Whoever asked may leave at any moment, and that is nothing to tell anybody.
         with suppress(ConnectionResetError):
             await response.prepare(request)

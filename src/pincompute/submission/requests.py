@@ -49,6 +49,9 @@ def asked(request: web.Request, type_: type[T], what: str, reason: Reason = DOCU
     for field in fields_of(type_):
         if field.encode_name in words and bare(field.type) in (tuple, list):
             words[field.encode_name] = request.query.getall(field.encode_name)
+    if any("\0" in each for each in request.query.values()):
+        # PostgreSQL keeps no such text.
+        raise Refused(Problem(reason, f"{what}: there is a character 0 in it"))
     try:
         return msgspec.convert(words, type_, strict=False)
     except msgspec.ValidationError as error:
@@ -59,6 +62,10 @@ def sender_of(request: web.Request) -> Sender:
     key = request.headers.get("Idempotency-Key", "")
     if len(key) > MAX_KEY:
         raise Refused(Problem(DOCUMENT_INVALID, f"the idempotency key has more than {MAX_KEY} characters"))
+    if not key.isprintable():
+        raise Refused(
+            Problem(DOCUMENT_INVALID, "the idempotency key is no text: it has characters that cannot be read")
+        )
     preferred = {each.strip() for each in request.headers.get("Prefer", "").split(",")}
     return Sender(request[WHO], key, waits="respond-async" not in preferred, rests=request[PLACE].leave)
 
