@@ -14,7 +14,7 @@ from pincompute.api.manifests import structural
 from pincompute.api.noun import Noun
 from pincompute.api.whoami import SignIn
 from pincompute.base.reasons import REASONS
-from pincompute.engine.installation.contents import Words, contents
+from pincompute.engine.installation.contents import EVERYTHING, Words, contents
 from pincompute.kube.resource import CRDS
 from pincompute.submission.openapi import described
 from pincompute.submission.server import ways
@@ -31,6 +31,7 @@ def written() -> dict[Path, str]:
         ROOT / "deploy" / "crds.yaml": yaml.safe_dump_all(_kinds_of_ours(), sort_keys=False, explicit_start=True),
         ROOT / "deploy" / "pincompute.yaml": _platform(),
         ROOT / "deploy" / "support.yaml": _support(),
+        ROOT / "deploy" / "desk.yaml": _desk(),
         ROOT / "CHANGELOG.md": _changelog(),
         ROOT / "docs" / "kinds" / "README.md": _kinds(),
         **{ROOT / "docs" / "kinds" / f"{name}.md": _kind(kind) for name, kind in KINDS.items()},
@@ -62,6 +63,13 @@ def _support() -> str:
     head = "# Written by `make docs`: what the parts of a runtime need, on a cluster that gives pods certificates.\n"
     without = contents(Words(support=False))
     return head + _dumped([each for each in contents(Words()) if each not in without])
+
+
+def _desk() -> str:
+    """Where nobody needs one, it is left out."""
+    head = "# Written by `make docs`: the desk. Its address, its words and its certificate are yours to say.\n"
+    without = contents(Words())
+    return head + _dumped([each for each in contents(EVERYTHING) if each not in without])
 
 
 def _dumped(objects: list[dict[str, Any]]) -> str:

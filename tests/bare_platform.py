@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from pincompute.base.certificates import Authority
 from pincompute.base.settings import setting
 from pincompute.engine.down import down
 from pincompute.engine.home import home_of
@@ -22,6 +24,27 @@ from real_platform import free_port
 NEXT = "pincompute:next"
 """Our image by another name, as of another version."""
 PARTS = ("pincompute-identity:1", "pincompute-logs:1", "pincompute-logs:2")
+
+
+DESK_PORT = 30443
+"""Of every node, where the desk that was installed is to answer."""
+
+
+class Entrance(NamedTuple):
+    """Where a desk on that cluster is to be found, and what it shows there."""
+
+    address: str
+    certificate: Path
+    key: Path
+    authority: Path
+
+    @classmethod
+    def of(cls, platform: Platform, folder: Path) -> Entrance:
+        made = Authority(folder / "entrance")
+        made.establish()
+        made.issue("desk", hosts=(platform.node_address,))
+        address = f"https://{platform.node_address}:{DESK_PORT}"
+        return cls(address, made.certificate("desk"), made.key("desk"), made.bundle)
 
 
 @pytest.fixture(scope="session")

@@ -47,9 +47,9 @@ async def test_a_build_that_fails_shows_its_last_lines(real_platform: Platform, 
 
 async def test_the_platforms_own_image_runs_its_programs_as_nobody(real_platform: Platform, client: Client):
     async with Registry(registry.address(real_platform), real_platform.home.certificates) as store:
-        (loaded,) = await own_image.bring(store, Progress())
-    assert (loaded.name, loaded.layers, loaded.new) == (own_image.NAME, 2, 2)
-    pod = await run(client, "own", own_image.NAME, "--version")
+        (loaded,) = await own_image.bring_parts(store, Progress(), ["own:1"])
+    assert loaded.name == "own:1"
+    pod = await run(client, "own", "own:1", "--version")
     await until(client, PODS, "default", lambda pod: pod["status"].get("phase") == "Succeeded", pod)
     assert [line async for line in client.logs("default", pod)] == [f"pin {__version__}"]
     await client.delete(PODS, pod, "default")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bare_platform import Entrance
 from pincompute.engine.nodes import kubelet
 from pincompute.engine.platform import Platform
 from shared_platform import SharedPlatform
@@ -35,7 +36,9 @@ def test_on_a_bare_cluster(bare_platform: Platform, page: Path, tmp_path: Path) 
     home = bare_platform.home
     variables = {"PIN_STATE": str(home.root.parent), "PIN_NAME": home.name, "KUBECONFIG": str(home.kubeconfig)}
     there = {"DOMAIN": f"localhost:{bare_platform.ports['http']}", "POD_LOGS": str(kubelet.logs(bare_platform))}
-    replay(page, tmp_path, {**variables, **there})
+    desk = Entrance.of(bare_platform, tmp_path)
+    shows = {"CERTIFICATE": str(desk.certificate), "KEY": str(desk.key), "AUTHORITY": str(desk.authority)}
+    replay(page, tmp_path, {**variables, **there, **shows, "DESK": desk.address})
 
 
 def test_every_page_is_replayed_somewhere() -> None:

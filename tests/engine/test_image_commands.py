@@ -78,19 +78,20 @@ def test_a_folder_whose_name_no_image_can_have_is_not_even_built(state: Path, tm
 def test_the_platforms_own_image_is_built_again_only_when_its_content_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    for name in ("Containerfile", "pyproject.toml", "requirements/core.txt", "src/pincompute/main.py", "docs/a.md"):
+    whole = own_image.WHOLE
+    for name in ("Containerfile", "pyproject.toml", whole.requirements, "src/pincompute/main.py", "docs/a.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
-    key = own_image.content_key(tmp_path)
+    key = own_image.content_key(tmp_path, whole)
     (tmp_path / "docs/a.md").write_text("changed")
     (tmp_path / "src/pincompute/__pycache__").mkdir()
     (tmp_path / "src/pincompute/__pycache__/main.pyc").write_text("compiled")
-    assert own_image.content_key(tmp_path) == key
+    assert own_image.content_key(tmp_path, whole) == key
     monkeypatch.setenv("PIN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(own_image, "ROOT", tmp_path)
     built = building.images() / f"pincompute-{key}.tar"
     built.parent.mkdir(parents=True)
     built.touch()
-    assert own_image.archive(Progress()) == built
+    assert own_image.archive(Progress(), whole) == built
     (tmp_path / "src/pincompute/main.py").rename(tmp_path / "src/pincompute/other.py")
-    assert own_image.content_key(tmp_path) != key
+    assert own_image.content_key(tmp_path, whole) != key

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from control_plane import ControlPlane, control_plane
-from pincompute.api.names import CLUSTER_FACTS, ENGINE, INSTALLED, INSTALLER, LOG_STORE, OPERATOR, SIGNER, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, DESK, ENGINE, INSTALLED, INSTALLER, LOG_STORE, OPERATOR, SIGNER, SYSTEM
 from pincompute.base.settings import setting
 from pincompute.engine.build import build
 from pincompute.engine.installation import rights
-from pincompute.engine.installation.contents import ORDER, RESOURCES, VERSION, Words, contents, stays
+from pincompute.engine.installation.contents import EVERYTHING, ORDER, RESOURCES, VERSION, Words, contents, stays
 from pincompute.engine.installation.install import clear, superfluous, write
 from pincompute.engine.installation.look import Seen, look, numbers, problems, settled
 from pincompute.engine.installation.runtime import given
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
-from pincompute.kube.resource import CLUSTER_ROLES, CONFIG_MAPS, CRDS, DEPLOYMENTS, ROLES, Object
+from pincompute.kube.resource import CLAIMS, CLUSTER_ROLES, CONFIG_MAPS, CRDS, DEPLOYMENTS, ROLES, Object
 from pincompute.objects.content import identity
 from transcripts import ROOT
 
-WANTED = contents(Words())
+WANTED = contents(EVERYTHING)
 EMPTY = Seen("https://staging", "v1.36.3", "ann", "Team/Staging", True, [])
 
 
@@ -40,7 +40,7 @@ def test_everything_is_marked_and_named_once() -> None:
 def test_only_our_accounts_get_rights_and_none_is_a_wildcard() -> None:
     subjects = [each for binding in (*of("ClusterRoleBinding"), *of("RoleBinding")) for each in binding["subjects"]]
     accounts = {(each["namespace"], each["name"]) for each in subjects if each["kind"] == "ServiceAccount"}
-    assert accounts == {(SYSTEM, OPERATOR), (SYSTEM, SIGNER), (SYSTEM, LOG_STORE)}
+    assert accounts == {(SYSTEM, OPERATOR), (SYSTEM, DESK), (SYSTEM, SIGNER), (SYSTEM, LOG_STORE)}
     # Every pod may ask who it is; for what, the guard says.
     assert [each["name"] for each in subjects if each["kind"] != "ServiceAccount"] == ["system:serviceaccounts"]
     assert "*" not in str([role["rules"] for role in (*of("ClusterRole"), *of("Role"))])
@@ -82,12 +82,26 @@ def test_what_running_work_and_its_people_need_stays() -> None:
     assert not gone & staying
 
 
-def test_where_pods_have_certificates_only_the_operator_goes() -> None:
+def test_the_record_of_a_desk_outlives_it_and_a_version_that_has_none() -> None:
+    seen = EMPTY._replace(objects=WANTED)
+    assert seen.recorded
+    gone = {identity(each) for each in WANTED if not stays(each, served=False, recorded=True)}
+    assert not {f"PersistentVolumeClaim/{DESK}", f"Namespace/{SYSTEM}"} & gone
+    assert {f"Deployment/{DESK}", f"ClusterRole/{DESK}", f"Service/{DESK}"} < gone
+    # What stayed of it tells that there was one.
+    assert EMPTY._replace(objects=[each for each in WANTED if identity(each) not in gone]).recorded
+    assert not EMPTY._replace(objects=contents(Words())).recorded
+    left_over = {identity(each) for each in superfluous(seen, contents(Words()))}
+    assert f"Deployment/{DESK}" in left_over
+    assert f"PersistentVolumeClaim/{DESK}" not in left_over
+
+
+def test_where_pods_have_certificates_only_the_operator_and_the_desk_go() -> None:
     gone = {identity(each) for each in WANTED if not stays(each, served=True)}
-    kinds = (
-        "ClusterRole ClusterRoleBinding Deployment NetworkPolicy PodDisruptionBudget Role RoleBinding ServiceAccount"
-    )
-    assert gone == {f"{kind}/{OPERATOR}" for kind in kinds.split()}
+    both = "ClusterRole ClusterRoleBinding Deployment NetworkPolicy PodDisruptionBudget RoleBinding ServiceAccount"
+    rehearsal = {f"ValidatingAdmissionPolicy{each}/pincompute-rehearsal" for each in ("", "Binding")}
+    of_both = {f"{kind}/{name}" for kind in both.split() for name in (OPERATOR, DESK)}
+    assert gone == {*of_both, f"Role/{OPERATOR}", f"Service/{DESK}", *rehearsal}
 
 
 def test_where_no_pod_can_be_given_a_certificate_there_is_nobody_who_gives_any() -> None:
@@ -213,6 +227,6 @@ def content(object_: Object) -> Object:
 
 def revisions(seen: Seen) -> dict[str, str]:
     # What a cluster does to itself, such as to say that it serves a kind, is no writing of ours.
-    quiet = {CRDS.kind, "ValidatingAdmissionPolicy", DEPLOYMENTS.kind}
+    quiet = {CRDS.kind, CLAIMS.kind, "ValidatingAdmissionPolicy", DEPLOYMENTS.kind}
     assert quiet < RESOURCES.keys()
     return {identity(each): each["metadata"]["resourceVersion"] for each in seen.ours if each["kind"] not in quiet}

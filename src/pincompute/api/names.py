@@ -109,6 +109,9 @@ SIMULATED: Final = f"{GROUP}/simulated"
 # The label of all that `pin install` made, with the version that it was.
 INSTALLED: Final = f"{GROUP}/installed"
 
+ADDRESS: Final = f"{GROUP}/address"
+"""On the desk of an install: where people find it."""
+
 # Namespaces.
 INGRESS: Final = f"{GROUP}/ingress"
 """Label of a namespace whose pods bring the world's requests into every project."""

@@ -17,6 +17,7 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DESK_UNREACHABLE, NAME_TAKEN, NOBODY_SIGNS_IN, USAGE
 from pincompute.base.settings import setting
 from pincompute.cli.openid import Code, Provider
+from pincompute.cli.signed_in import signed_in
 from pincompute.cli.trust import connector
 from pincompute.kube.addresses import safe
 
@@ -32,7 +33,7 @@ def login(desk: str, platform: str | None, trust: Path | None, out: bool) -> Non
     """Sign in at a desk, such as https://desk.example.com.
 
     It shows an address and a code: open the one and type the other, on any device. From then on `--name NAME` speaks to
-    that desk as you, and renews your login by itself.
+    that desk as you, and renews your login by itself. Who has a token in the file that PIN_TOKEN names shows that.
     """
     name, state = setting("name", platform), Path(setting("state"))
     if out:
@@ -40,6 +41,9 @@ def login(desk: str, platform: str | None, trust: Path | None, out: bool) -> Non
         click.echo(f"{name}: nobody is signed in")
         return
     context = _context(state, name, desk, trust)
+    if setting("token"):
+        click.echo(f"{asyncio.run(shown(state, context))}  is known at {context.desk}        next: pin whoami")
+        return
     who = asyncio.run(sign_in(state, context, SystemClock()))
     click.echo(f"{who}  signed in at {context.desk}        next: pin whoami")
 
@@ -55,8 +59,8 @@ def _context(state: Path, name: str, desk: str, trust: Path | None) -> Context:
     if known and known.desk != address:
         what = f"'{name}' is the platform at {known.desk} already"
         raise Refused(Problem(NAME_TAKEN, what, next=f"pin login {desk} --name NAME"))
-    authority = str(trust.resolve()) if trust else ""
-    return known or Context(name=name, desk=address, token="", kubeconfig="", authority=authority)
+    there = known or Context(name=name, desk=address, token="", kubeconfig="")
+    return msgspec.structs.replace(there, authority=str(trust.resolve())) if trust else there
 
 
 async def sign_in(state: Path, context: Context, clock: Clock) -> str:
@@ -73,6 +77,16 @@ async def sign_in(state: Path, context: Context, clock: Clock) -> str:
 
     async with desk_port(msgspec.structs.replace(context, token=found.token)) as port:
         return (await port.whoami()).name
+
+
+async def shown(state: Path, context: Context) -> str:
+    """As whom, of who has a token already, such as a program."""
+    from pincompute.cli.desk import desk_port
+
+    async with desk_port(await signed_in(state, context)) as port:
+        who = (await port.whoami()).name
+    write_context(state, context)
+    return who
 
 
 async def leave(state: Path, name: str) -> None:

@@ -24,7 +24,7 @@ from pincompute.controller.log_store import LogStore, log_store
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.artifacts import open_store
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.submission.bookkeeper import Bookkeeper
 from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
@@ -45,9 +45,9 @@ away, it would wait ten times as long for each."""
 
 
 @click.command()
-@click.option("--kubeconfig", type=FILE, required=True, help="Whose rights to act with.")
+@click.option("--kubeconfig", type=FILE, help="Whose rights to act with; in a pod its own.")
 @click.option("--listen", default="127.0.0.1:0", help="Address and port.", show_default=True)
-@click.option("--token-file", type=FILE, required=True, help="What shows who is here.")
+@click.option("--token-file", type=FILE, help="What shows who is here; nobody is by default.")
 @click.option("--person", default="me", help="Who that is; they administer the platform.", show_default=True)
 @click.option("--issuer", default="", help="The OpenID provider that signs people in: https://…")
 @click.option("--client", default="pin", help="What they sign in as, there.", show_default=True)
@@ -60,7 +60,12 @@ away, it would wait ten times as long for each."""
 @click.option("--client-roots", type=FILE, help="By which the certificates of programs are known.")
 @click.option("--trust-domain", default="", help="Of their SPIFFE IDs.")
 @click.option("--log-store", default="", help="Where lines are kept; nowhere by default.")
-@click.option("--database", required=True, help="Where the record is kept: a file, or postgresql://…")
+@click.option(
+    "--database",
+    required=True,
+    envvar="PIN_DATABASE",
+    help="Where the record is kept: a file, or postgresql://…; PIN_DATABASE, where nobody else is to read it.",
+)
 @click.option("--folder", type=FILE, required=True, help="Where it keeps what it reads again.")
 @click.option("--policies", type=FILE, help="What all work must keep: a file of policies.")
 @click.option("--artifacts", default="", help="Where builds are: https://…/artifactory/REPOSITORY, or its folder.")
@@ -71,19 +76,20 @@ away, it would wait ten times as long for each."""
     show_default=True,
     help="Requests a second that one client may send over time; 0 bounds nobody.",
 )
-def desk(token_file: Path, **words: Any) -> None:
+def desk(token_file: Path | None, **words: Any) -> None:
     """Run the submission service."""
     logs.configure(process="desk")
     keep_much()
     sys.setswitchinterval(TURN)
-    words["people"] = People(token_file.read_text().strip(), **{each: words.pop(each) for each in People.asked()})
+    token = token_file.read_text().strip() if token_file else ""
+    words["people"] = People(token, **{each: words.pop(each) for each in People.asked()})
     asyncio.run(_run(Words(**words)))
 
 
 class Words(NamedTuple):
     """What it was started with."""
 
-    kubeconfig: Path
+    kubeconfig: Path | None
     listen: str
     people: People
     log_store: str
@@ -98,7 +104,7 @@ async def _run(words: Words) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    access = load(words.kubeconfig)
+    access = load_or_in_cluster(words.kubeconfig)
     policies = read_policies(words.policies.read_text(), str(words.policies)) if words.policies else ()
     database = await open_database(words.database)
     async with Client(access, agent="desk") as client, AsyncExitStack() as stack:

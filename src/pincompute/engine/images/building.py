@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,17 +28,23 @@ _NEEDLESS = (
     "bash-completion/*", "doc/*", "info/*", "lintian/*", "locale/*", "man/*", "zoneinfo/posix/*", "zoneinfo/right/*",
 )  # fmt: skip
 
-# What every image of ours stands on: Python, and the roots that browsers trust.
-BASE = (
-    "--variant=minbase",
-    "--include=python3,ca-certificates,usr-is-merged",
-    # Folders are merged from the start; otherwise Debian brings all of Perl to merge them.
-    "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
-    *(f"--dpkgopt=path-exclude=/usr/share/{files}" for files in _NEEDLESS),
-    "--dpkgopt=path-include=/usr/share/doc/*/copyright",
-    # mmdebstrap leaves these of the machine that ran it.
-    '--customize-hook=rm "$1/etc/hostname" "$1/etc/resolv.conf"',
-)
+
+def base(*more: str) -> tuple[str, ...]:
+    """How mmdebstrap makes it, with more packages."""
+    return (
+        "--variant=minbase",
+        f"--include={','.join(('python3', 'ca-certificates', 'usr-is-merged', *more))}",
+        # Folders are merged from the start; otherwise Debian brings all of Perl to merge them.
+        "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
+        *(f"--dpkgopt=path-exclude=/usr/share/{files}" for files in _NEEDLESS),
+        "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+        # mmdebstrap leaves these of the machine that ran it.
+        '--customize-hook=rm "$1/etc/hostname" "$1/etc/resolv.conf"',
+    )
+
+
+BASE = base()
+"""What every image of ours stands on: Python, and the roots that browsers trust."""
 
 
 def containerfile(folder: Path) -> Path | None:
@@ -68,13 +74,20 @@ def workshop(progress: Progress) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def build(shop: Path, folder: Path, target: Path, progress: Progress) -> None:
+def build(  # noqa: PLR0913  (what to build, and how)
+    shop: Path,
+    folder: Path,
+    target: Path,
+    progress: Progress,
+    *,
+    base: tuple[str, ...] = BASE,
+    words: Sequence[str] = (),
+) -> None:
     """Build a folder that holds a Containerfile into `target`, an OCI archive."""
     file = containerfile(folder.resolve())
     assert file, "whoever calls has looked"
-    words: list[str] = []
     if re.search(r"^ARG BASE\b", file.read_text(), re.MULTILINE):
-        words = [f"--build-arg=BASE=oci-archive:{_base(shop, progress)}"]
+        words = (*words, f"--build-arg=BASE=oci-archive:{_base(shop, base, progress)}")
     with _told(f"image of {file.parent.name}", progress):
         _buildah(shop, file, target, progress, *words)
 
@@ -83,9 +96,9 @@ def images() -> Path:
     return Path(setting("cache")) / "images"
 
 
-def _base(shop: Path, progress: Progress) -> Path:
+def _base(shop: Path, base: tuple[str, ...], progress: Progress) -> Path:
     """Debian with Python as an OCI archive: made once, and again when we ask for something else."""
-    key = hashlib.sha256(repr((SUITE, BASE)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((SUITE, base)).encode()).hexdigest()[:16]
     archive = images() / f"base-{key}.tar"
     if archive.exists():
         return archive
@@ -93,7 +106,7 @@ def _base(shop: Path, progress: Progress) -> Path:
     context.mkdir()
     (context / "Containerfile").write_text("FROM scratch\nADD root.tar /\n")
     with _told("Debian base for images, once", progress):
-        _run(["mmdebstrap", *BASE, *_reach(), SUITE, str(context / "root.tar"), *_mirrors()], shop, progress)
+        _run(["mmdebstrap", *base, *_reach(), SUITE, str(context / "root.tar"), *_mirrors()], shop, progress)
         _buildah(shop, context / "Containerfile", archive, progress)
     return archive
 

@@ -1,4 +1,4 @@
-"""The platform's own image, with the programs that stand beside applications; built again only when it would differ."""
+"""The platform's own image, and that of the programs beside applications; built again only when they would differ."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pincompute
 from pincompute.base.problem import Problem, Refused
@@ -25,43 +26,64 @@ NAME = f"pincompute:{pincompute.__version__}"
 ROOT = Path(pincompute.__file__).parents[2]
 """The clone that this program runs from."""
 
-# All that decides what is in the image.
-INPUTS = ("Containerfile", "pyproject.toml", "requirements/core.txt", "src/pincompute")
+# All that decides what is in an image, beside its requirements.
+INPUTS = ("Containerfile", "pyproject.toml", "src/pincompute")
+
+
+class Variant(NamedTuple):
+    """What the Containerfile can make."""
+
+    name: str
+    """By which the Containerfile, and what it requires, knows it."""
+    called: str
+    base: tuple[str, ...]
+
+    @property
+    def requirements(self) -> str:
+        return f"requirements/{self.name}.txt"
+
+
+WHOLE = Variant("desk", "pincompute", building.base("git"))
+"""All that a platform runs by itself: its desk reads repositories."""
+BESIDE = Variant("core", "pincompute-core", building.BASE)
+"""What stands beside applications."""
 
 PYTHON = "3.11"
 """The one in the base."""
+KEY = 16
+"""Letters that stand for a content."""
 
 
 async def bring(registry: Registry, progress: Progress, names: Sequence[str] = (NAME,)) -> list[Loaded]:
     """Have the image in the registry; where both are as they were, nothing is built or sent."""
-    return await load(registry, archive(progress), names)
+    return await load(registry, archive(progress, WHOLE), names)
 
 
 async def bring_parts(registry: Registry, progress: Progress, names: Sequence[str]) -> list[Loaded]:
-    """The same programs under the name of each part's image, which says in it which part and version it is."""
-    with opened(archive(progress)) as made:
+    """Our programs under the name of each part's image, which says in it which part and version it is."""
+    with opened(archive(progress, BESIDE)) as made:
         return [loaded for each in names for loaded in await send(registry, Named(made, each), [each])]
 
 
-def archive(progress: Progress) -> Path:
+def archive(progress: Progress, variant: Variant) -> Path:
     """The image as an OCI archive in the cache, in place of the one before."""
-    target = building.images() / f"pincompute-{content_key(ROOT)}.tar"
+    target = building.images() / f"{variant.called}-{content_key(ROOT, variant)}.tar"
     if target.exists():
         return target
     with building.workshop(progress) as shop:
-        context = shop / "pincompute"
-        _lay_out(context)
-        building.build(shop, context, target, progress)
-    for other in set(building.images().glob("pincompute-*.tar")) - {target}:
+        context = shop / variant.called
+        _lay_out(context, variant)
+        building.build(shop, context, target, progress, base=variant.base, words=(f"--build-arg=WITH={variant.name}",))
+    for other in set(building.images().glob(f"{variant.called}-{'?' * KEY}.tar")) - {target}:
         other.unlink(missing_ok=True)
     return target
 
 
-def content_key(root: Path) -> str:
-    digest = hashlib.sha256(repr(building.BASE).encode())
-    for file in sorted(file for each in INPUTS for file in _files(root / each)):
+def content_key(root: Path, variant: Variant) -> str:
+    digest = hashlib.sha256(repr(variant.base).encode())
+    for file in sorted(file for each in (*INPUTS, variant.requirements) for file in _files(root / each)):
         digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:KEY]
 
 
 def _files(path: Path) -> list[Path]:
@@ -70,7 +92,7 @@ def _files(path: Path) -> list[Path]:
     return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
 
 
-def _lay_out(context: Path) -> None:
+def _lay_out(context: Path, variant: Variant) -> None:
     """The Containerfile and, so that building it needs no network, everything that pip would have fetched."""
     if not (ROOT / "Containerfile").exists():
         raise Refused(
@@ -82,9 +104,7 @@ def _lay_out(context: Path) -> None:
     context.mkdir()
     shutil.copy(ROOT / "Containerfile", context)
     packages = context / "packages"
-    _install(
-        packages, "--only-binary", ":all:", "--require-hashes", "--requirements", str(ROOT / "requirements/core.txt")
-    )
+    _install(packages, "--only-binary", ":all:", "--require-hashes", "--requirements", str(ROOT / variant.requirements))
     # uv keeps what it built of a folder until its pyproject.toml changes; the sources change more often.
     _install(packages, "--no-deps", "--refresh-package", "pincompute", str(ROOT))
     # What would speak of this machine: commands name its Python, records the folder of the sources.

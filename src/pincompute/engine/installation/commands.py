@@ -13,15 +13,17 @@ import click
 import yaml
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import SYSTEM
+from pincompute.api.names import DESK, SYSTEM
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import NOT_INSTALLED, USAGE
 from pincompute.base.settings import setting
 from pincompute.engine.installation import rights
-from pincompute.engine.installation.contents import VERSION, Words, contents, stays
-from pincompute.engine.installation.install import bring, first_project, superfluous
+from pincompute.engine.installation.contents import EVERYTHING, VERSION, Words, contents, stays
+from pincompute.engine.installation.desk import Pair, give, lacking
+from pincompute.engine.installation.install import bring, first_project, superfluous, write
 from pincompute.engine.installation.look import Seen, look, problems, settled
 from pincompute.engine.installation.runtime import bring as bring_runtimes
+from pincompute.engine.installation.said import Asked, of_a_desk
 from pincompute.engine.installation.uninstall import census
 from pincompute.engine.installation.uninstall import uninstall as take_away
 from pincompute.engine.progress import Progress
@@ -94,12 +96,17 @@ def _domain(_: click.Context, __: click.Parameter, said: str) -> str:
 @click.option("--runtime", is_flag=True, help="Give workloads identity and logs, as runtimes 1 and 2.")
 @click.option("--pod-logs", default="", metavar="FOLDER", help="Where nodes keep what containers print; /var/log/pods.")
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, and do nothing.")
-def install(way: Way, image: str, domain: str, pod_logs: str, **how: bool) -> None:
+@of_a_desk
+def install(way: Way, image: str, domain: str, pod_logs: str, asked: Asked, **how: bool) -> None:
     """Bring the platform to a cluster that exists, or the one there to this version.
 
     It says first what it makes, and on a terminal it asks. Nothing that runs on the cluster notices.
     """
-    asyncio.run(_install(way, lambda seen: settled(seen, image, domain, pod_logs), said=bool(domain), **how))
+
+    def settle(seen: Seen) -> Words:
+        return settled(seen, image, domain, pod_logs, asked.desk)
+
+    asyncio.run(_install(way, settle, asked.pair, said=bool(domain), **how))
 
 
 @click.command()
@@ -114,15 +121,16 @@ def uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
 
 
 async def _install(  # noqa: PLR0913  (they are the words of one command)
-    way: Way, settle: Callable[[Seen], Words], *, said: bool, ask: bool, dry_run: bool, runtime: bool
+    way: Way, settle: Callable[[Seen], Words], pair: Pair | None, *, said: bool, ask: bool, dry_run: bool, runtime: bool
 ) -> None:
     progress = Progress()
     async with way.client() as client:
-        plain = contents(Words())
-        refuse_all(await rights.missing(client, rights.to_install(), plain))
-        seen = await look(client, plain)
+        refuse_all(await rights.missing(client, rights.to_install(), contents(Words())))
+        seen = await look(client, contents(EVERYTHING))
         words = settle(seen)
         wanted = contents(words)
+        if words.desk.address:
+            refuse_all(await rights.missing(client, rights.for_a_desk(), wanted))
         refuse_all(problems(seen, wanted, runtime=runtime))
         if seen.ours and not seen.facts and not said:
             # What went with the platform is not guessed: another domain would be another address of every service.
@@ -133,8 +141,13 @@ async def _install(  # noqa: PLR0913  (they are the words of one command)
         if dry_run:
             click.echo(yaml.safe_dump_all(wanted, sort_keys=False, explicit_start=True), nl=False)
             return
+        if words.desk.address:
+            refuse_all(await lacking(client, words.desk, paired=bool(pair)))
         if ask:
             click.confirm(f"{'Upgrade' if seen.runs else 'Install'} it?", abort=True, err=True)
+        if pair:
+            await write(client, [each for each in wanted if each["kind"] == "Namespace"])
+            await give(client, pair)
         await bring(client, seen, wanted, progress)
         project = await first_project(client, setting("project"), "kubectl describe project")
         prepared = runtime and not await _given_runtime(client, words)
@@ -144,7 +157,15 @@ async def _install(  # noqa: PLR0913  (they are the words of one command)
     click.echo(f"PinCompute {VERSION} runs there; services answer at http://NAME.{project}.{words.domain}{port}")
     if prepared:
         click.echo(f"the workloads that are there get runtime 1 when you say so: pin runtime roll 1{there}")
-    click.echo(f"next: pin deploy hello --image hello:dev --port 8080{mine}{there}")
+    if words.desk.address:
+        click.echo(f"its desk is the Service {DESK} in {SYSTEM}: have {words.desk.address} lead there")
+        login = f"pin login {words.desk.address} --name {words.name}"
+        people = any(name == "issuer" for name, _ in words.desk.words)
+        click.echo(
+            f"next: {login}" if people else f"next: PIN_TOKEN=FILE {login}        (--desk-word issuer=… for people)"
+        )
+    else:
+        click.echo(f"next: pin deploy hello --image hello:dev --port 8080{mine}{there}")
 
 
 async def _given_runtime(client: Client, words: Words) -> bool:
@@ -167,7 +188,7 @@ async def _uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
         served = bool(work["Runtime"])
         count = sum(len(work[each]) for each in WORKLOADS)
         progress.say(_met(seen))
-        progress.say(_going(seen.ours, count, len(work["Project"]), workloads=workloads, served=served))
+        progress.say(_going(seen, count, len(work["Project"]), workloads=workloads, served=served))
         if ask:
             click.confirm("Remove it?", abort=True, err=True)
         await take_away(client, seen, progress, workloads=workloads, served=served)
@@ -195,24 +216,32 @@ def _told(seen: Seen, wanted: list[Object], words: Words) -> str:
         head = f"PinCompute {VERSION} is installed, and takes up what {seen.installed} left"
     else:
         head = f"PinCompute {VERSION} is installed"
+    desk = (
+        f"a desk for {words.desk.address}"
+        if words.desk.address
+        else "no desk: a project that takes only what landed takes nothing; --desk https://… brings one"
+    )
     counts = f"{len(new)} objects made, {len(wanted) - len(new)} as they are or changed, {len(gone)} removed"
     said = (
         "and who signs for pods and keeps their logs"
         if words.support
         else "alone: pods are given no certificates there"
     )
-    return f"{head}: two operators of {words.image} in {SYSTEM}, {said}\n  {counts}; see them with --dry-run"
+    return f"{head}: two operators of {words.image} in {SYSTEM}, {said}\n  {desk}\n  {counts}; see them with --dry-run"
 
 
-def _going(ours: list[Object], count: int, projects: int, *, workloads: bool, served: bool) -> str:
+def _going(seen: Seen, count: int, projects: int, *, workloads: bool, served: bool) -> str:
     """What is about to go, and what stays."""
-    staying = [each for each in ours if stays(each, served=False)]
+    staying = [each for each in seen.ours if stays(each, served=False)]
     work = f"{_counted(count, 'workload')} and {_counted(projects, 'project')}"
     if workloads:
         return f"goes: the platform, {work} with all that is in them"
     kinds = f"{len(staying)} kinds, priorities and roles that they need"
+    if seen.recorded:
+        kinds += ", the desk's record"
     if served:
-        return f"goes: the operator\nstays: {work}, running, {kinds}, and who signs for its pods and keeps their logs"
+        goes = "the operator and the desk" if seen.desk.address else "the operator"
+        return f"goes: {goes}\nstays: {work}, running, {kinds}, and who signs for its pods and keeps their logs"
     return f"goes: the platform\nstays: {work}, running, and {kinds}"
 
 
@@ -223,7 +252,7 @@ def _as_it_was(seen: Seen) -> str:
     words = settled(seen, "", "")
     image = "" if words.image == Words().image else f" --image {words.image}"
     logs = "" if words.pod_logs == Words().pod_logs else f" --pod-logs {words.pod_logs}"
-    return f"{image} --domain {words.domain}:{words.port}{logs}"
+    return f"{image} --domain {words.domain}:{words.port}{logs}{words.desk.typed()}"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -11,8 +11,9 @@ import yaml
 
 import pincompute
 from pincompute.api.manifests import crds
-from pincompute.api.names import CLUSTER_FACTS, INSTALLED, LOG_STORE, OPERATOR, PREFIX, SIGNER, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS, DESK, INSTALLED, LOG_STORE, OPERATOR, PREFIX, SIGNER, SYSTEM
 from pincompute.engine.bootstrap import CONTROLLERS, MANIFESTS, WRITERS, held_by
+from pincompute.engine.installation.desk import Desk
 from pincompute.kube import resource as kinds
 from pincompute.kube.resource import Object, Resource
 from pincompute.objects.content import digest
@@ -20,6 +21,8 @@ from pincompute.objects.content import digest
 VERSION = pincompute.__version__
 POD_ITSELF = "system:serviceaccounts"
 """Who asks for certificates where no node does."""
+REHEARSAL = f"{PREFIX}rehearsal"
+"""What holds the desk, and nobody else."""
 IMAGE = "pincompute"
 """Where nobody says otherwise, the platform's own, of the version that this program is."""
 
@@ -37,6 +40,7 @@ ORDER = (
     kinds.ADMISSION_POLICIES,
     kinds.ADMISSION_BINDINGS,
     kinds.NETWORK_POLICIES,
+    kinds.CLAIMS,
     kinds.DISRUPTION_BUDGETS,
     kinds.SERVICES,
     kinds.DEPLOYMENTS,
@@ -58,6 +62,7 @@ class Words(NamedTuple):
     """The folder of every node in which its kubelet keeps what containers print."""
     support: bool = True
     """Whether it has what the parts of a runtime need: pods must be able to be given certificates there."""
+    desk: Desk = Desk()
 
     @property
     def facts(self) -> dict[str, str]:
@@ -69,6 +74,10 @@ class Words(NamedTuple):
             "port": str(self.port),
             "nodes": "real",
         }
+
+
+EVERYTHING = Words(desk=Desk("https://desk.example.com"))
+"""All that there may be, with words that are for others to say."""
 
 
 def contents(words: Words) -> list[Object]:
@@ -83,12 +92,13 @@ def contents(words: Words) -> list[Object]:
         *crds(),
         *_read("tiers"),
         *_read("roles"),
-        *_rights(OPERATOR),
+        *_rights(OPERATOR, *((DESK,) if words.desk.address else ())),
         *_read("guard", makers=_makers()),
         *_read("landing", writers=list(WRITERS)),
         *_read("operator", image=words.image, facts=digest(words.facts)),
         facts,
         *(support(words) if words.support else ()),
+        *(_desk(words) if words.desk.address else ()),
     ]
     return sorted((_marked(each) for each in objects), key=lambda each: ORDER.index(RESOURCES[each["kind"]]))
 
@@ -101,22 +111,30 @@ def support(words: Words) -> list[Object]:
     ]
 
 
+def _desk(words: Words) -> list[Object]:
+    account = f"system:serviceaccount:{SYSTEM}:{DESK}"
+    return [*_read("desk", image=words.image, **words.desk.filled()), *_read("rehearsal", desk=[account])]
+
+
 @cache
 def places() -> tuple[tuple[Resource, str], ...]:
     """Where what is ours lies: each kind, and the namespaces in which there is any; none for kinds that have none."""
-    found = {(RESOURCES[each["kind"]], each["metadata"].get("namespace", "")) for each in contents(Words())}
+    found = {(RESOURCES[each["kind"]], each["metadata"].get("namespace", "")) for each in contents(EVERYTHING)}
     return tuple(sorted(found, key=lambda each: (ORDER.index(each[0]), each[1])))
 
 
-def stays(object_: Object, *, served: bool) -> bool:
+def stays(object_: Object, *, served: bool, recorded: bool = False) -> bool:
     """What running work and its people need when the platform is gone: kinds, priorities, and the roles of members.
 
-    Work that has the parts of a runtime needs who signs for it, and that nobody takes its name: all but the operator.
+    Work that has the parts of a runtime needs who signs for it, and that nobody takes its name: all but the operator
+    and the desk. Where there was a desk, its record and what it was given stay in their namespace.
     """
     kind, name = object_["kind"], object_["metadata"]["name"]
-    if kind in {"CustomResourceDefinition", "PriorityClass"}:
+    if kind in {"CustomResourceDefinition", "PriorityClass", "PersistentVolumeClaim"}:
         return True
-    return name != OPERATOR if served else name.startswith(f"{PREFIX}project-")
+    if served:
+        return name not in {OPERATOR, DESK, REHEARSAL}
+    return name.startswith(f"{PREFIX}project-") or (recorded and (kind, name) == ("Namespace", SYSTEM))
 
 
 def _rights(*users: str) -> list[Object]:

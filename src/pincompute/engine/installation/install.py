@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import groupby
 
-from pincompute.api.names import INSTALLER, OPERATOR, SYSTEM
+from pincompute.api.names import DESK, INSTALLER, OPERATOR, SYSTEM
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import PART_FAILED
 from pincompute.controller.resources import NOUNS
@@ -41,8 +41,10 @@ _ILLS = frozenset(
 async def bring(client: Client, seen: Seen, wanted: list[Object], progress: Progress) -> None:
     """What is the same stays as it is; what is no longer wanted goes; return when all of it does its work."""
     begun = client.clock.monotonic()
-    # What needs a certificate comes after who gives it: a kubelet asks again ever more seldom.
-    later = [each for each in wanted if each["kind"] in {kinds.DAEMON_SETS.kind, kinds.STATEFUL_SETS.kind}]
+    # What needs a certificate comes after who gives it: a kubelet asks again ever more seldom. And a desk ends
+    # before the next one begins: that is asked for when it is known that the image can be had.
+    patient = {kinds.DAEMON_SETS.kind, kinds.STATEFUL_SETS.kind}
+    later = [each for each in wanted if each["kind"] in patient or identity(each) == f"{kinds.DEPLOYMENTS.kind}/{DESK}"]
     first = [each for each in wanted if each not in later]
     await write(client, first)
     running = [each for each in first if each["kind"] == kinds.DEPLOYMENTS.kind]
@@ -80,9 +82,10 @@ async def first_project(client: Client, name: str, look_at: str) -> str:
 
 
 def superfluous(seen: Seen, wanted: list[Object]) -> list[Object]:
-    """What an older version made and this one has no use for. Kinds stay: somebody may have objects of them."""
+    """What an older version made and this one has no use for. Kinds stay, as somebody may have objects of them, and so
+    does what a desk has written down."""
     named = {identity(each) for each in wanted}
-    kept = {kinds.CRDS.kind, kinds.NAMESPACES.kind}
+    kept = {kinds.CRDS.kind, kinds.NAMESPACES.kind, kinds.CLAIMS.kind}
     return [each for each in seen.ours if identity(each) not in named and each["kind"] not in kept]
 
 

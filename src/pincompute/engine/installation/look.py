@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import CLUSTER_FACTS, INSTALLED, LOG_SHIPPER, OPERATOR
+from pincompute.api.names import CLUSTER_FACTS, DESK, INSTALLED, LOG_SHIPPER, OPERATOR
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import KUBERNETES_TOO_OLD, NEWER_INSTALLED, NOT_OURS, POD_CERTIFICATES_MISSING
 from pincompute.engine.installation.contents import IMAGE, RESOURCES, VERSION, Words, places
+from pincompute.engine.installation.desk import Desk, told_of
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
@@ -51,6 +52,16 @@ class Seen(NamedTuple):
         return self.find("Deployment", OPERATOR) is not None
 
     @property
+    def desk(self) -> Desk:
+        """As it was told to be; without an address there is none."""
+        return told_of(self.find("Deployment", DESK))
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is or was a desk."""
+        return bool(self.desk.address or self.find(kinds.CLAIMS.kind, DESK))
+
+    @property
     def facts(self) -> dict[str, str]:
         """What the cluster says of itself."""
         return (self.find("ConfigMap", CLUSTER_FACTS) or {}).get("data", {})
@@ -66,7 +77,7 @@ async def look(client: Client, wanted: list[Object]) -> Seen:
     return Seen(client.access.server, version, user, client.access.context, certificates, objects)
 
 
-def settled(seen: Seen, image: str, domain: str, pod_logs: str = "") -> Words:
+def settled(seen: Seen, image: str, domain: str, pod_logs: str = "", desk: Desk | None = None) -> Words:
     """What was not said stays as it is on this cluster; of the image, where it lies."""
     facts = seen.facts
     # Only a name that may be part of an identity can be a cluster's.
@@ -79,6 +90,7 @@ def settled(seen: Seen, image: str, domain: str, pod_logs: str = "") -> Words:
         port=int(port or (80 if host else facts.get("port", 80))),
         pod_logs=pod_logs or _pod_logs(seen),
         support=seen.certificates,
+        desk=seen.desk.told(desk or Desk()),
     )
 
 

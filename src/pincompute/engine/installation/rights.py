@@ -48,6 +48,11 @@ def to_install() -> list[Right]:
     ]
 
 
+def for_a_desk() -> list[Right]:
+    """It is given its certificate."""
+    return [Right(verb, kinds.SECRETS.plural, namespace=SYSTEM) for verb in ("get", "create", "patch")]
+
+
 def to_remove(*, workloads: bool) -> list[Right]:
     removed = [Right(verb, each.plural, each.group, place) for each, place in places() for verb in ("list", "delete")]
     ours = [Right(verb, each.plural, each.group) for each in NOUNS.values() for verb in ("list", "delete")]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import INSTALLED, OPERATOR, PROJECT, REVIEW
+from pincompute.api.names import DESK, INSTALLED, OPERATOR, PROJECT, REVIEW
 from pincompute.api.project import Review
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import STILL_THERE
@@ -32,9 +33,12 @@ async def census(client: Client) -> dict[str, list[Object]]:
 
 
 async def uninstall(client: Client, seen: Seen, progress: Progress, *, workloads: bool, served: bool) -> None:
-    """The operator first: nobody makes again what goes. Then, from the leaves to the root, what is told to go."""
-    gone = [each for each in reversed(_ordered(seen.ours)) if workloads or not stays(each, served=served)]
-    operators = [each for each in gone if identity(each) == f"{kinds.DEPLOYMENTS.kind}/{OPERATOR}"]
+    """The desk and the operator first: nobody makes again what goes. Then, from the leaves to the root, what is told to
+    go."""
+    staying = partial(stays, served=served, recorded=seen.recorded)
+    gone = [each for each in reversed(_ordered(seen.ours)) if workloads or not staying(each)]
+    makers = {f"{kinds.DEPLOYMENTS.kind}/{each}" for each in (DESK, OPERATOR)}
+    operators = [each for each in gone if identity(each) in makers]
     await _end_all(client, progress, operators)
     if workloads:
         await _end_work(client, progress)
