@@ -14,12 +14,14 @@ from pincompute.kube.transport import Limits
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-QUICK = Limits(whole=0.3, watch=0, silence=0.3)
+PATIENT = Limits(whole=60, watch=0, silence=60)
+QUICK = Limits(whole=1, watch=0, silence=1)
+"""For who is meant to be waited for in vain."""
 
 
 @asynccontextmanager
 async def pretending(
-    *answers: Answer, limits: Limits = QUICK, **more: Any
+    *answers: Answer, limits: Limits = PATIENT, **more: Any
 ) -> AsyncGenerator[tuple[Client, list[web.Request]]]:
     """A client of a server that gives these answers in turn, the last one for ever; and what it was asked."""
     asked: list[web.Request] = []

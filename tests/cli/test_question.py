@@ -18,7 +18,7 @@ from pincompute.api.summary import Summary
 from pretended_desk import desk_that_says
 
 PIN = Path(sys.executable).parent / "pin"
-AGAIN = 0.2
+AGAIN = 1.0
 SEATED = """
 import fcntl, os, signal, sys, termios
 # What interrupts a program goes to whose terminal it is; and these tests may run where nothing does.

@@ -84,7 +84,7 @@ class Way:
                 task.cancel()
 
     async def next(self) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             said = await self.heard.get()
         return f"{said.copy} {said.container} {said.text}" if isinstance(said, Line) else f"-- {said.text}"
 

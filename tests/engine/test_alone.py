@@ -71,7 +71,7 @@ def test_a_lock_that_went_with_its_platform_is_not_taken_for_the_new_one(tmp_pat
     with held(file, "pin down --purge", lambda _: None):
         thread = threading.Thread(target=second)
         thread.start()
-        assert waiting.wait(10)
+        assert waiting.wait(60)
         file.unlink()
         inside.set()
     thread.join()

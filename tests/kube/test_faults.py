@@ -9,7 +9,7 @@ from aiohttp import web
 
 from pincompute.kube.errors import ApiError, Gone, Unreachable
 from pincompute.kube.resource import PODS
-from pretended import Answer, pretending, says
+from pretended import QUICK, Answer, pretending, says
 
 
 def page(token: str, *names: str) -> Answer:
@@ -77,13 +77,13 @@ async def test_a_read_whose_answer_is_lost_is_sent_again() -> None:
 
 
 async def test_who_does_not_answer_is_not_waited_for_long() -> None:
-    async with pretending(silence) as (client, _):
+    async with pretending(silence, limits=QUICK) as (client, _):
         with pytest.raises(Unreachable, match="fell silent: it took too long"):
             await client.delete(PODS, "web", "me")
 
 
 async def test_a_watch_that_falls_silent_is_cut() -> None:
-    async with pretending(silent_watch) as (client, _):
+    async with pretending(silent_watch, limits=QUICK) as (client, _):
         events = client.watch(PODS)
         assert (await anext(events)).object["metadata"]["name"] == "web"
         with pytest.raises(Unreachable, match="fell silent: it took too long"):

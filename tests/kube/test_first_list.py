@@ -74,7 +74,7 @@ class Followed(Informer[Job]):
 
     async def play(self) -> list[str]:
         task = asyncio.create_task(self.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.transport.done.wait()
         task.cancel()
         await asyncio.wait([task])

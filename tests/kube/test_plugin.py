@@ -151,7 +151,7 @@ async def test_who_watches_goes_on_when_there_is_something_to_show_again(tmp_pat
         await asyncio.sleep(0)
         assert not asked
         token.write_text("secret")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await informer.synced.wait()
         task.cancel()
         await asyncio.wait([task])

@@ -119,7 +119,7 @@ async def test_what_is_asked_at_once_goes_to_the_disk_together_and_fails_alone(f
 
     def first(_: Connection) -> None:
         began.set()
-        assert goes_on.wait(10)
+        assert goes_on.wait(60)
 
     def enter(connection: Connection, who: str) -> str:
         nonlocal written

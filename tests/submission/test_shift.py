@@ -40,7 +40,7 @@ async def test_it_is_free_when_its_holder_is_killed(where: str) -> None:
                 pass
         assert not waits.done()
         other.kill()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert (await waits).certain()
     await other.wait()
     await database.close()
@@ -55,7 +55,7 @@ async def test_who_is_not_heard_of_loses_it_and_is_not_certain_before(address: s
     async with AsyncExitStack() as stack:
         # It was to be heard every minute.
         silent = await stack.enter_async_context(of_a_server(address, "main", limit=1.0, every=60.0))
-        async with asyncio.timeout(30), of_a_server(address, "main") as other:
+        async with asyncio.timeout(60), of_a_server(address, "main") as other:
             assert other.certain()
             assert not silent.certain()
             await silent.ended.wait()

@@ -191,4 +191,4 @@ def test_the_program_stays_and_ends_when_told(server: Server) -> None:
         while not (server.folder / "identity.pem").exists():
             assert process.poll() is None
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0

@@ -146,7 +146,7 @@ async def signing(cluster: Cluster, folder: Path) -> AsyncGenerator[Signer]:
     async with Client(Access(server="https://test"), agent="test", transport=cluster, chance=lambda: 0) as client:
         signer = Signer(client, issuer)
         running = asyncio.create_task(signer.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             yield signer
         running.cancel()
         await asyncio.wait({running})

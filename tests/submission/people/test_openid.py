@@ -194,8 +194,11 @@ async def test_a_provider_that_says_it_is_another_is_not_believed(desk: Desk) ->
 async def test_who_was_found_good_is_known_at_once(desk: Desk) -> None:
     token = desk.here.token()
     assert await desk.ask(token)
-    begun = time.process_time()
-    for _ in range(1_000):
-        await desk.ask(token)
-    # Some two microseconds each; a signature would take fifty times as long.
-    assert time.process_time() - begun < 0.05
+    rounds = []
+    for _ in range(5):
+        begun = time.process_time()
+        for _ in range(200):
+            await desk.ask(token)
+        rounds.append(time.process_time() - begun)
+    # Some two microseconds each; a signature would take fifty times as long. In one of them memory may be tidied up.
+    assert min(rounds) < 0.01
