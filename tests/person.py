@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +67,19 @@ class Person(NamedTuple):
         async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
             return answer.status, await answer.text()
 
+    async def is_answered(self, name: str, inside: str = "") -> None:
+        """Return when it is, for the first time: those on the way there hear of a copy a moment after it is ready."""
+        heard = ""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    with suppress(aiohttp.ClientError):
+                        status, heard = await self.ask(name, inside)
+                        if status == 200:
+                            return
+        except TimeoutError:
+            raise AssertionError(f"nobody answers for {name}: {heard!r}") from None
+
     async def hears(self, name: str, wanted: str, inside: str = "") -> None:
         """Return when that is answered: a copy that ends answers until the last who knows it has heard of it."""
         heard = ""
@@ -81,8 +94,11 @@ class Person(NamedTuple):
 
 @asynccontextmanager
 async def asking(person: Person, name: str, inside: str = "") -> AsyncIterator[list[str]]:
-    """Two who ask all the time, one of them inside where it says at which address; what was not answered well."""
+    """Two who ask all the time once they were answered, one of them inside where it says at which address; what was
+    not answered well."""
     failed: list[str] = []
+    for each in {"", inside}:
+        await person.is_answered(name, each)
 
     async def ask(address: str) -> None:
         while True:
@@ -104,14 +120,20 @@ async def asking(person: Person, name: str, inside: str = "") -> AsyncIterator[l
 
 async def all_gone(client: Client, resource: Resource, namespace: str, *, labels: str = "", fields: str = "") -> None:
     """Return when nothing that matches is left."""
-    listing = await client.list(resource, namespace, labels=labels, fields=fields)
-    left = {each["metadata"]["name"] for each in listing.items}
-    if not left:
-        return
-    changes = client.watch(resource, namespace, revision=listing.revision, labels=labels, fields=fields)
-    async with aclosing(changes) as events:
-        async for event in events:
-            if event.type == DELETED:
-                left.discard(event.object["metadata"]["name"])
-            if not left:
-                return
+    left: set[str] = set()
+    try:
+        async with asyncio.timeout(3 * PATIENCE):
+            while True:  # the server ends a watch when it likes
+                listing = await client.list(resource, namespace, labels=labels, fields=fields)
+                left = {each["metadata"]["name"] for each in listing.items}
+                if not left:
+                    return
+                changes = client.watch(resource, namespace, revision=listing.revision, labels=labels, fields=fields)
+                async with aclosing(changes) as events:
+                    async for event in events:
+                        name = event.object["metadata"]["name"]
+                        left = left - {name} if event.type == DELETED else left | {name}
+                        if not left:
+                            return
+    except TimeoutError:
+        raise AssertionError(f"{resource.plural} are still there: {', '.join(sorted(left))}") from None

@@ -27,6 +27,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
 from pincompute.kube.registry import Registry
 from pincompute.kube.resource import Object, Resource
+from pincompute.kube.watch import DELETED
 
 PATIENCE = 60.0
 
@@ -72,7 +73,7 @@ def traces(platform: Platform) -> list[str]:
 async def until(
     client: Client, resource: Resource, namespace: str, holds: Callable[[Object], object], name: str = ""
 ) -> Object:
-    """The first object, of that name where one is given, of which something holds."""
+    """The first object that is there, of that name where one is given, of which something holds."""
     fields = f"metadata.name={name}" if name else ""
     seen: Object = {}
     try:
@@ -81,7 +82,7 @@ async def until(
                 async with aclosing(client.watch(resource, namespace, fields=fields)) as events:
                     async for event in events:
                         seen = event.object
-                        if holds(seen):
+                        if event.type != DELETED and holds(seen):
                             return seen
     except TimeoutError:
         raise AssertionError(f"{resource.named(namespace, name)} is still {seen.get('status')}") from None
@@ -111,4 +112,8 @@ async def _load(platform: Platform, file: Path) -> None:
 
 
 def _said(file: Path) -> str:
-    return str(file.readlink()) if file.is_symlink() else file.read_text()
+    try:
+        return str(file.readlink()) if file.is_symlink() else file.read_text()
+    except FileNotFoundError:
+        # Of another platform, whose containers come and go meanwhile.
+        return ""

@@ -47,11 +47,17 @@ def paged(users: Collection[str]) -> set[Right]:
 
 
 def audited(platform: Platform, users: Collection[str]) -> list[dict[str, Any]]:
-    # What was used once, at the beginning, stands in a log that was put aside since.
-    files = sorted((platform.home.logs / "audit").glob("audit*.log"))
-    lines = [line for file in files for line in file.read_text().splitlines()]
-    events = [json.loads(line) for line in lines if line.endswith("}")]
+    events = map(json.loads, audit_lines(platform.home.logs / "audit"))
     return [event for event in events if event["user"]["username"] in users and "objectRef" in event]
+
+
+def audit_lines(folder: Path) -> list[str]:
+    """Whole lines: the last one may be only begun."""
+    # What is put aside while this is read, is read twice and not missed.
+    written = (folder / "audit.log").read_text()
+    # What was used once, at the beginning, stands in a log that was put aside since.
+    aside = [file.read_text() for file in sorted(folder.glob("audit-*.log"))]
+    return [line for text in (*aside, written) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def used(platform: Platform, users: Collection[str]) -> set[Right]:

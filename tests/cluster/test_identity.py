@@ -43,7 +43,7 @@ from pincompute.kube.resource import (
     SIGNING_REQUESTS,
     Object,
 )
-from real_platform import until
+from real_platform import PATIENCE, until
 from rights import Right, audited, granted, paged, used
 
 pytestmark = pytest.mark.cluster
@@ -100,12 +100,15 @@ async def runtime(real_platform: Platform, client: Client) -> AsyncIterator[None
     for kind, body in made:
         await client.create(NOUNS[kind], body, manager=ENGINE)
     await until(client, NOUNS["Runtime"], "", lambda seen: seen.get("status", {}).get("done"), NUMBER)
-    await until(client, NOUNS["Project"], "", lambda seen: seen.get("status", {}).get("conditions"), PROJECT)
+    await until(client, NOUNS["Project"], "", _is_ready, PROJECT)
     yield
     for kind, body in reversed(made):
         await client.delete(NOUNS[kind], body["metadata"]["name"])
-    async with asyncio.timeout(60):
-        await all_gone(client, PODS, PROJECT)
+    await all_gone(client, PODS, PROJECT)
+
+
+def _is_ready(project: Object) -> bool:
+    return any(each["status"] == "True" for each in project.get("status", {}).get("conditions", ()))
 
 
 @pytest.mark.usefixtures("runtime")
@@ -345,7 +348,7 @@ async def _is_denied(client: Client, pod: str, why: str) -> None:
 
 async def _what_a_copy_wrote_outlives_it(client: Client, person: Person) -> None:
     """Its sidecar ships by the certificate that the other one got; who follows hears it until the very end."""
-    async with person.hearing("logs", TRAINING, "--follow", "--project", PROJECT) as lines, asyncio.timeout(60):
+    async with person.hearing("logs", TRAINING, "--follow", "--project", PROJECT) as lines, asyncio.timeout(180):
         heard = [await anext(lines)]
         while heard[-1] != "train.log | written":
             heard.append(await anext(lines))
@@ -379,8 +382,20 @@ async def _ann(admin: Client, platform: Platform) -> AsyncGenerator[Client]:
     }
     await admin.create(CLUSTER_ROLE_BINDINGS, binding, manager="test")
     async with _person(platform, "ann") as ann:
+        async with asyncio.timeout(PATIENCE):
+            # The API server hears of her rights a moment after they are given, and until then refuses in other words.
+            while not await _may_list(ann):
+                pass
         yield ann
     await admin.delete(CLUSTER_ROLE_BINDINGS, "ann-edits")
+
+
+async def _may_list(ann: Client) -> bool:
+    try:
+        await ann.list(PODS, PROJECT)
+    except Forbidden:
+        return False
+    return True
 
 
 async def _label(client: Client, pod: str, labels: dict[str, str]) -> None:

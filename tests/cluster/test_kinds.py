@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,7 @@ async def listed(person: Person, project: str = "me") -> list[list[str]]:
 async def ended(client: Client, person: Person, name: str, project: str = "me") -> None:
     """Nothing that it became is left."""
     await person.pin("delete", name, "--project", project)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         for resource in (*NATIVES.values(), PODS):
             if resource is not CLAIMS:
                 await all_gone(client, resource, project, labels=f"{WORKLOAD}={name}")
@@ -172,7 +173,7 @@ async def test_a_stateful_set_keeps_its_storage_through_a_change(client: Client,
     assert kept == ["data-db-0", "data-db-1"]
     for each in kept:
         await client.delete(CLAIMS, each, infra)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         for each in volumes:
             await all_gone(client, VOLUMES, "", fields=f"metadata.name={each}")
     assert not volumes & {file.name for file in (person.platform.home.data / "volumes").iterdir()}
@@ -188,10 +189,11 @@ async def test_copies_train_together_and_the_one_that_fails_is_told(client: Clie
     # None was handed to the scheduler before all were there.
     made = max(each["metadata"]["creationTimestamp"] for each in pods)
     assert min(_since(each, "PodScheduled") for each in pods) >= made
-    TRAINING_JOB["spec"]["environment"]["FAILS"] = "2"
-    TRAINING_JOB["spec"]["roles"] = {"worker": {"replicas": 2, "restart": "never"}}
-    del TRAINING_JOB["spec"]["workers"]
-    told = await deploy(person, "ranking", yaml.safe_dump(TRAINING_JOB), code=1)
+    fails = deepcopy(TRAINING_JOB)
+    fails["spec"]["environment"]["FAILS"] = "2"
+    fails["spec"]["roles"] = {"worker": {"replicas": 2, "restart": "never"}}
+    del fails["spec"]["workers"]
+    told = await deploy(person, "ranking", yaml.safe_dump(fails), code=1)
     assert "worker 1 ended with exit code 3: its last line: bad shard 17" in told
     await ended(client, person, "ranking")
 
@@ -243,6 +245,9 @@ async def test_a_daemon_is_on_every_node_of_the_projects_that_may_have_one(
     client: Client, person: Person, infra: str
 ) -> None:
     assert "watcher@1" in await deploy(person, "watcher", DAEMON)
+    # It is ready as soon as it was started, and may say so later.
+    async with person.hearing("logs", "watcher", "--follow", "--project", infra) as lines:
+        assert await anext(lines) == "watching"
     assert await person.pin("logs", "watcher", "--project", infra) == "watching\n"
     # Its copies make room for their successors one after the other.
     told = await deploy(person, "watcher", f"{DAEMON}  environment: {{CHANGED: now}}\n")

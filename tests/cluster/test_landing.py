@@ -22,6 +22,7 @@ from pincompute.engine.installation.contents import Words, contents
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
 from pincompute.kube.resource import ADMISSION_BINDINGS, ADMISSION_POLICIES, NAMESPACES, Object
+from rights import audit_lines
 from shared_platform import SharedPlatform
 from workloads import HELLO, cluster
 
@@ -181,9 +182,7 @@ def test_the_clusters_own_audit_keeps_who_broke_the_glass(platform: SharedPlatfo
     platform.pin("kubectl", "wait", "--for=condition=Ready", "project/sealed", "--timeout=120s")
     glass = ("--as=ann", f"--as-group={MASTERS}", f"--as-group={GLASS}")
     platform.pin("kubectl", *glass, "-n", "sealed", "create", "-f", str(work))
-    # It may have been put aside since.
-    files = (platform.state / platform.name / "logs" / "audit").glob("audit*.log")
-    lines = [line for file in files for line in file.read_text().splitlines()]
+    lines = audit_lines(platform.state / platform.name / "logs" / "audit")
     events = [json.loads(line) for line in lines if GLASS in line]
     kept = [(each["user"]["username"], each["impersonatedUser"]["username"], each["verb"]) for each in events]
     assert ("admin", "ann", "create") in kept
