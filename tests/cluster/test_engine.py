@@ -14,6 +14,7 @@ import yaml
 
 from pincompute.engine import processes
 from pincompute.engine.home import Home
+from real_platform import free_port
 from shared_platform import SharedPlatform
 
 pytestmark = pytest.mark.cluster
@@ -59,7 +60,7 @@ def test_a_pod_is_scheduled_and_runs(platform: SharedPlatform, tmp_path: Path):
     name = f"pod-{next(_numbers)}"
     (tmp_path / "pod.yaml").write_text(POD.format(name=name))
     platform.pin("kubectl", "apply", "-f", str(tmp_path / "pod.yaml"))
-    platform.pin("kubectl", "wait", "--for=jsonpath={.status.phase}=Running", f"pod/{name}", "--timeout=30s")
+    platform.pin("kubectl", "wait", "--for=jsonpath={.status.phase}=Running", f"pod/{name}", "--timeout=120s")
     platform.pin("kubectl", "delete", "pod", name)
 
 
@@ -159,7 +160,7 @@ def test_a_stranger_on_our_pid_is_left_alone(platform: SharedPlatform):
 
 def test_purging_leaves_nothing(tmp_path: Path):
     short = SharedPlatform("t-short", tmp_path / "state")
-    short.pin("up", "--simulated", "--http-port", "28080")
+    short.pin("up", "--simulated", "--http-port", str(free_port()))
     home = Home(short.name, short.state / short.name)
     assert len(processes.marked(home)) >= len(CONTROL_PLANE)
     short.pin("down", "--purge")
