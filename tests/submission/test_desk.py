@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,16 @@ from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Copies, Wanted
 from pincompute.api.names import SUBMISSION
 from pincompute.api.summary import Sight
-from pincompute.base.problem import Refused
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import CLUSTER_UNREACHABLE
 from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
-from pincompute.submission import decide, record
+from pincompute.submission import decide, outbox, record
+from pincompute.submission.database import Connection
+from pincompute.submission.kubernetes import Kubernetes
+from pincompute.submission.platform import Away, Delivered
 from pincompute.submission.record import State
 from pincompute.submission.tables import audit, submissions
 from workloads import HELLO
@@ -211,3 +217,48 @@ async def raw(here: World, head: bytes) -> bytes:
     finally:
         writer.close()
         await writer.wait_closed()
+
+
+async def test_of_what_is_on_its_way_the_record_is_asked_and_of_nothing_else(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    pending, deliver, goes_on = outbox.pending, Kubernetes.deliver, asyncio.Event()
+
+    def noted(connection: Connection, cluster: str, project: str, name: str) -> Workload | None:
+        asked.append(name)
+        return pending(connection, cluster, project, name)
+
+    async def held(*words: Any) -> Delivered:
+        await goes_on.wait()
+        return await deliver(*words)
+
+    monkeypatch.setattr(outbox, "pending", noted)
+    monkeypatch.setattr(Kubernetes, "deliver", held)
+    prefers = {**SIGNED, "Prefer": "respond-async"}
+    async with world(plane, tmp_path) as here:
+        projects = f"/v1/projects/{here.project}"
+        async with here.http.post(f"{projects}/submissions", data=HELLO, headers=prefers) as answer:
+            assert (answer.status, asked) == (202, [])
+        # There is nothing yet of which there could be more, but on its way.
+        more = b'{"change": "scale", "copies": 3}'
+        async with here.http.post(f"{projects}/workloads/hello/changes", data=more, headers=prefers) as answer:
+            assert (answer.status, asked) == (202, ["hello"])
+        goes_on.set()
+
+
+async def test_what_was_answered_is_answered_again_also_where_nothing_can_be_said_now(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise Away(Problem(CLUSTER_UNREACHABLE, "nobody answers"))
+
+    async with world(plane, tmp_path) as here:
+        path, key = f"/v1/projects/{here.project}/submissions", {**SIGNED, "Idempotency-Key": "one"}
+        async with here.http.post(path, data=HELLO, headers=key) as answer:
+            first = answer.headers["Submission"]
+        monkeypatch.setattr(Kubernetes, "render", away)
+        async with here.http.post(path, data=HELLO, headers=key) as answer:
+            assert (answer.status, answer.headers["Submission"]) == (201, first)
+        async with here.http.post(path, data=HELLO, headers=SIGNED) as answer:
+            assert answer.status == 503

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -17,6 +17,7 @@ import structlog
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
+from pincompute.planning.quotas.footprint import Place
 from pincompute.submission import outbox
 from pincompute.submission.bookkeeper import Bookkeeper
 from pincompute.submission.database import Database, Work
@@ -87,6 +88,15 @@ class Carrier:
             self._handed.set()
         elif self.begun.is_set():
             self._enqueue(parcel)
+
+    @property
+    def in_hand(self) -> int:
+        return len(self._concluded)
+
+    def is_free_of(self, places: Iterable[Place]) -> bool:
+        """Certainly nothing is on its way to any of these; where several desks accept, only the record knows that."""
+        free = self._queues.keys().isdisjoint((each.project, each.name) for each in places)
+        return free and self.begun.is_set() and not self._database.shared
 
     async def arrival(self, submission: str, seconds: float) -> None:
         """Return when it is known what became of it, or when that takes longer."""

@@ -75,7 +75,9 @@ class File:
     async def do(self, work: Work[T]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._asked.append(_Asked(work, done))
-        self._thread.submit(self._together, done.get_loop())
+        if len(self._asked) == 1:
+            # Whoever else waits is taken along.
+            self._thread.submit(self._together, done.get_loop())
         return await done
 
     def shift(self, platform: str) -> AbstractAsyncContextManager[Shift]:
@@ -86,9 +88,9 @@ class File:
         self._thread.shutdown()
 
     def _together(self, loop: asyncio.AbstractEventLoop) -> None:
-        """All that waits; those who come later find nothing left to do."""
-        asked = [self._asked.popleft() for _ in range(min(len(self._asked), TOGETHER))]
-        if asked:
+        """All that waits; who comes when nobody does calls for the next time."""
+        while self._asked:
+            asked = [self._asked.popleft() for _ in range(min(len(self._asked), TOGETHER))]
             loop.call_soon_threadsafe(_tell, asked, self._outcomes([each.work for each in asked]))
 
     def _outcomes(self, works: Sequence[Work[Any]]) -> list[_Outcome]:

@@ -59,6 +59,15 @@ class Sender(NamedTuple):
     """Told when nothing remains but to wait for that."""
 
 
+class Before(NamedTuple):
+    known: list[Kept]
+    """The same, when it was sent before."""
+    pending: list[Workload | None]
+    """What each workload was last accepted as, where that is on its way."""
+    waiting: int
+    """How many are."""
+
+
 _VERBS = {DEPLOY: Verb.DEPLOY, BREAK_GLASS: Verb.BREAK_GLASS, "delete": Verb.DELETE}
 """Whatever else is done to a workload changes it."""
 
@@ -97,26 +106,19 @@ class Decider:
         """What was decided now, or of the same when it was sent before."""
         submissions = [each.submission for each in asks]
         async with self._turn({(each.place.project, each.place.name) for each in submissions}):
-            known_, pending, waiting = await self._database.do(partial(_before, submissions=submissions))
-            if known_:
-                return known_
-            if waiting >= MOST_WAITING:
-                what = (
-                    f"{waiting:,} that were accepted have not reached their cluster yet, and that is as many as may be"
-                )
-                raise Busy(Problem(DESK_BUSY, what), CATCH_UP)
-            proposals: list[Proposal] = []
-            refused: dict[str, Refused] = {}
-            for ask, former in zip(asks, pending, strict=True):
-                try:
-                    proposals.append(await self._proposed(ask, former, sender))
-                except Away as away:
-                    raise Refused(away.problem) from away
-                except Refused as why:
-                    if why.problems[0].reason.http >= 500:
-                        # That says nothing of what was asked.
-                        raise
-                    refused[ask.submission.id] = why
+            before = await self._before(submissions)
+            if before.known:
+                return before.known
+            if before.waiting >= MOST_WAITING:
+                what = f"{before.waiting:,} that were accepted have not reached their cluster yet, and that is as many"
+                raise Busy(Problem(DESK_BUSY, f"{what} as may be"), CATCH_UP)
+            try:
+                proposals, refused = await self._proposals(asks, before.pending, sender)
+            except Refused:
+                # That says nothing of what was asked; what was said of it before does.
+                if said := await self._database.do(partial(known, submissions=submissions)):
+                    return said
+                raise
             if refused:
                 return await self._database.do(partial(refuse, submissions=submissions, refused=refused))
             kept = await self._database.do(lambda connection: accept(connection, *proposals))
@@ -124,6 +126,30 @@ class Decider:
                 if each.id == proposal.submission.id and each.state is State.ACCEPTED:
                     self._carrier.take(Parcel(proposal.submission, proposal.rendered.order))
             return kept
+
+    async def _before(self, submissions: Sequence[Submission]) -> Before:
+        """What the carrier knows is not asked of the record; that a key was used is found when it is accepted, too."""
+        waiting = self._carrier.in_hand
+        if waiting < MOST_WAITING and self._carrier.is_free_of(each.place for each in submissions):
+            return Before([], [None] * len(submissions), waiting)
+        return await self._database.do(partial(_before, submissions=submissions))
+
+    async def _proposals(
+        self, asks: Sequence[Ask], pending: Sequence[Workload | None], sender: Sender
+    ) -> tuple[list[Proposal], dict[str, Refused]]:
+        """What is to become of each; or why nothing will, by its id."""
+        proposals: list[Proposal] = []
+        refused: dict[str, Refused] = {}
+        for ask, former in zip(asks, pending, strict=True):
+            try:
+                proposals.append(await self._proposed(ask, former, sender))
+            except Away as away:
+                raise Refused(away.problem) from away
+            except Refused as why:
+                if why.problems[0].reason.http >= 500:
+                    raise
+                refused[ask.submission.id] = why
+        return proposals, refused
 
     @asynccontextmanager
     async def _turn(self, places: set[tuple[str, str]]) -> AsyncGenerator[None]:
@@ -148,8 +174,6 @@ class Decider:
         return found
 
 
-def _before(connection: Connection, submissions: Sequence[Submission]) -> tuple[list[Kept], list[Workload | None], int]:
-    """The same, when it was sent before; what each workload was last accepted as, where that is on its way; and how
-    many are."""
+def _before(connection: Connection, submissions: Sequence[Submission]) -> Before:
     pending = [outbox.pending(connection, each.cluster, each.place.project, each.place.name) for each in submissions]
-    return known(connection, submissions), pending, outbox.on_their_way(connection, submissions[0].cluster)
+    return Before(known(connection, submissions), pending, outbox.on_their_way(connection, submissions[0].cluster))
