@@ -18,9 +18,10 @@ from aiohttp.typedefs import Handler, Middleware
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import NOT_SIGNED_IN
 from pincompute.submission.answers import json_of, stream
+from pincompute.submission.connections import runner
 from pincompute.submission.entry_routes import carried
 from pincompute.submission.guards import LAPSE
-from pincompute.submission.server import carried_through, problems, runner
+from pincompute.submission.server import carried_through, problems
 
 
 @asynccontextmanager

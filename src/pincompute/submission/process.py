@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-from aiohttp import web
 
 from pincompute.api.policy import Policy
 from pincompute.api.whoami import SCOPES
@@ -28,13 +27,14 @@ from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.submission.bookkeeper import Bookkeeper
 from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
+from pincompute.submission.connections import listening
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.kubernetes import Kubernetes
 from pincompute.submission.people.settings import People
 from pincompute.submission.policies import Policies, read_policies
 from pincompute.submission.repository import Repositories
-from pincompute.submission.server import application, runner
+from pincompute.submission.server import application
 from pincompute.submission.shift import serve
 from pincompute.submission.turns import Limits
 
@@ -115,12 +115,10 @@ async def _run(words: Words) -> None:
         builds = Builds(store, Repositories(words.folder / "repositories"))
         desk = await stack.enter_async_context(at_work(database, client, builds, lines, policies=policies))
         door, sign_in = words.people.door(client), words.people.sign_in()
-        running = runner(application(desk, Fleets(client), door, sign_in, Limits(words.rate)))
-        await running.setup()
+        app = application(desk, Fleets(client), door, sign_in, Limits(words.rate))
         host, _, port = words.listen.rpartition(":")
-        await web.TCPSite(running, host, int(port), ssl_context=words.people.tls()).start()
-        await stop.wait()
-        await running.cleanup()
+        async with listening(app, host, int(port), words.people.tls()):
+            await stop.wait()
     await database.close()
 
 

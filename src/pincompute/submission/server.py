@@ -43,6 +43,7 @@ from pincompute.controller.fleet import Fleets
 from pincompute.planning.rights import Verb
 from pincompute.submission.about_routes import AboutRoutes
 from pincompute.submission.answers import all_became, became, json_of, receipt, stream
+from pincompute.submission.connections import SPEAKING, heard
 from pincompute.submission.decide import Sender
 from pincompute.submission.desk import Desk
 from pincompute.submission.entry_routes import EntryRoutes
@@ -68,8 +69,9 @@ def application(
     """The whole API, behind one door; where people sign in stands before it."""
     known, allowed = guards(door, desk.rights, desk.clock)
     # What it costs to learn whether somebody may has its turn as well.
-    passing = [problems, known, carried_through, turns(limits or Limits(), desk.clock), allowed]
+    passing = [heard, problems, known, carried_through, turns(limits or Limits(), desk.clock), allowed]
     app = web.Application(middlewares=passing, client_max_size=MAX_BYTES)
+    app[SPEAKING] = set()
     for each in ways(desk, fleets, sign_in or SignIn()):
         # By this and by nothing else: a stream has no head without a body.
         app.router.add_route(each.method, each.path, each.handler)
@@ -107,11 +109,6 @@ def ways(desk: Desk, fleets: Fleets, sign_in: SignIn) -> list[web.RouteDef]:
     ]
     found += AboutRoutes(found, sign_in).all()
     return found
-
-
-def runner(app: web.Application) -> web.AppRunner:
-    """Who only looks on is let go of when they leave; streams would otherwise keep the process from ending, too."""
-    return web.AppRunner(app, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
 
 
 class Routes:

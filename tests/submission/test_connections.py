@@ -1,0 +1,79 @@
+"""Whoever opens connections and says nothing keeps nobody else out, and none of them for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from pincompute.submission import connections
+from pincompute.submission.connections import SPEAKING, heard, listening
+
+MOST = 8
+ASKS = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+class Line:
+    """As somebody opens it who is free to say what they like."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def ask(self, path: bytes) -> bytes:
+        self.writer.write(ASKS % path)
+        return await self.reader.readline()
+
+
+@asynccontextmanager
+async def line(port: int, said: bytes = b"") -> AsyncGenerator[Line]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(said)
+        yield Line(reader, writer)
+    finally:
+        writer.close()
+
+
+def app(ends: asyncio.Event) -> web.Application:
+    async def stays(_: web.Request) -> web.Response:
+        await ends.wait()
+        return web.Response(text="stayed")
+
+    async def answers(_: web.Request) -> web.Response:
+        return web.Response(text="answered")
+
+    made = web.Application(middlewares=[heard])
+    made[SPEAKING] = set()
+    made.add_routes([web.get("/", answers), web.get("/stays", stays)])
+    return made
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: a\r\nX-A: "])
+async def test_who_says_nothing_gives_way_to_who_does(said: bytes) -> None:
+    ends = asyncio.Event()
+    async with asyncio.timeout(60), listening(app(ends), "127.0.0.1", 0, most=MOST) as port, AsyncExitStack() as stack:
+        asked = await stack.enter_async_context(line(port, ASKS % b"stays"))
+        silent: list[Line] = []
+        for _ in range(3 * MOST):
+            silent.append(await stack.enter_async_context(line(port, said)))
+            async with line(port) as other:
+                # By then those before it were seen, too.
+                assert await other.ask(b"") == b"HTTP/1.1 200 OK\r\n"
+        for each in silent[: 2 * MOST]:
+            assert await each.reader.read() == b""
+        # Of who is being answered nothing is taken, however long ago they came.
+        ends.set()
+        assert await asked.reader.readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_nobody_is_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "SILENT_SECONDS", 0.1)
+    async with asyncio.timeout(60), listening(app(asyncio.Event()), "127.0.0.1", 0) as port:
+        for said in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: a\r\nX-A: "):
+            async with line(port, said) as silent:
+                assert await silent.reader.read() == b""
+        async with line(port, ASKS % b"") as asked:
+            assert (await asked.reader.read()).endswith(b"answered")
