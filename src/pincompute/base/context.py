@@ -26,6 +26,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The folder with `ca.crt`, by which the registry is known."""
     authority: str = ""
     """The file with whoever vouches for the desk; the system's by default."""
+    identity: str = ""
+    """The file with the certificate that is shown to the desk, which others renew; none where a token is shown."""
+    key: str = ""
+    """The file with its key, where that is another one."""
     artifacts: str = ""
     """Where builds are published: a folder, or an address."""
 

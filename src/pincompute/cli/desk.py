@@ -55,7 +55,7 @@ _summary = msgspec.json.Decoder(Summary)
 @asynccontextmanager
 async def desk_port(context: Context) -> AsyncIterator[Port]:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
-    headers = {"Authorization": f"Bearer {context.token}"}
+    headers = {"Authorization": f"Bearer {context.token}"} if context.token else {}
     try:
         async with aiohttp.ClientSession(
             context.desk,
@@ -67,7 +67,9 @@ async def desk_port(context: Context) -> AsyncIterator[Port]:
             yield DeskPort(session, context)
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
         what = f"the desk of platform '{context.name}' at {context.desk} does not answer"
-        raise Refused(Problem(DESK_UNREACHABLE, what, next="pin status")) from error
+        # A handshake that a desk breaks off says no more than this.
+        note = f"or it does not believe the certificate in {context.identity}" if context.identity else ""
+        raise Refused(Problem(DESK_UNREACHABLE, what, note=note, next="pin status")) from error
 
 
 class DeskPort:

@@ -28,12 +28,17 @@ PATIENCE = aiohttp.ClientTimeout(total=30)
 @click.argument("desk", default="")
 @click.option("--name", "platform", help="What to call the platform; `main` by default.")
 @click.option("--trust", type=click.Path(path_type=Path, exists=True), help="The authority of the desk's certificate.")
+@click.option("--certificate", type=click.Path(path_type=Path, exists=True), help="What a program shows, each time.")
+@click.option("--key", type=click.Path(path_type=Path, exists=True), help="Its key, where that is in another file.")
 @click.option("--out", is_flag=True, help="Forget who you are.")
-def login(desk: str, platform: str | None, trust: Path | None, out: bool) -> None:
+def login(  # noqa: PLR0913  (each is an option)
+    desk: str, platform: str | None, trust: Path | None, *, certificate: Path | None, key: Path | None, out: bool
+) -> None:
     """Sign in at a desk, such as https://desk.example.com.
 
     It shows an address and a code: open the one and type the other, on any device. From then on `--name NAME` speaks to
-    that desk as you, and renews your login by itself. Who has a token in the file that PIN_TOKEN names shows that.
+    that desk as you, and renews your login by itself. Who has a token in the file that PIN_TOKEN names shows that, and
+    a program may show its certificate.
     """
     name, state = setting("name", platform), Path(setting("state"))
     if out:
@@ -41,7 +46,10 @@ def login(desk: str, platform: str | None, trust: Path | None, out: bool) -> Non
         click.echo(f"{name}: nobody is signed in")
         return
     context = _context(state, name, desk, trust)
-    if setting("token"):
+    if certificate or key:
+        context = _certified(context, certificate, key)
+        forget_login(state, name)
+    if certificate or setting("token"):
         click.echo(f"{asyncio.run(shown(state, context))}  is known at {context.desk}        next: pin whoami")
         return
     who = asyncio.run(sign_in(state, context, SystemClock()))
@@ -63,6 +71,17 @@ def _context(state: Path, name: str, desk: str, trust: Path | None) -> Context:
     return msgspec.structs.replace(there, authority=str(trust.resolve())) if trust else there
 
 
+def _certified(context: Context, certificate: Path | None, key: Path | None) -> Context:
+    """With what is shown from then on, with each request as it is by then."""
+    if certificate is None:
+        raise Refused(Problem(USAGE, "--key is of a certificate", next="pin login DESK --certificate FILE --key FILE"))
+    if not context.desk.startswith("https:"):
+        what = f"a certificate is shown by TLS alone, and {context.desk} has none"
+        raise Refused(Problem(USAGE, what, next="pin login https://… --certificate FILE"))
+    files = {"identity": str(certificate.resolve()), "key": str(key.resolve()) if key else ""}
+    return msgspec.structs.replace(context, token="", **files)
+
+
 async def sign_in(state: Path, context: Context, clock: Clock) -> str:
     """As whom."""
     async with aiohttp.ClientSession(timeout=PATIENCE) as http:
@@ -80,7 +99,7 @@ async def sign_in(state: Path, context: Context, clock: Clock) -> str:
 
 
 async def shown(state: Path, context: Context) -> str:
-    """As whom, of who has a token already, such as a program."""
+    """As whom, of who has a token or a certificate already, such as a program."""
     from pincompute.cli.desk import desk_port
 
     async with desk_port(await signed_in(state, context)) as port:
@@ -93,6 +112,9 @@ async def leave(state: Path, name: str) -> None:
     """Here at once, and at the provider if it answers."""
     found = read_login(state, name)
     forget_login(state, name)
+    context = find_context(state, name)
+    if context and context.identity:
+        write_context(state, msgspec.structs.replace(context, identity="", key=""))
     if found:
         async with aiohttp.ClientSession(timeout=PATIENCE) as http:
             await Provider(http, found.issuer, found.client, SystemClock()).give_back(found)

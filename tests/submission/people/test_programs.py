@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from datetime import timedelta
 from pathlib import Path
@@ -12,15 +13,23 @@ import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from click.testing import CliRunner, Result
 from cryptography import x509
 
 from authorities import DOMAIN, NOW, WEB, Made, authority, svid
 from control_plane import ControlPlane
+from desks import World, world
 from pincompute.agents.identity.bundle import IDENTITY, TRUST
+from pincompute.api.names import API_VERSION, ENGINE
+from pincompute.base.certificates import Authority
 from pincompute.base.clock import SystemClock
+from pincompute.base.context import read_context
 from pincompute.base.problem import Refused
+from pincompute.cli.login import login
+from pincompute.cli.target import Target, connect
+from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
-from pincompute.kube.resource import SERVICE_ACCOUNTS
+from pincompute.kube.resource import SERVICE_ACCOUNTS, Object
 from pincompute.submission.people.accounts import AUDIENCE, Accounts
 from pincompute.submission.people.certificates import Certificates
 from pincompute.submission.people.door import Door, Shown
@@ -148,3 +157,73 @@ async def refused(programs: Accounts, token: str) -> None:
     with pytest.raises(Refused, match="does not know the account") as told:
         await programs.identify(Shown(token))
     assert told.value.json()["status"] == 401
+
+
+@pytest.mark.cluster
+async def test_a_program_shows_its_certificate_and_each_time_the_one_that_is_there(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a desk that speaks TLS, from `pin login` on."""
+    state, pod = tmp_path / "state", tmp_path / "pod"
+    monkeypatch.setenv("PIN_STATE", str(state))
+    async with world(plane, tmp_path, Door([PEOPLE])) as here:
+        address = await _over_tls(here, tmp_path)
+        for name in ("ci", "eve"):
+            svid(ROOT, f"spiffe://{DOMAIN}/{here.project}/{name}").write(tmp_path / name)
+        members: Object = {"viewer": {"programs": ["ci"]}}
+        whole = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": here.project}}
+        quota: Object = {"on-demand": {}}
+        spec = {"owner": "team-ads", "review": "open", "quota": quota, "members": members}
+        await here.client.apply({**whole, "spec": spec}, NOUNS["Project"], manager=ENGINE)
+        words = (address, "--name", "far", "--trust", str(tmp_path / "desk" / "ca.crt"))
+        pod.mkdir()
+        shown = pod / IDENTITY
+        shown.write_bytes((tmp_path / "ci" / IDENTITY).read_bytes())
+        done = await _typed(*words, "--certificate", str(shown))
+        assert done.output.startswith(f"program {here.project}/ci  is known at {address}")
+        assert read_context(state, "far").token == ""
+        target = Target("far", here.project, "", "")
+        async with connect(target) as port:
+            assert (await port.project(here.project)).owner == "team-ads"
+            assert (await port.whoami()).name == f"program {here.project}/ci"
+        shown.write_bytes((tmp_path / "eve" / IDENTITY).read_bytes())
+        async with connect(target) as port:
+            assert (await port.whoami()).name == f"program {here.project}/eve"
+            with pytest.raises(Refused, match="there is no project"):
+                await port.project(here.project)
+        svid(authority()).write(tmp_path / "stranger")
+        shown.write_bytes((tmp_path / "stranger" / IDENTITY).read_bytes())
+        with pytest.raises(Refused) as refused:
+            async with connect(target) as port:
+                await port.whoami()
+        assert f"it does not believe the certificate in {shown}" in refused.value.text()
+        shown.write_text(svid(ROOT).pem)
+        with pytest.raises(Refused, match="cannot be used") as refused:
+            async with connect(target) as port:
+                await port.whoami()
+        assert "--key FILE names another one" in refused.value.text()
+        await _typed("--name", "far", "--out")
+        assert read_context(state, "far").identity == ""
+        plain = await _typed(str(here.http.make_url("/")), "--name", "near", "--certificate", str(shown))
+        assert isinstance(plain.exception, Refused)
+        assert "a certificate is shown by TLS alone" in plain.exception.text()
+
+
+async def _over_tls(here: World, folder: Path) -> str:
+    """The same desk once more, at an address of its own."""
+    own = Authority(folder / "desk")
+    own.establish()
+    own.issue("desk", hosts=("127.0.0.1",))
+    roots = folder / "roots.pem"
+    roots.write_text(ROOT.pem)
+    server = here.http.server
+    assert isinstance(server, TestServer)
+    assert server.runner
+    tls = context(Files(own.certificate("desk"), own.key("desk"), roots))
+    await web.TCPSite(server.runner, "127.0.0.1", 0, ssl_context=tls).start()
+    return f"https://127.0.0.1:{server.runner.addresses[-1][1]}"
+
+
+async def _typed(*words: str) -> Result:
+    """In a thread, as it has a loop of its own."""
+    return await asyncio.to_thread(CliRunner().invoke, login, words)
