@@ -19,7 +19,16 @@ from pincompute.engine.nodes import kubelet
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import CRDS, DEPLOYMENTS, NAMESPACES, POD_CERTIFICATES, PODS, TRUST_BUNDLES, Resource
+from pincompute.kube.resource import (
+    CRDS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    POD_CERTIFICATES,
+    PODS,
+    TRUST_BUNDLES,
+    Object,
+    Resource,
+)
 from real_platform import PATIENCE, until
 from rights import audited
 from transcripts import ROOT
@@ -59,7 +68,7 @@ async def test_a_cluster_gets_the_platform_and_loses_it_again_and_what_runs_neve
             # What cannot be pulled is told, and the operator that was there goes on.
             said = await person.pin("install", *where, "--image", "pincompute:nowhere", code=1)
             assert "ImagePullBackOff" in said
-            await until(client, DEPLOYMENTS, SYSTEM, lambda seen: seen["status"]["availableReplicas"] == 2, OPERATOR)
+            await until(client, DEPLOYMENTS, SYSTEM, _has_two, OPERATOR)
             assert "1 workload running as before" in await person.pin("uninstall", *where)
             assert await _pods(client) == before
             assert await _names(client, DEPLOYMENTS, SYSTEM) == [SIGNER], "what its pods need stays"
@@ -88,7 +97,7 @@ async def _operator_alone(client: Client, domain: str) -> None:
 async def _another_copy_gets_a_certificate(client: Client, before: set[str]) -> set[str]:
     """While nobody but Kubernetes looks after the workload; all the copies that there are by now."""
     await client.patch(DEPLOYMENTS, "hello", "me", {"spec": {"replicas": 2}}, style="merge", manager="tests")
-    await until(client, DEPLOYMENTS, "me", lambda seen: seen["status"].get("availableReplicas") == 2, "hello")
+    await until(client, DEPLOYMENTS, "me", _has_two, "hello")
     both = await _pods(client)
     requests = (await client.list(POD_CERTIFICATES, "me")).items
     issued = {each["spec"]["podUID"] for each in requests if "certificateChain" in each.get("status", {})}
@@ -98,11 +107,15 @@ async def _another_copy_gets_a_certificate(client: Client, before: set[str]) -> 
 
 async def _lines_outlive_their_pods(person: Person, client: Client, *where: str) -> None:
     """They are on their way while a pod runs, and whoever asks may be faster."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(2 * PATIENCE):
         await all_gone(client, PODS, "me", labels=f"{WORKLOAD}=hello")
         said = ""
         while "was deleted" not in said or "listening on port 8080" not in said:
             said = await person.pin("logs", "hello", *where)
+
+
+def _has_two(deployment: Object) -> bool:
+    return bool(deployment.get("status", {}).get("availableReplicas") == 2)
 
 
 def refused(platform: Platform) -> list[str]:
@@ -116,6 +129,7 @@ def refused(platform: Platform) -> list[str]:
 @asynccontextmanager
 async def _asked_all_the_time(person: Person) -> AsyncGenerator[list[int]]:
     answers: list[int] = []
+    await person.is_answered("hello")
 
     async def ask() -> None:
         while True:
