@@ -150,3 +150,42 @@ def test_every_kind_of_work_is_in_the_roles(kind: Any) -> None:
     # Daemons are the infrastructure team's own.
     assert (kind.plural() in may("submitter", "pinterest.com", "create")) == (kind.__name__ != "PinterestDaemon")
     assert (f"{kind.plural()}/scale" in may("submitter", "pinterest.com", "patch")) == kind.SCALES
+
+
+def made(**spec: Any) -> Snapshot:
+    """All that it becomes is there, and nothing of its quota is used."""
+
+    def there(native: Object) -> Native:
+        hard = native.get("spec", {}).get("hard", {})
+        return msgspec.convert({**native, "status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}, Native)
+
+    first = snapshot(**spec)
+    return first._replace(natives=(*first.natives, *map(there, plan(first).wanted[1:])))
+
+
+RULE = {"name": "two", "rule": "workload.spec.replicas >= 2", "message": "two at least", "kinds": ["PinterestService"]}
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({"rule": "workload.spec.replica >= 2"}, ("has no field 'replica'", "next: did you mean replicas?")),
+        ({"rule": "workload.spec.replicas >="}, ("it ends too early", "next: mend it: kubectl edit project ads")),
+        ({"kinds": ["Service"]}, ("there is no kind 'Service' of workload",)),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_told_whoever_wrote_it_and_the_project_is_as_ready_as_ever(
+    rule: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    planned = plan(made(policies=[{**RULE, **rule}]))
+    assert planned.why
+    said = planned.why.text()
+    assert [each for each in ("the policy two of project ads cannot be kept: ", *told) if each not in said] == []
+    (ready,) = planned.status.conditions
+    assert (ready.status, ready.reason) == ("True", "PolicyUnclear")
+
+
+def test_rules_that_can_be_read_are_not_told() -> None:
+    planned = plan(made(policies=[RULE]))
+    assert planned.why is None
+    assert [each.reason for each in planned.status.conditions] == ["Available"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pincompute.api.names import CONTACT, INGRESS, KIND, PRIORITY, PROJECT, REVIEW, SYSTEM
+from pincompute.api.policy import policy_faults
 from pincompute.api.project import Project, ProjectStatus, Review, Role, TierQuota, Who
 from pincompute.api.status import READY
 from pincompute.base import reasons
@@ -37,8 +38,18 @@ def plan(snapshot: Snapshot) -> Plan:
     quotas = _quotas(owner)
     wanted = (_namespace(owner), *quotas, *_rights(owner), *_doors(owner))
     waiting = _unmade(wanted, seen) or uncounted(quotas, snapshot.natives)
-    problem = None if waiting else first_cause(owner.metadata.name, quotas, snapshot.natives)
+    problem = None if waiting else _misread(owner) or first_cause(owner.metadata.name, quotas, snapshot.natives)
     return Plan(wanted, _status(snapshot, problem, waiting), why=problem)
+
+
+def _misread(owner: Project) -> Problem | None:
+    """A rule past which nothing comes in, whoever wrote it there."""
+    policies = owner.spec.policies
+    for (index, *_), what, note, next_ in policy_faults(policies, ()):
+        said = f"the policy {policies[int(index)].name} of project {owner.metadata.name} cannot be kept: {what}"
+        mend = next_ or f"mend it: kubectl edit project {owner.metadata.name}"
+        return Problem(reasons.POLICY_UNCLEAR, said, Where(object=f"project {owner.metadata.name}"), note, mend)
+    return None
 
 
 def _native(owner: Project, api_version: str, kind: str, name: str, body: Object) -> Object:
@@ -184,7 +195,7 @@ def _unmade(wanted: Iterable[Object], seen: Iterable[tuple[str, str]]) -> str:
 
 
 def _status(snapshot: Snapshot, problem: Problem | None, waiting: str = "") -> ProjectStatus:
-    """A quota that is used up is told, and the project is as ready as ever."""
+    """A quota that is used up is told, and so is a rule that cannot be read; the project is as ready as ever."""
     if waiting:
         said = status.said(snapshot, READY, reasons.PROGRESSING, waiting, status=False)
     elif problem:
