@@ -29,6 +29,8 @@ class Census:
         self.news = asyncio.Event()
         self.around = 0
         """How often what is around them has changed."""
+        self._names: dict[tuple[str, str], dict[str, None]] = {}
+        """By project and kind, in the order in which they came."""
         self._client = client
         self._around = Surroundings()
         self._cluster = LAPTOP
@@ -56,10 +58,7 @@ class Census:
 
     def of(self, project: str) -> list[Workload]:
         return [
-            each
-            for kind in WORKLOADS
-            for (namespace, _), each in self._informers[kind].items.items()
-            if namespace == project
+            self.find(Place(project, kind, name)) for kind in WORKLOADS for name in self._names.get((project, kind), ())
         ]
 
     @property
@@ -101,6 +100,7 @@ class Census:
     def _changed(self, event: Event[Noun]) -> None:
         noun = event.object
         if isinstance(noun, Workload):
+            self._called(noun, there=event.type != DELETED)
             before: Any = event.before
             if event.type == DELETED or before is None or _counts(before) != _counts(noun):
                 self.changed.add(Place.of(noun))
@@ -110,6 +110,16 @@ class Census:
         if concerned := self._around.take(event, self._client.clock.now()):
             self.changed |= {place for place in self.everybody() if concerned(self.find(place))}
             self.news.set()
+
+    def _called(self, workload: Workload, *, there: bool) -> None:
+        project, kind, name = Place.of(workload)
+        names = self._names.setdefault((project, kind), {})
+        if there:
+            names[name] = None
+            return
+        names.pop(name, None)
+        if not names:
+            del self._names[project, kind]
 
 
 def _counts(workload: Workload) -> object:
