@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import os
+import signal
 import statistics
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +34,8 @@ OFFERED = 3.0
 READS = 20.0
 """A second."""
 SECONDS = 5.0
+STALL = 30.0
+"""Seconds for which it does nothing at all, in the midst of as much as can be."""
 AT_ONCE = 16
 RUNS = 3
 
@@ -50,40 +54,50 @@ async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
         desk_before(plane, folder, hand, *options, members=members) as desk,
         _people(hand, desk) as people,
     ):
-        runs: list[tuple[Phase, Phase]] = []
+        runs: list[tuple[Phase, Phase, Phase]] = []
         there = 0
         for run in range(RUNS + 1):
             calm = await _calm(people, run)
             there += calm.taken
             await desk.delivered(hand, there)
-            flooded = await _flooded(people, run, calm.rate)
+            flooded = await _flooded(people, f"f{run}", calm.rate, SECONDS)
             there += flooded.taken
             await desk.delivered(hand, there)
-            runs.append((calm, flooded))
-    calm, flooded = zip(*runs[1:], strict=True)
+            stalled = await _stalled(people, desk, run, calm.rate)
+            there += stalled.taken
+            await desk.delivered(hand, there)
+            runs.append((calm, flooded, stalled))
+    calm, flooded, stalled = zip(*runs[1:], strict=True)
     return [
         Figure(
             "overload.work", f"taken a second where {OFFERED:g} times as many are sent : as many as can be",
-            [b.rate / a.rate for a, b in runs[1:]], 0.9, "x",
+            [b.rate / a.rate for a, b, _ in runs[1:]], 0.9, "x",
             statistics.median(each.rate for each in flooded), statistics.median(each.rate for each in calm),
             at_least=True,
         ),
-        Figure("R12", "the same: requests sent : needed", [each.sent / each.needed for each in flooded], 1.3, "x"),
+        Figure("overload.sent", "the same: requests sent : needed", _sent(flooded), 1.3, "x"),
+        Figure(
+            "R12", f"and where nobody is answered for {STALL:g} s: requests sent : needed", _sent(stalled), 1.3, "x",
+        ),
         Figure(
             "overload.kept", "the same: of those who keep within their share, as much is taken",
             [each.kept for each in flooded], 0.99, "x", at_least=True,
         ),
         Figure(
             "overload.p99", "the same: P99 of theirs : where as many are sent as can be",
-            [b.p99 / a.p99 for a, b in runs[1:]], None, "x",
+            [b.p99 / a.p99 for a, b, _ in runs[1:]], None, "x",
             statistics.median(each.p99 for each in flooded), statistics.median(each.p99 for each in calm),
         ),
         Figure(
             "overload.reads", "the same: P99 of reads beside it : where as many are sent as can be",
-            [b.reads / a.reads for a, b in runs[1:]], None, "x",
+            [b.reads / a.reads for a, b, _ in runs[1:]], None, "x",
             statistics.median(each.reads for each in flooded), statistics.median(each.reads for each in calm),
         ),
     ]  # fmt: skip
+
+
+def _sent(phases: Iterable[Phase]) -> list[float]:
+    return [each.sent / each.needed for each in phases]
 
 
 class Phase(NamedTuple):
@@ -107,10 +121,9 @@ class Person:
         self._desk = desk
         self.sent = self.needed = self.taken = 0
         self.took: list[float] = []
-        middlewares = (come_back(SystemClock()), self._counted)
         headers = {"Authorization": f"Bearer {token}", "Prefer": "respond-async"}
         connector = aiohttp.TCPConnector(limit=0)
-        self.session = aiohttp.ClientSession(connector=connector, headers=headers, middlewares=middlewares)
+        self.session = aiohttp.ClientSession(connector=connector, headers=headers)
 
     def forget(self) -> None:
         self.sent = self.needed = self.taken = 0
@@ -121,22 +134,27 @@ class Person:
         return await send(request)
 
     async def submit(self, name: str) -> None:
+        """By a command of its own, as each of the many would: what it may send again is counted for itself."""
         self.needed += 1
         began = time.perf_counter()
-        async with self.session.post(f"{self._desk.url}/submissions", data=FILE.replace("NAME", name)) as answer:
-            if answer.status in {201, 202}:
-                self.taken += 1
-                self.took.append(time.perf_counter() - began)
-            elif answer.status != 429:
-                raise AssertionError(await answer.text())
+        words = {"data": FILE.replace("NAME", name), "middlewares": (come_back(SystemClock()), self._counted)}
+        # Whom a desk that stands still never heard is told so, and sends nothing again unasked.
+        with contextlib.suppress(aiohttp.ClientConnectionError):
+            async with self.session.post(f"{self._desk.url}/submissions", **words) as answer:
+                if answer.status in {201, 202}:
+                    self.taken += 1
+                    self.took.append(time.perf_counter() - began)
+                elif answer.status != 429:
+                    raise AssertionError(await answer.text())
 
     async def look(self, name: str) -> None:
         began = time.perf_counter()
-        async with self.session.get(f"{self._desk.url}/workloads/{name}") as answer:
-            if answer.status not in {200, 429}:
-                raise AssertionError(await answer.text())
-            if answer.status == 200:
-                self.took.append(time.perf_counter() - began)
+        with contextlib.suppress(aiohttp.ClientConnectionError):
+            async with self.session.get(f"{self._desk.url}/workloads/{name}") as answer:
+                if answer.status not in {200, 429}:
+                    raise AssertionError(await answer.text())
+                if answer.status == 200:
+                    self.took.append(time.perf_counter() - began)
 
 
 @asynccontextmanager
@@ -168,50 +186,65 @@ async def _calm(people: dict[str, Person], run: int) -> Phase:
             number += 1
 
     ends = time.perf_counter() + SECONDS
-    return await _phase(people, *(one(each, hand) for each in writers for hand in range(AT_ONCE // len(writers))))
+    return await _phase(
+        people, SECONDS, *(one(each, hand) for each in writers for hand in range(AT_ONCE // len(writers)))
+    )
 
 
-async def _flooded(people: dict[str, Person], run: int, rate: float) -> Phase:
+async def _stalled(people: dict[str, Person], desk: Desk, run: int, rate: float) -> Phase:
+    """As many go on to come while nobody is answered."""
+
+    async def stands() -> None:
+        os.kill(desk.process, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(STALL)
+        finally:
+            os.kill(desk.process, signal.SIGCONT)
+
+    return await _flooded(people, f"s{run}", rate, STALL + SECONDS, stands())
+
+
+async def _flooded(people: dict[str, Person], name: str, rate: float, seconds: float, *work: Awaitable[None]) -> Phase:
     """At a pace that asks nobody, as the many behind each of them would."""
     offers = [(people[each], SHARE * rate) for each in KEEPS]
     offers.append((people[FLOODS], (OFFERED - SHARE * len(KEEPS)) * rate))
 
     def submits(person: Person) -> Callable[[int], Awaitable[None]]:
-        return lambda number: person.submit(f"f{run}-{person.name}-{number}")
+        return lambda number: person.submit(f"{name}-{person.name}-{number}")
 
-    return await _phase(people, *(_offered(pace, submits(person)) for person, pace in offers))
+    return await _phase(people, seconds, *work, *(_offered(pace, seconds, submits(person)) for person, pace in offers))
 
 
-async def _phase(people: dict[str, Person], *work: Awaitable[None]) -> Phase:
+async def _phase(people: dict[str, Person], seconds: float, *work: Awaitable[None]) -> Phase:
     for each in people.values():
         each.forget()
     writers = [people[each] for each in (*KEEPS, FLOODS)]
     looks = people[LOOKS]
     began = time.perf_counter()
-    ends = asyncio.create_task(asyncio.sleep(SECONDS))
+    ends = asyncio.create_task(asyncio.sleep(seconds))
     with contextlib.redirect_stderr(io.StringIO()):
-        working = asyncio.gather(*work, _offered(READS, lambda _: looks.look("first")))
+        working = asyncio.gather(*work, _offered(READS, seconds, lambda _: looks.look("first")))
         await ends
-        within, seconds = sum(each.taken for each in writers), time.perf_counter() - began
+        within, took = sum(each.taken for each in writers), time.perf_counter() - began
         await working
     keep = [people[each] for each in KEEPS]
-    took = [second for each in keep for second in each.took]
+    waits = [second for each in keep for second in each.took]
     return Phase(
-        within / seconds,
+        within / took,
         sum(each.taken for each in writers),
         sum(each.sent for each in writers),
         sum(each.needed for each in writers),
         sum(each.taken for each in keep) / sum(each.needed for each in keep),
-        statistics.quantiles(took, n=100)[98],
+        statistics.quantiles(waits, n=100)[98],
         statistics.quantiles(looks.took, n=100)[98],
     )
 
 
-async def _offered(rate: float, work: Callable[[int], Awaitable[None]]) -> None:
+async def _offered(rate: float, seconds: float, work: Callable[[int], Awaitable[None]]) -> None:
     """So many a second, whether or not those before them were answered."""
     began = time.perf_counter()
     asked: list[asyncio.Future[None]] = []
-    for number in range(int(rate * SECONDS)):
+    for number in range(int(rate * seconds)):
         await asyncio.sleep(began + number / rate - time.perf_counter())
         asked.append(asyncio.ensure_future(work(number)))
     await asyncio.gather(*asked)
