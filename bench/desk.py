@@ -1,4 +1,7 @@
-"""The desk beside its API server: submissions taken on record, and plain creates of the same objects, in turn."""
+"""Submissions taken on record by a desk, and plain creates of the same objects, in turn.
+
+Each has an API server of its own: a desk would follow the creates, too, and so slow what it is held against.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from pincompute.kube.resource import CRDS, NAMESPACES
 from pincompute.objects.content import Object
 
 SERVICES = NOUNS["PinterestService"]
-PLAIN, BOUNDED = "plain", "bounded"
+BOUNDED = "bounded"
 EACH = 200
 """Of either sort in one run."""
 AT_ONCE = 16
@@ -51,12 +54,17 @@ class Pace(NamedTuple):
 
 
 def figures() -> list[Figure]:
-    with bare_plane() as (plane, folder):
-        return asyncio.run(_measured(plane, folder))
+    with bare_plane() as (plane, folder), bare_plane() as (bare, _):
+        return asyncio.run(_measured(plane, folder, bare))
 
 
-async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
-    async with Client(plane.access(), "bench") as hand, desk_before(plane, folder, hand) as desk:
+async def _measured(plane: ControlPlane, folder: Path, bare: ControlPlane) -> list[Figure]:
+    async with (
+        Client(plane.access(), "bench") as hand,
+        Client(bare.access(), "bench") as other,
+        desk_before(plane, folder, hand) as desk,
+    ):
+        await _furnished(other)
         pairs: list[tuple[Pace, Pace]] = []
         whole: list[float] = []
         worked: list[float] = []
@@ -65,7 +73,7 @@ async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
             ours = await _pace(run, desk.submit)
             whole.append(await desk.delivered(hand, (run + 1) * EACH))
             worked.append((desk.worked() - before) / EACH * 1000)
-            pairs.append((ours, await _pace(run, _creates(hand))))
+            pairs.append((ours, await _pace(run, _creates(other))))
         ours, peers = zip(*pairs[1:], strict=True)
     return [
         Figure(
@@ -110,10 +118,7 @@ async def desk_before(
     plane: ControlPlane, folder: Path, hand: Client, *options: str, members: Object | None = None
 ) -> AsyncGenerator[Desk]:
     """A process of its own, as on every platform; and a project whose quota is counted, and suffices."""
-    for crd in crds():
-        await hand.apply(crd, CRDS, manager=ENGINE)
-    for name in (PLAIN, BOUNDED):
-        await hand.apply({"metadata": {"name": name, "labels": {PROJECT: name}}}, NAMESPACES, manager=ENGINE)
+    await _furnished(hand)
     spec: Object = {
         "owner": "ann",
         "review": "open",
@@ -136,6 +141,13 @@ async def desk_before(
     finally:
         process.terminate()
         await process.wait()
+
+
+async def _furnished(hand: Client) -> None:
+    for crd in crds():
+        await hand.apply(crd, CRDS, manager=ENGINE)
+    metadata = {"name": BOUNDED, "labels": {PROJECT: BOUNDED}}
+    await hand.apply({"metadata": metadata}, NAMESPACES, manager=ENGINE)
 
 
 async def _answers(session: aiohttp.ClientSession, url: str) -> None:
@@ -190,10 +202,10 @@ def _free_port() -> int:
 
 
 def _creates(hand: Client) -> Callable[[str], Awaitable[object]]:
-    return lambda name: hand.create(SERVICES, service(name, PLAIN), manager=HAND)
+    return lambda name: hand.create(SERVICES, service(name), manager=HAND)
 
 
-def service(name: str, project: str) -> Object:
-    metadata = {"name": name, "namespace": project}
+def service(name: str) -> Object:
+    metadata = {"name": name, "namespace": BOUNDED}
     spec = {"image": "hello:dev", "port": 8080}
     return {"apiVersion": API_VERSION, "kind": SERVICES.kind, "metadata": metadata, "spec": spec}
