@@ -15,7 +15,7 @@ from desks import SIGNED, TOKEN, World, world
 from pincompute.api.change import Scale
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.logs import Copies, Wanted
-from pincompute.api.names import SUBMISSION
+from pincompute.api.names import ENGINE, SUBMISSION
 from pincompute.api.summary import Sight
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
@@ -185,6 +185,38 @@ async def test_where_too_much_is_on_its_way_nothing_more_is_accepted(
         async with here.http.post(path, data=HELLO, headers=key) as answer:
             assert answer.status == 201
         assert await here.outcomes("hello") == [("submission-1", State.DELIVERED)]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{spec: {containers: [{name: {a: 1}}]}}",
+        "{spec: {containers: [{name: hello, env: [{name: [a]}, {name: {}}]}]}}",
+        "{spec: {containers: [{name: hello, volumeMounts: [{mountPath: {}}]}], volumes: [{name: {}}]}}",
+    ],
+)
+async def test_a_name_in_a_template_that_is_none(plane: ControlPlane, tmp_path: Path, template: str) -> None:
+    """Schemathesis found it: what is looked for twice must be a word."""
+    async with world(plane, tmp_path) as here:
+        document = HELLO.replace("port: 8080", f"port: 8080, template: {template}")
+        status, answer = await here.submit(document)
+        assert (status, answer["errors"][0]["reason"]) == (422, "DocumentInvalid")
+
+
+async def test_a_roll_that_only_the_cluster_knows_to_be_wrong(plane: ControlPlane, tmp_path: Path) -> None:
+    async with world(plane, tmp_path) as here:
+        runtime = {"metadata": {"name": "7"}, "spec": {"parts": ["logs-1"], "roll": {"tiers": ["preemptible"]}}}
+        await here.client.apply(runtime, NOUNS["Runtime"], manager=ENGINE)
+        try:
+            path = "/v1/runtimes/7/roll"
+            async with here.http.patch(path, data=b'{"tiers": ["reserved"]}', headers=SIGNED) as answer:
+                (error,) = (await answer.json())["errors"]
+            assert (answer.status, error["reason"]) == (422, "DocumentInvalid")
+            assert "the order of zones and tiers cannot change" in error["detail"]
+        finally:
+            await here.client.delete(NOUNS["Runtime"], "7")
+        async with here.http.get(path, headers=SIGNED) as answer:
+            assert (answer.status, (await answer.json())["errors"][0]["reason"]) == (404, "RuntimeUnknown")
 
 
 async def test_what_no_record_can_keep_is_refused_and_never_fails(

@@ -238,7 +238,9 @@ def template_faults(template: Object, path: Path) -> Iterator[Fault]:
     names: set[str] = set()
     for place, each in containers_of(template, path):
         name = each.get("name")
-        if name in names:
+        if name is not None and not isinstance(name, str):
+            yield Fault((*place, "name"), "a name is text")
+        elif name in names:
             yield Fault((*place, "name"), f"two containers are called '{name}'")
         elif name:
             names.add(name)
@@ -252,7 +254,9 @@ def stands_twice(value: Any, field: str, key: str, path: Path) -> Iterator[Fault
     seen: set[str] = set()
     for index, each in enumerate(_of(value, field, [])):
         said = each.get(key) if isinstance(each, dict) else None
-        if said in seen:
+        if said is not None and not isinstance(said, str):
+            yield Fault((*path, field, index, key), f"{key} is text")
+        elif said in seen:
             yield Fault((*path, field, index, key), f"'{said}' stands twice in {field}")
         elif said:
             seen.add(said)

@@ -179,8 +179,9 @@ def _short_form_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
                 f"{ours} stands here and in the template's container '{main.get('name', '')}'",
                 next="leave one of the two out",
             )
-    twice = sorted(set(spec.environment) & {each.get("name") for each in main.get("env", ()) if isinstance(each, dict)})
-    for variable in twice:
+    env = main.get("env")
+    there = [each.get("name") for each in env if isinstance(each, dict)] if isinstance(env, list) else []
+    for variable in sorted(each for each in spec.environment if each in there):
         yield Fault(("environment", variable), f"{variable} stands here and in the template", next="leave one out")
 
 

@@ -13,11 +13,11 @@ from pincompute.api.names import WORKLOAD
 from pincompute.api.runtime import Runtime
 from pincompute.api.status import READY, condition
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import RUNTIME_UNKNOWN
+from pincompute.base.reasons import DOCUMENT_INVALID, RUNTIME_UNKNOWN
 from pincompute.controller.gather import facts
 from pincompute.controller.resources import NOUNS, PROJECTS, RUNTIMES, WORKLOADS
 from pincompute.kube.client import Client
-from pincompute.kube.errors import NotFound
+from pincompute.kube.errors import Invalid, NotFound
 from pincompute.kube.resource import PODS
 from pincompute.objects.content import Object
 from pincompute.planning.snapshot import Pod
@@ -53,6 +53,9 @@ class Fleets:
             written = await self._client.patch(_RUNTIMES, str(number), "", body, style="merge", manager=manager)
         except NotFound as error:
             raise await self._no_runtime(number) from error
+        except Invalid as error:
+            # A rule that only the cluster knows: what was there before counts in it.
+            raise Refused(error.problem()._replace(reason=DOCUMENT_INVALID)) from error
         return _rolling(msgspec.convert(written, Runtime))
 
     async def follow_roll(self, number: int) -> AsyncGenerator[Rolling]:
