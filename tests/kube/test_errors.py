@@ -21,7 +21,7 @@ from pincompute.kube.errors import (
     error_of,
 )
 from pincompute.kube.request import Request
-from pincompute.kube.retry import ATTEMPTS, LONGEST, Budget, backoff, pause
+from pincompute.kube.retry import ATTEMPTS, LONGEST, backoff, pause
 
 
 def status(code: int, reason: str, message: str = "no", **details: object) -> bytes:
@@ -145,22 +145,6 @@ NOW, LATER = "Fri, 31 Dec 1999 23:59:55 GMT", "Fri, 31 Dec 1999 23:59:59 GMT"
 )
 def test_what_is_sent_once_more(request_: Request, error: ApiError, attempt: int, wait: float | None) -> None:
     assert pause(request_, error, attempt, jitter=0) == wait
-
-
-def test_an_outage_multiplies_nothing() -> None:
-    budget = Budget(share=0.1, reserve=10)
-    again = 0
-    for _ in range(1000):
-        budget.earn()
-        again += budget.spend() + budget.spend()
-    assert again == 10 + 99
-
-
-def test_what_was_not_needed_is_not_saved_for_ever() -> None:
-    budget = Budget(share=0.5, reserve=2)
-    for _ in range(100):
-        budget.earn()
-    assert [budget.spend() for _ in range(3)] == [True, True, False]
 
 
 def test_backoff_doubles_to_an_end_and_is_spread() -> None:

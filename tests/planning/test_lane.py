@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pincompute.planning.lane import Bounds, Full, Lane, State, Ticket
+from pincompute.planning.lane import LONGEST, Bounds, Full, Lane, State, Ticket
 
 CLIENTS = st.sampled_from("abcd")
 BOUNDS = Bounds(at_work=2, waiting=6, of_one=4)
@@ -98,6 +98,29 @@ def test_who_comes_back_as_late_as_they_were_told_finds_room(
         lane.leave(working.pop(0), ends)
         working += lane.begin(ends)
     assert isinstance(lane.come(client), Ticket)
+
+
+def test_a_flood_is_not_told_to_come_back_soon() -> None:
+    """A fifth of it, and as many as there is room for: each of those who came knows only of itself."""
+    lane = Lane(BOUNDS)
+    found = [lane.come(str(number)) for number in range(1000)]
+    told = [each.seconds for each in found if isinstance(each, Full)]
+    assert len(told) == 1000 - BOUNDS.at_work - BOUNDS.waiting
+    soon = [number for number, seconds in enumerate(told) if seconds < LONGEST]
+    assert soon[:8] == list(range(8)), "a few more than there is room for are no flood"
+    assert 190 <= len(soon) <= 210
+
+
+def test_whom_the_flood_of_another_keeps_out_is_told_when_it_is_worth_coming_back() -> None:
+    lane = Lane(Bounds(at_work=1, waiting=1, of_one=1))
+    flood = [lane.come("a") for _ in range(1000)]
+    assert isinstance(flood[-1], Full)
+    assert (flood[-1].own, flood[-1].seconds) == (True, LONGEST)
+    assert isinstance(lane.come("b"), Ticket)
+    kept_out = lane.come("c")
+    assert isinstance(kept_out, Full)
+    assert not kept_out.own
+    assert kept_out.seconds < LONGEST
 
 
 def test_nobody_is_kept_in_mind_who_is_not_there() -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import aiohttp
 import click
 
+from pincompute.base.budget import Budget
 from pincompute.base.clock import Clock
-from pincompute.kube.retry import ATTEMPTS, Budget, patience
+from pincompute.kube.retry import ATTEMPTS, patience
 
 RESERVE = 4
 """Requests that a command may send again, beside a tenth of all that it sends."""

@@ -8,10 +8,11 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
+from pincompute.base.budget import Budget
 from pincompute.base.clock import Clock
 from pincompute.kube.errors import ApiError
 from pincompute.kube.request import Request
-from pincompute.kube.retry import Budget, pause
+from pincompute.kube.retry import pause
 
 Chance = Callable[[], float]
 """Draws from 0 to 1."""

@@ -8,8 +8,13 @@ from collections import Counter, OrderedDict, deque
 from enum import Enum, auto
 from typing import NamedTuple
 
+from pincompute.base.budget import Budget
+
 LONGEST = 30
 """Seconds that somebody is sent away for, at most: nobody knows what is then."""
+_AGAIN = 0.2
+"""Of all that come, how many may be told to come back soon, beside as many as there is room for. Each of a thousand
+commands knows only of itself; the rest are told a time for which no command waits, and their people know."""
 _NEW = 0.2
 """How much what has just ended says of how long others will take."""
 
@@ -59,6 +64,9 @@ class Lane:
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
         """By client; whose turn is next comes first."""
         self._at_work = 0
+        most = bounds.at_work + bounds.waiting
+        self._soon = {own: Budget(share=_AGAIN, reserve=most) for own in (True, False)}
+        """Whom one client's flood keeps out spends nothing of what it may spend itself."""
         self._took = 0.0
         """Seconds that work takes, of late."""
 
@@ -69,12 +77,14 @@ class Lane:
 
     def come(self, client: str) -> Ticket | Full:
         """Room, before anything else is done for them: for those who are long in coming there is no more than that."""
+        for each in self._soon.values():
+            each.earn()
         bounds, there, own = self._bounds, self.there, self._there[client]
         if own >= bounds.of_one:
             # The others have their turns meanwhile.
-            return Full(self._seconds(own * len(self._there)), own, own=True)
+            return Full(self._seconds(own * len(self._there), own=True), own, own=True)
         if there >= bounds.at_work + bounds.waiting:
-            return Full(self._seconds(there), there, own=False)
+            return Full(self._seconds(there, own=False), there, own=False)
         self._there[client] += 1
         return Ticket(client)
 
@@ -114,7 +124,9 @@ class Lane:
         if not self._there[ticket.client]:
             del self._there[ticket.client]
 
-    def _seconds(self, before: int) -> int:
+    def _seconds(self, before: int, *, own: bool) -> int:
         """Until as many have been at work, and at least one more has."""
+        if not self._soon[own].spend():
+            return LONGEST
         rounds = max(1.0, before / self._bounds.at_work)
         return max(1, min(LONGEST, math.ceil(rounds * self._took)))
