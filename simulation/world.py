@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from pincompute.api.membership import Review
 from pincompute.api.names import CLUSTER_FACTS, OPERATOR, REVIEW, SYSTEM
-from pincompute.api.project import Review
 from pincompute.api.status import READY
 from pincompute.base.reasons import PAUSED
 from pincompute.controller.passes import Key, Outcome

@@ -10,7 +10,8 @@ import yaml
 
 from pincompute.api.admission import admit
 from pincompute.api.documents import read
-from pincompute.api.project import Project, Review, Tier
+from pincompute.api.membership import Review
+from pincompute.api.project import Project, Tier
 from pincompute.base.problem import Refused
 
 ROOT = Path(__file__).parents[2]

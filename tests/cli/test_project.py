@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from pincompute.api.project import Review, Role
+from pincompute.api.membership import Review, Role
 from pincompute.api.tenancy import Held, Holder, Kept, OnItsWay, Tenancy, TierUse, Unreviewed, Waiting
 from pincompute.cli.project import SHOWN, portrait
 

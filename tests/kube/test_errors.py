@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pincompute.base.pause import ATTEMPTS, LONGEST, backoff
 from pincompute.base.reasons import STORE_FULL
 from pincompute.kube.errors import (
     AlreadyExists,
@@ -21,7 +22,7 @@ from pincompute.kube.errors import (
     error_of,
 )
 from pincompute.kube.request import Request
-from pincompute.kube.retry import ATTEMPTS, LONGEST, backoff, pause
+from pincompute.kube.retry import pause
 
 
 def status(code: int, reason: str, message: str = "no", **details: object) -> bytes:

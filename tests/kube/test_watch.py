@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pincompute.kube.errors import Gone
-from pincompute.kube.watch import Splitter, identity, told
+from pincompute.kube.splitter import Splitter
+from pincompute.kube.watch import identity, told
 
 
 @given(st.binary(), st.lists(st.integers(min_value=0)))

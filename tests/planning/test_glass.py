@@ -12,13 +12,13 @@ from fleets import noun
 from pincompute.api.change import Rollback
 from pincompute.api.glass import Glass, Wish
 from pincompute.api.project import Project
-from pincompute.api.summary import summarize
 from pincompute.api.wire import spoken
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.people.answer import answer
 from pincompute.planning.people.edits import edit
 from pincompute.planning.people.history import Past
 from pincompute.planning.people.news import news
+from pincompute.planning.people.summary import summarize
 from pincompute.planning.plan import Plan
 from worlds import NOW, alone, plan
 

@@ -7,7 +7,8 @@ import msgspec
 from allowed import PROJECTS, TABLE, VERBS, allowed, person, program, rank
 from pincompute.api.admission import admit
 from pincompute.api.documents import read_one
-from pincompute.api.project import Project, Role
+from pincompute.api.membership import Role
+from pincompute.api.project import Project
 from pincompute.base.reasons import NOT_ALLOWED, PROJECT_UNKNOWN
 from pincompute.objects.content import Object
 from pincompute.planning.rights import Verb, may, role

@@ -14,12 +14,12 @@ from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
 from pincompute.agents.process import until_told
 from pincompute.agents.routes import NOBODY, EndpointSlice, Found, Ingress, Lost, Service, copies, table, wanting
+from pincompute.base.pause import backoff
 from pincompute.base.successor import VARIABLE, become
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import ENDPOINT_SLICES, INGRESSES, SERVICES
-from pincompute.kube.retry import backoff
 from pincompute.kube.watch import Event
 
 PAUSE = 0.1

@@ -13,12 +13,12 @@ from pincompute.agents.health import serve
 from pincompute.agents.process import until_told
 from pincompute.agents.volumes import Claim, Make, Remove, Step, Tell, Volume, Widen, name, refusal, steps, volume
 from pincompute.api.names import STORAGE
+from pincompute.base.pause import backoff
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, ApiError, NotFound
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load
 from pincompute.kube.resource import CLAIMS, CORE_EVENTS, STORAGE_CLASSES, VOLUMES
-from pincompute.kube.retry import backoff
 
 PAUSE = 0.05
 """Seconds between two looks, so that many changes at once are one."""

@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from pincompute.api.project import RESERVED
-
+RESERVED = "system:"
+"""Names that begin so are Kubernetes' own."""
 PROGRAM = "program "
 FOREIGN = (RESERVED, PROGRAM, "spiffe://")
 """No person is called by a name that begins so: it would be read as somebody else."""

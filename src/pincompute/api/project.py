@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
 
+from pincompute.api.identity import RESERVED
 from pincompute.api.landing import Landing
+from pincompute.api.membership import Review, Role
 from pincompute.api.names import INFRASTRUCTURE, NODES, PRIORITY, SYSTEM
 from pincompute.api.noun import NAME_PATTERN, Fault, Noun, Rule, Spec
 from pincompute.api.policy import Listed, policy_faults
@@ -20,27 +21,11 @@ from pincompute.api.workload import Tier
 NOT_PROJECTS = ("default", SYSTEM, NODES)
 """Namespaces that a cluster needs for itself."""
 KUBERNETES = "kube-"
-RESERVED = "system:"
-"""Namespaces, and people and groups, of names that begin so are Kubernetes' own."""
+"""Of namespaces that begin so, likewise."""
 
 _Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 _BARE = NAME_PATTERN[1:-1]
-
-
-class Role(StrEnum):
-    """What a member may do: each also what those after it may."""
-
-    OWNER = "owner"
-    DEPLOYER = "deployer"
-    VIEWER = "viewer"
-
-
-class Review(StrEnum):
-    """What may run in a project. Work that nobody has reviewed must be asked for: it is never what was forgotten."""
-
-    LANDED = "landed"
-    OPEN = "open"
 
 
 class Who(Strict, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pincompute.api.project import Review, Role
+from pincompute.api.membership import Review, Role
 from pincompute.api.wire import Wire
 
 

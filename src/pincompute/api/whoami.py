@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pincompute.api.identity import Sort
-from pincompute.api.project import Role
+from pincompute.api.membership import Role
 
 SCOPES = "openid email offline_access"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,9 +72,14 @@ def setting(name: str, flag: str | None = None) -> str:
 
 def _read(file: Path) -> dict[str, str]:
     try:
-        content = tomllib.loads(file.read_text())
+        written = file.read_bytes()
     except FileNotFoundError:
         return {}
+    # Only who has written one needs to know how it reads.
+    import tomllib
+
+    try:
+        content = tomllib.loads(written.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(
             Problem(

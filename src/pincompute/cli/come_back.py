@@ -10,7 +10,7 @@ import click
 
 from pincompute.base.budget import Budget
 from pincompute.base.clock import Clock
-from pincompute.kube.retry import ATTEMPTS, patience
+from pincompute.base.pause import ATTEMPTS, patience
 
 RESERVE = 4
 """Requests that a command may send again, beside a tenth of all that it sends."""

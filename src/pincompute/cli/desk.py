@@ -13,7 +13,6 @@ import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
 from pincompute.api.change import Change
-from pincompute.api.documents import Document
 from pincompute.api.entering import Inside
 from pincompute.api.fleet import Copy, Fleet, Rolling
 from pincompute.api.glass import Wish
@@ -30,13 +29,12 @@ from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, NOT_ALLOWED, ON_ITS_WAY, VERSIONS_DIFFER
 from pincompute.cli.come_back import come_back
-from pincompute.cli.files import Joined
 from pincompute.cli.port import Port
 from pincompute.cli.trust import connector
-from pincompute.kube.registry import known
-from pincompute.kube.watch import Splitter
+from pincompute.kube.splitter import Splitter
 
 if TYPE_CHECKING:
+    from pincompute.api.documents import Document
     from pincompute.kube.execution import Execution
     from pincompute.kube.forwarding import Forwarding
 
@@ -86,6 +84,9 @@ class DeskPort:
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
 
     async def submit_set(self, given: Sequence[Document], project: str, wish: Wish | None = None) -> list[Outcome]:
+        # Only who brings in a set needs to know how files are read.
+        from pincompute.cli.files import Joined
+
         joined = Joined.of(given)
         try:
             _, told = await self._told("POST", f"/v1/projects/{project}/sets{_asked(wish)}", joined.text.encode())
@@ -158,6 +159,9 @@ class DeskPort:
             yield _read(line, _rolling)
 
     async def images(self) -> list[str]:
+        # Only who looks for an image needs to know how a registry is asked.
+        from pincompute.kube.registry import known
+
         return await known(self._context) if self._context.images else []
 
     async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:

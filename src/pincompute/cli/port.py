@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pincompute.api.account import Account, Answer, Changed
-from pincompute.api.change import Change
-from pincompute.api.documents import Document
-from pincompute.api.entering import Inside
-from pincompute.api.fleet import Copy, Fleet, Rolling
-from pincompute.api.glass import Wish
-from pincompute.api.logs import Said, Wanted
-from pincompute.api.preview import BuildPreview, Preview
-from pincompute.api.provenance import ProvenanceAccount
-from pincompute.api.receipt import Outcome
-from pincompute.api.summary import Sight, Summary
-from pincompute.api.tenancy import Tenancy, Tenant
-from pincompute.api.whoami import Whoami
-from pincompute.api.workload import Workload
-
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from pincompute.api.account import Account, Answer, Changed
+    from pincompute.api.change import Change
+    from pincompute.api.documents import Document
+    from pincompute.api.entering import Inside
+    from pincompute.api.fleet import Copy, Fleet, Rolling
+    from pincompute.api.glass import Wish
+    from pincompute.api.logs import Said, Wanted
+    from pincompute.api.preview import BuildPreview, Preview
+    from pincompute.api.provenance import ProvenanceAccount
+    from pincompute.api.receipt import Outcome
+    from pincompute.api.summary import Sight, Summary
+    from pincompute.api.tenancy import Tenancy, Tenant
+    from pincompute.api.whoami import Whoami
+    from pincompute.api.workload import Workload
     from pincompute.kube.execution import Execution
     from pincompute.kube.forwarding import Forwarding
 

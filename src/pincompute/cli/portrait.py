@@ -8,13 +8,13 @@ from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import Failure
 from pincompute.api.status import UNREVIEWED, Condition, condition
-from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, REASONS
 from pincompute.cli.ages import age, lasted
 from pincompute.cli.table import table
 from pincompute.objects.numbers import parse
 from pincompute.planning.batch.outcome import memory_of, rerun_of
+from pincompute.planning.people.summary import summarize
 
 _SHOWN = 40
 """Letters of a list of tasks."""

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import click
 
-from pincompute.api.project import Review
+from pincompute.api.membership import Review
 from pincompute.api.tenancy import Held, Tenancy, Tenant
 from pincompute.base.clock import SystemClock
 from pincompute.cli.ages import age

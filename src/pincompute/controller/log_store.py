@@ -17,8 +17,8 @@ from pincompute.base.reasons import LOGS_AWAY
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, NotFound
 from pincompute.kube.resource import PODS
+from pincompute.kube.splitter import Splitter
 from pincompute.kube.tunnel import tunnel
-from pincompute.kube.watch import Splitter
 
 T = TypeVar("T")
 PATIENCE = 10.0

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.pause import backoff
 from pincompute.base.problem import Refused
 from pincompute.controller.passes import RETRIED, Cause, Key, Made, Outcome
 from pincompute.controller.queue import Queue
 from pincompute.controller.story import Passed, Story
 from pincompute.controller.tally import Tally
-from pincompute.kube.retry import backoff
 
 Pass = Callable[[Key], Awaitable[Made]]
 """Makes one key so."""

@@ -7,13 +7,14 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.summary import Sight, Summary, summarize
+from pincompute.api.summary import Sight, Summary
 from pincompute.base.problem import refuse_all
 from pincompute.base.reasons import KIND_NOT_SERVED
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.watch import Event
+from pincompute.planning.people.summary import summarize
 
 REST = 0.1
 """Seconds in which what happens is told together."""

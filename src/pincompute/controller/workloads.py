@@ -15,12 +15,12 @@ from pincompute.api.change import Break, Change
 from pincompute.api.entering import Inside
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.logs import Mark, Said, Wanted
+from pincompute.api.membership import Review
 from pincompute.api.names import PROJECT, REVIEW, SUBMISSION
 from pincompute.api.noun import Noun
 from pincompute.api.preview import Preview
-from pincompute.api.project import Review
 from pincompute.api.status import SUCCEEDED
-from pincompute.api.summary import Sight, Summary, summarize, unknown_workload
+from pincompute.api.summary import Sight, Summary, unknown_workload
 from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
@@ -48,6 +48,7 @@ from pincompute.planning.people.account import account
 from pincompute.planning.people.edits import Edit, as_found, carried
 from pincompute.planning.people.history import history
 from pincompute.planning.people.preview import Surroundings
+from pincompute.planning.people.summary import summarize
 from pincompute.planning.people.tenancy import Beside, tenancy, tenants
 
 

@@ -11,13 +11,13 @@ import msgspec
 import structlog
 
 from pincompute.base.clock import Clock
+from pincompute.base.pause import backoff
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import KIND_NOT_SERVED
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Forbidden, Gone, NotFound
 from pincompute.kube.request import select
 from pincompute.kube.resource import Resource
-from pincompute.kube.retry import backoff
 from pincompute.kube.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Event, Told, all_told, identity, told
 
 T = TypeVar("T")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from pincompute.base.pause import ATTEMPTS, backoff, patience
 from pincompute.kube.errors import ApiError, Unreachable
 from pincompute.kube.request import Request
-
-ATTEMPTS = 3
-LONGEST = 10.0
-"""Seconds; a server that asks for more patience than this gets its error shown instead."""
 
 
 def pause(request: Request, error: ApiError, attempt: int, jitter: float) -> float | None:
@@ -23,13 +20,3 @@ def pause(request: Request, error: ApiError, attempt: int, jitter: float) -> flo
     else:
         again = busy and request.safe
     return backoff(attempt, jitter) if again else None
-
-
-def patience(retry_after: float, jitter: float) -> float | None:
-    """Seconds that a server is waited for which says when to come back: no less, and not all at once."""
-    return retry_after * (1 + jitter / 4) if retry_after <= LONGEST else None
-
-
-def backoff(failures: int, jitter: float, longest: float = LONGEST) -> float:
-    """Seconds after so many failures in a row: doubling, and spread so that many who failed together part ways."""
-    return min(longest, 0.1 * 2 ** min(failures, 16)) * (0.5 + jitter / 2)

@@ -20,7 +20,7 @@ from pincompute.kube.access import Access
 from pincompute.kube.credentials import Credentials, Shown
 from pincompute.kube.errors import ApiError, How, Unproven, Unreachable, error_of
 from pincompute.kube.request import Request
-from pincompute.kube.watch import Splitter
+from pincompute.kube.splitter import Splitter
 
 T = TypeVar("T")
 

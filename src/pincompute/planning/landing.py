@@ -16,7 +16,8 @@ from pincompute.api.attestation import Envelope
 from pincompute.api.build import FILE, Built, Reviewed, file_digest, image_places, images
 from pincompute.api.documents import read_one
 from pincompute.api.landing import Landing
-from pincompute.api.project import Project, Review
+from pincompute.api.membership import Review
+from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where, refuse_all
 from pincompute.base.reasons import BUILD_ALTERED, BUILDER_UNKNOWN, NOT_LANDED, NOT_REVIEWED, ONLY_LANDED, Reason

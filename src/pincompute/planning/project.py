@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pincompute.api.membership import Review, Role
 from pincompute.api.names import CONTACT, INGRESS, KIND, PRIORITY, PROJECT, REVIEW, SYSTEM
 from pincompute.api.policy import policy_faults
-from pincompute.api.project import Project, ProjectStatus, Review, Role, TierQuota, Who
+from pincompute.api.project import Project, ProjectStatus, TierQuota, Who
 from pincompute.api.status import READY
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where

@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.identity import Identity, Sort
-from pincompute.api.project import Project, Review, Role, Who
+from pincompute.api.membership import Review, Role
+from pincompute.api.project import Project, Who
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import NOT_ALLOWED, PROJECT_UNKNOWN
 

@@ -21,7 +21,7 @@ from pincompute.api.noun import Noun
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceAccount
-from pincompute.api.summary import Summary, summarize
+from pincompute.api.summary import Summary
 from pincompute.api.tenancy import OnItsWay, Tenancy, Tenant
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
@@ -30,6 +30,7 @@ from pincompute.base.problem import Problem, Refused, refuse_if
 from pincompute.controller.workloads import Workloads
 from pincompute.planning.glass import behind, broken, needless, overdue, refusal, trace
 from pincompute.planning.landing import claimed, closed, deployable, forged, only_landed, unvouched
+from pincompute.planning.people.summary import summarize
 from pincompute.planning.people.tenancy import Beside, tenancy, tenants
 from pincompute.planning.quotas.allowance import Fit, Holdings, within
 from pincompute.planning.quotas.footprint import Place

@@ -17,7 +17,6 @@ from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import DESK, SUBMISSION
 from pincompute.api.noun import NAME_PATTERN
 from pincompute.api.project import Project
-from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
@@ -30,6 +29,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Conflict, NotFound, Unproven, Unreachable, Unreadable
 from pincompute.planning.people.edits import carried, summarized
 from pincompute.planning.people.preview import first, settled
+from pincompute.planning.people.summary import summarize
 from pincompute.planning.quotas.footprint import Footprint, Place, footprint, held, nodes
 from pincompute.submission.due import Due
 from pincompute.submission.platform import Away, Delivered, Edit, Order, Remove, Rendered, Seen, Sight, Write

@@ -14,12 +14,12 @@ from pincompute.agents.identity.evidence import gather
 from pincompute.agents.identity.forms import FORMS, Answer, Asked, Form
 from pincompute.agents.identity.issuing import Issuer, requested_key
 from pincompute.api.names import IDENTITY
+from pincompute.base.pause import backoff
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import IDENTITY_FAILED
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Invalid, NotFound
 from pincompute.kube.informer import Informer, Key
-from pincompute.kube.retry import backoff
 from pincompute.kube.watch import DELETED, Event
 from pincompute.planning.pods.identity import Account, Request, decide
 

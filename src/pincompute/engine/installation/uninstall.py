@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from pincompute.api.kinds import WORKLOADS
+from pincompute.api.membership import Review
 from pincompute.api.names import DESK, INSTALLED, OPERATOR, PROJECT, REVIEW
-from pincompute.api.project import Review
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import STILL_THERE
 from pincompute.controller.resources import NOUNS

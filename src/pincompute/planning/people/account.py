@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pincompute.api.account import Account, CopyAccount, NativeAccount, RevisionAccount
-from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.objects.content import Object, identity
 from pincompute.objects.times import stamp
 from pincompute.planning.people.events import Event, Family, folded
 from pincompute.planning.people.history import Past, differences
+from pincompute.planning.people.summary import summarize
 from pincompute.planning.revision import SPEC
 from pincompute.planning.snapshot import Container, Pod, Snapshot
 

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from pincompute.api.account import Answer
 from pincompute.api.status import UNREVIEWED, Condition, Status, condition
-from pincompute.api.summary import summarize
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
@@ -29,6 +28,7 @@ from pincompute.planning.people.account import family
 from pincompute.planning.people.events import Event
 from pincompute.planning.people.history import Past
 from pincompute.planning.people.news import PUT_BACK
+from pincompute.planning.people.summary import summarize
 from pincompute.planning.plan import Plan
 from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot

@@ -16,7 +16,7 @@ from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.names import BROKEN, RUN_NOW
-from pincompute.api.summary import Summary, summarize
+from pincompute.api.summary import Summary
 from pincompute.api.task import FAILED, Attempt
 from pincompute.api.training_job import Elastic, PinterestTrainingJob
 from pincompute.api.wire import spoken
@@ -28,6 +28,7 @@ from pincompute.planning.batch.runs import asked
 from pincompute.planning.faults.broken import broken, healed, spoiled
 from pincompute.planning.faults.catalogue import BY_NAME
 from pincompute.planning.people.history import Past, differences, former, moved
+from pincompute.planning.people.summary import summarize
 
 W = TypeVar("W", bound=Workload)
 

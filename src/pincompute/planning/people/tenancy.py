@@ -8,13 +8,15 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pincompute.api.identity import Identity
+from pincompute.api.membership import Review, Role
 from pincompute.api.noun import Fault
 from pincompute.api.policy import Policy, policy_faults
-from pincompute.api.project import Project, ProjectSpec, Review, Role
-from pincompute.api.summary import Summary, summarize
+from pincompute.api.project import Project, ProjectSpec
+from pincompute.api.summary import Summary
 from pincompute.api.tenancy import Kept, OnItsWay, Tenancy, Tenant, TierUse, Unreviewed, Waiting
 from pincompute.api.workload import Workload
 from pincompute.planning.glass import overdue
+from pincompute.planning.people.summary import summarize
 from pincompute.planning.quotas.allowance import Holdings, use
 from pincompute.planning.rights import named, role
 

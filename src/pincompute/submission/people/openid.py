@@ -10,8 +10,7 @@ from joserfc import jws, jwt
 from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwt import JWTClaimsRegistry
 
-from pincompute.api.identity import FOREIGN, Identity
-from pincompute.api.project import RESERVED
+from pincompute.api.identity import FOREIGN, RESERVED, Identity
 from pincompute.base.clock import Clock
 from pincompute.base.openid import claims
 from pincompute.base.problem import Refused

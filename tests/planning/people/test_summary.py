@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.summary import Summary, summarize
+from pincompute.api.summary import Summary
+from pincompute.planning.people.summary import summarize
 
 
 def told(kind: str, status: str, reason: str, **more: Any) -> Summary:
