@@ -50,6 +50,11 @@ def doing_it_leaves_nothing_to_do(snapshot: Snapshot, planned: Plan) -> None:
     assert again.status == planned.status
 
 
+def what_is_wanted_later_is_announced(snapshot: Snapshot, planned: Plan) -> None:
+    made = after(snapshot, planned)._replace(owner=snapshot.owner, pods=snapshot.pods)
+    assert planned.more or plan(made).wanted == planned.wanted
+
+
 def every_native_has_its_owner_and_its_labels(snapshot: Snapshot, planned: Plan) -> None:
     owner = snapshot.owner
     for native in planned.wanted:
@@ -173,6 +178,7 @@ LAWS: tuple[Callable[[Snapshot, Plan], None], ...] = (
     the_order_of_what_is_seen_does_not_matter,
     what_was_handed_in_is_left_alone,
     doing_it_leaves_nothing_to_do,
+    what_is_wanted_later_is_announced,
     every_native_has_its_owner_and_its_labels,
     no_two_natives_are_called_the_same,
     what_is_refused_makes_nothing,

@@ -43,3 +43,5 @@ class Plan(NamedTuple):
     """Nothing of it is done while anything else stands in the way."""
     problems: tuple[Problem, ...] = ()
     """What forbids to act: where there are any, everything stays as it is."""
+    more: bool = False
+    """Is wanted once these are there."""

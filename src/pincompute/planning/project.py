@@ -32,7 +32,8 @@ def plan(snapshot: Snapshot) -> Plan:
     seen = tuple((each.kind, each.metadata.name) for each in snapshot.natives)
     namespace = next((each for each in snapshot.natives if each.kind == "Namespace"), None)
     if namespace is None or namespace.metadata.controller != owner.metadata.uid:
-        return Plan((_namespace(owner),), _status(snapshot, None, "its namespace is not made yet"), kept=seen)
+        waiting = "its namespace is not made yet"
+        return Plan((_namespace(owner),), _status(snapshot, None, waiting), kept=seen, more=True)
     if _ending(namespace):
         problem = _told(owner, namespace)
         return Plan((), _status(snapshot, problem), why=problem, kept=seen)

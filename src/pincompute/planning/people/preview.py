@@ -73,7 +73,7 @@ def foresee(snapshot: Snapshot, live: Mapping[str, Object]) -> Foreseen:
 def settled(snapshot: Snapshot) -> Plan:
     """After as many passes as it takes: some natives are only wanted once others are there."""
     plan = PLANNERS[snapshot.owner.kind](snapshot)
-    while new := _unseen(plan, snapshot.natives):
+    while plan.more and (new := _unseen(plan, snapshot.natives)):
         snapshot = snapshot._replace(natives=(*snapshot.natives, *new))
         plan = PLANNERS[snapshot.owner.kind](snapshot)
     return plan
