@@ -23,7 +23,8 @@ from bench.figures import Figure
 from bench.plane import bare_plane
 from pincompute.api.names import DESK, HAND
 from pincompute.base.clock import SystemClock
-from pincompute.cli.come_back import come_back
+from pincompute.cli.both_ways import coming_back
+from pincompute.cli.come_back import ComeBack
 from pincompute.kube.client import Client
 from pincompute.kube.resource import SERVICE_ACCOUNTS
 
@@ -137,7 +138,10 @@ class Person:
         """By a command of its own, as each of the many would: what it may send again is counted for itself."""
         self.needed += 1
         began = time.perf_counter()
-        words = {"data": FILE.replace("NAME", name), "middlewares": (come_back(SystemClock()), self._counted)}
+        words = {
+            "data": FILE.replace("NAME", name),
+            "middlewares": (coming_back(ComeBack(SystemClock())), self._counted),
+        }
         # Whom a desk that stands still never heard is told so, and sends nothing again unasked.
         with contextlib.suppress(aiohttp.ClientConnectionError):
             async with self.session.post(f"{self._desk.url}/submissions", **words) as answer:

@@ -16,7 +16,8 @@ from aiohttp.typedefs import Handler
 
 from pincompute.api.identity import Identity
 from pincompute.base.clock import SystemClock
-from pincompute.cli.come_back import come_back
+from pincompute.cli.both_ways import coming_back
+from pincompute.cli.come_back import ComeBack
 from pincompute.planning.lane import Bounds
 from pincompute.planning.rights import Verb
 from pincompute.submission import turns as bounds
@@ -228,7 +229,7 @@ async def test_the_hand_comes_back_when_it_was_told_to(
 
     app = web.Application()
     app.add_routes([web.post("/", busy)])
-    middlewares = (come_back(clock, lambda: 0.5),)
+    middlewares = (coming_back(ComeBack(clock, lambda: 0.5)),)
     async with (
         TestServer(app) as server,
         aiohttp.ClientSession(middlewares=middlewares, headers={"Idempotency-Key": "k"}) as session,
@@ -252,7 +253,7 @@ async def test_the_hand_multiplies_no_load() -> None:
 
     app = web.Application()
     app.add_routes([web.get("/", busy)])
-    async with TestServer(app) as server, aiohttp.ClientSession(middlewares=(come_back(clock),)) as session:
+    async with TestServer(app) as server, aiohttp.ClientSession(middlewares=(coming_back(ComeBack(clock)),)) as session:
         for _ in range(100):
             async with session.get(server.make_url("/")) as answer:
                 assert answer.status == 429

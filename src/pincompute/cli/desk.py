@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import msgspec
 
 from pincompute.api.account import Account, Answer, Changed
@@ -23,18 +23,21 @@ from pincompute.api.receipt import Outcome, Receipt
 from pincompute.api.summary import Sight, Summary
 from pincompute.api.tenancy import Tenancy, Tenant
 from pincompute.api.whoami import Whoami
-from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DESK_UNREACHABLE, INTERNAL, NOT_ALLOWED, ON_ITS_WAY, VERSIONS_DIFFER
-from pincompute.cli.come_back import come_back
+from pincompute.base.reasons import DESK_UNREACHABLE, ON_ITS_WAY, VERSIONS_DIFFER
+from pincompute.cli.asking import Answer as Response
+from pincompute.cli.asking import Asker, Unanswered
+from pincompute.cli.come_back import ComeBack
 from pincompute.cli.port import Port
-from pincompute.cli.trust import connector
+from pincompute.cli.refusal import refusal
+from pincompute.cli.trust import tls
 from pincompute.kube.splitter import Splitter
 
 if TYPE_CHECKING:
     from pincompute.api.documents import Document
+    from pincompute.api.workload import Workload
     from pincompute.kube.execution import Execution
     from pincompute.kube.forwarding import Forwarding
 
@@ -42,28 +45,15 @@ T = TypeVar("T")
 PATIENCE = 15
 """How often a desk is asked that waits for its cluster, two seconds each time."""
 ON_THE_WAY = 202
-HEARTBEAT = 30.0
-"""Seconds of silence after which it is asked whether the desk is still there."""
-_said: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
-_rolling = msgspec.json.Decoder(Rolling)
-_sight = msgspec.json.Decoder(Sight)
-_summary = msgspec.json.Decoder(Summary)
 
 
 @asynccontextmanager
 async def desk_port(context: Context) -> AsyncIterator[Port]:
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
     headers = {"Authorization": f"Bearer {context.token}"} if context.token else {}
     try:
-        async with aiohttp.ClientSession(
-            context.desk,
-            headers=headers,
-            timeout=timeout,
-            middlewares=(_hear_why_not, come_back(SystemClock())),
-            connector=connector(context),
-        ) as session:
-            yield DeskPort(session, context)
-    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+        async with Asker(context.desk, headers, tls(context)) as asker:
+            yield DeskPort(asker, context, headers)
+    except Unanswered as error:
         what = f"the desk of platform '{context.name}' at {context.desk} does not answer"
         # A handshake that a desk breaks off says no more than this.
         note = f"or it does not believe the certificate in {context.identity}" if context.identity else ""
@@ -71,13 +61,15 @@ async def desk_port(context: Context) -> AsyncIterator[Port]:
 
 
 class DeskPort:
-    def __init__(self, session: aiohttp.ClientSession, context: Context) -> None:
-        self._session = session
+    def __init__(self, asker: Asker, context: Context, headers: Mapping[str, str]) -> None:
+        self._asker = asker
         self._context = context
+        self._headers = headers
+        self._again = ComeBack(SystemClock())
 
     async def submit(self, text: str, file: str, project: str, wish: Wish | None = None) -> Summary:
         try:
-            told = await self._tell("POST", f"/v1/projects/{project}/submissions{_asked(wish)}", text.encode())
+            told = await self._tell("POST", f"{_of(project, 'submissions')}{_wished(wish)}", text.encode())
             return self._decoded(told, Summary)
         except Refused as refused:
             # The desk knows lines, but not which of our files it was.
@@ -89,61 +81,62 @@ class DeskPort:
 
         joined = Joined.of(given)
         try:
-            _, told = await self._told("POST", f"/v1/projects/{project}/sets{_asked(wish)}", joined.text.encode())
+            _, told = await self._told("POST", f"{_of(project, 'sets')}{_wished(wish)}", joined.text.encode())
         except Refused as refused:
             raise Refused(*map(joined.placed, refused.problems)) from refused
         return self._decoded(told, list[Outcome])
 
     async def deploy(self, project: str, name: str, version: str, wish: Wish | None = None) -> Summary:
-        path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/submissions"
-        return self._decoded(await self._tell("POST", f"{path}{_asked(wish)}"), Summary)
+        path = _of(project, "builds", name, version, "submissions")
+        return self._decoded(await self._tell("POST", f"{path}{_wished(wish)}"), Summary)
 
     async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
-        path = f"/v1/projects/{project}/builds/{name}/{quote(version, safe='')}/plans"
+        path = _of(project, "builds", name, version, "plans")
         return await self._ask("GET", path, BuildPreview)
 
     async def whoami(self) -> Whoami:
         return await self._ask("GET", "/v1/whoami", Whoami)
 
     async def project(self, name: str) -> Tenancy:
-        return await self._ask("GET", f"/v1/projects/{quote(name, safe='')}", Tenancy)
+        return await self._ask("GET", _of(name), Tenancy)
 
     async def projects(self) -> list[Tenant]:
         return await self._ask("GET", "/v1/projects", list[Tenant])
 
     async def provenance(self, project: str, name: str) -> ProvenanceAccount:
-        return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/provenance", ProvenanceAccount)
+        return await self._ask("GET", _of(project, "workloads", name, "provenance"), ProvenanceAccount)
 
     async def plan(self, text: str, project: str) -> list[Preview]:
-        return await self._ask("POST", f"/v1/projects/{project}/plans", list[Preview], text.encode())
+        return await self._ask("POST", _of(project, "plans"), list[Preview], text.encode())
 
     async def all(self, project: str) -> list[Summary]:
-        return await self._ask("GET", f"/v1/projects/{project}/workloads", list[Summary])
+        return await self._ask("GET", _of(project, "workloads"), list[Summary])
 
     async def watch(self, project: str) -> AsyncGenerator[Sight]:
-        async for line in self._lines(f"/v1/projects/{project}/changes"):
-            yield _read(line, _sight)
+        decoder = msgspec.json.Decoder(Sight)
+        async for line in self._lines(_of(project, "changes")):
+            yield _read(line, decoder)
 
     async def find(self, project: str, name: str) -> Workload:
         # Only who looks at one workload needs to know every kind.
         from pincompute.api.kinds import WORKLOADS
 
-        found = await self._ask("GET", f"/v1/projects/{project}/workloads/{name}", dict[str, Any])
+        found = await self._ask("GET", _of(project, "workloads", name), dict[str, Any])
         return msgspec.convert(found, WORKLOADS[found["kind"]])
 
     async def account(self, project: str, name: str) -> Account:
-        return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/account", Account)
+        return await self._ask("GET", _of(project, "workloads", name, "account"), Account)
 
     async def why(self, project: str, name: str) -> Answer:
-        return await self._ask("GET", f"/v1/projects/{project}/workloads/{name}/why", Answer)
+        return await self._ask("GET", _of(project, "workloads", name, "why"), Answer)
 
     async def change(self, project: str, name: str, change: Change) -> Changed:
-        path, body = f"/v1/projects/{project}/workloads/{name}/changes", msgspec.json.encode(change)
+        path, body = _of(project, "workloads", name, "changes"), msgspec.json.encode(change)
         return self._decoded(await self._tell("POST", path, body), Changed)
 
     async def delete(self, project: str, name: str, uid: str = "") -> None:
         which = f"?{urlencode({'uid': uid})}" if uid else ""
-        await self._tell("DELETE", f"/v1/projects/{project}/workloads/{name}{which}")
+        await self._tell("DELETE", f"{_of(project, 'workloads', name)}{which}")
 
     async def fleet(self) -> Fleet:
         return await self._ask("GET", "/v1/fleet", Fleet)
@@ -155,8 +148,9 @@ class DeskPort:
         return await self._ask("PATCH", f"/v1/runtimes/{number}/roll", Rolling, msgspec.json.encode(change))
 
     async def follow_roll(self, number: int) -> AsyncGenerator[Rolling]:
+        decoder = msgspec.json.Decoder(Rolling)
         async for line in self._lines(f"/v1/runtimes/{number}/roll"):
-            yield _read(line, _rolling)
+            yield _read(line, decoder)
 
     async def images(self) -> list[str]:
         # Only who looks for an image needs to know how a registry is asked.
@@ -165,60 +159,63 @@ class DeskPort:
         return await known(self._context) if self._context.images else []
 
     async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
-        async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/progress"):
-            yield _read(line, _summary)
+        decoder = msgspec.json.Decoder(Summary)
+        async for line in self._lines(_of(project, "workloads", name, "progress")):
+            yield _read(line, decoder)
 
     async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
-        async for line in self._lines(f"/v1/projects/{project}/workloads/{name}/logs?{_query(wanted)}"):
-            yield _read(line, _said)
+        decoder: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
+        async for line in self._lines(f"{_of(project, 'workloads', name, 'logs')}?{_query(wanted)}"):
+            yield _read(line, decoder)
 
     @asynccontextmanager
     async def enter(self, project: str, name: str, inside: Inside) -> AsyncIterator[Execution]:
         # Only who goes in needs to know how that is spoken of.
+        from pincompute.cli.both_ways import both_ways
         from pincompute.kube.execution import Execution
 
-        path = f"/v1/projects/{project}/workloads/{name}/programs?{_query(inside)}"
-        async with self._line(path) as socket:
+        path = f"{_of(project, 'workloads', name, 'programs')}?{_query(inside)}"
+        async with both_ways(self._context, path, self._headers, self._again) as socket:
             yield Execution(socket, f"{project}/{name}", self._context.desk)
 
     @asynccontextmanager
     async def reach(self, project: str, name: str, copy: str, port: int) -> AsyncIterator[Forwarding]:
+        from pincompute.cli.both_ways import both_ways
         from pincompute.kube.forwarding import Forwarding
 
-        path = f"/v1/projects/{project}/workloads/{name}/ports/{port}?{urlencode({'copy': copy})}"
-        async with self._line(path) as socket:
+        path = f"{_of(project, 'workloads', name, 'ports', str(port))}?{urlencode({'copy': copy})}"
+        async with both_ways(self._context, path, self._headers, self._again) as socket:
             yield Forwarding(socket, f"{project}/{name}", self._context.desk)
 
     @asynccontextmanager
-    async def _line(self, path: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        async with self._session.ws_connect(path, heartbeat=HEARTBEAT, max_msg_size=0) as socket:
-            try:
-                yield socket
-            except Refused:
-                if socket.close_code != aiohttp.WSCloseCode.POLICY_VIOLATION:
-                    raise
-            if socket.close_code == aiohttp.WSCloseCode.POLICY_VIOLATION:
-                what = "the desk has ended this: your login has run out, or you may no longer go in there"
-                raise Refused(Problem(NOT_ALLOWED, what, next="pin whoami"))
+    async def _asked(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Response]:
+        send = partial(self._asker.send, method, path, body, headers or {})
+        answer = await self._again.heard(send, self._asker.let_go)
+        try:
+            if answer.status >= 300:
+                raise refusal(await answer.read(), f"the desk answered {answer.status}")
+            yield answer
+        finally:
+            await self._asker.let_go(answer)
 
-    async def _ask(self, method: str, path: str, type_: type[T], body: bytes | None = None) -> T:
-        async with self._session.request(method, path, data=body) as answer:
-            await _check(answer)
+    async def _ask(self, method: str, path: str, type_: type[T], body: bytes = b"") -> T:
+        async with self._asked(method, path, body) as answer:
             return self._decoded(await answer.read(), type_)
 
-    async def _tell(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    async def _tell(self, method: str, path: str, body: bytes = b"") -> bytes:
         """What is to be done once."""
         status, said = await self._told(method, path, body)
         if status == ON_THE_WAY:
             raise Refused(on_its_way(msgspec.json.decode(said, type=Receipt)))
         return said
 
-    async def _told(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+    async def _told(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         """While it is on its way, the same is asked again under its key."""
-        key, said = {"Idempotency-Key": secrets.token_hex(16)}, b""
+        key, said = {"Idempotency-Key": os.urandom(16).hex()}, b""
         for _ in range(PATIENCE):
-            async with self._session.request(method, path, data=body, headers=key) as answer:
-                await _check(answer)
+            async with self._asked(method, path, body, key) as answer:
                 said = await answer.read()
                 if answer.status != ON_THE_WAY:
                     break
@@ -232,15 +229,19 @@ class DeskPort:
             raise Refused(Problem(VERSIONS_DIFFER, what, next="pin up")) from error
 
     async def _lines(self, path: str) -> AsyncGenerator[bytes]:
-        async with self._session.get(path) as answer:
-            await _check(answer)
+        async with self._asked("GET", path) as answer:
             splitter = Splitter()
-            async for chunk in answer.content.iter_any():
-                for line in splitter.feed(chunk):
+            while piece := await answer.piece():
+                for line in splitter.feed(piece):
                     yield line
 
 
-def _asked(wish: Wish | None) -> str:
+def _of(project: str, *steps: str) -> str:
+    """Where something of a project is: names are as somebody has typed them."""
+    return "/".join(["/v1/projects", *(quote(each, safe="") for each in (project, *steps))])
+
+
+def _wished(wish: Wish | None) -> str:
     return f"?{urlencode({'breakGlass': wish.because, 'seconds': wish.seconds})}" if wish else ""
 
 
@@ -256,34 +257,12 @@ def _words(said: Any) -> list[str]:
     return [str(said)] if isinstance(said, str | int) else list(said)
 
 
-async def _hear_why_not(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """A refused websocket has words too, which its handshake would throw away."""
-    answer = await send(request)
-    if "Upgrade" in request.headers and answer.status != 101:
-        async with answer:
-            raise _refusal(await answer.read(), f"the desk answered {answer.status}")
-    return answer
-
-
-async def _check(answer: aiohttp.ClientResponse) -> None:
-    if answer.status >= 400:
-        raise _refusal(await answer.read(), f"the desk answered {answer.status}")
-
-
 def _read(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(line)
     except msgspec.ValidationError:
         # The last line of a stream that broke says why.
-        raise _refusal(line, "the desk broke off") from None
-
-
-def _refusal(body: bytes, otherwise: str) -> Refused:
-    try:
-        errors: list[dict[str, Any]] = msgspec.json.decode(body)["errors"]
-        return Refused(*map(Problem.of, errors))
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return Refused(Problem(INTERNAL, otherwise, next="pin status"))
+        raise refusal(line, "the desk broke off") from None
 
 
 def on_its_way(kept: Receipt) -> Problem:

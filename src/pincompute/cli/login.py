@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import aiohttp
 import click
 import msgspec
 
@@ -16,12 +15,13 @@ from pincompute.base.login import forget_login, read_login, write_login
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DESK_UNREACHABLE, NAME_TAKEN, NOBODY_SIGNS_IN, USAGE
 from pincompute.base.settings import setting
-from pincompute.cli.openid import Code, Provider
+from pincompute.cli.asking import Asker, Unanswered
+from pincompute.cli.openid import Code, asked_of
 from pincompute.cli.signed_in import signed_in
-from pincompute.cli.trust import connector
+from pincompute.cli.trust import tls
 from pincompute.kube.addresses import safe
 
-PATIENCE = aiohttp.ClientTimeout(total=30)
+PATIENCE = 30.0
 
 
 @click.command()
@@ -84,9 +84,8 @@ def _certified(context: Context, certificate: Path | None, key: Path | None) -> 
 
 async def sign_in(state: Path, context: Context, clock: Clock) -> str:
     """As whom."""
-    async with aiohttp.ClientSession(timeout=PATIENCE) as http:
-        where = await _where(context)
-        provider = Provider(http, where.issuer, where.client, clock)
+    where = await _where(context)
+    async with asked_of(where.issuer, where.client, clock) as provider:
         code = await provider.begin(where.scopes)
         _tell(code)
         found = await provider.finish(code)
@@ -116,18 +115,19 @@ async def leave(state: Path, name: str) -> None:
     if context and context.identity:
         write_context(state, msgspec.structs.replace(context, identity="", key=""))
     if found:
-        async with aiohttp.ClientSession(timeout=PATIENCE) as http:
-            await Provider(http, found.issuer, found.client, SystemClock()).give_back(found)
+        async with asked_of(found.issuer, found.client, SystemClock()) as provider:
+            await provider.give_back(found)
 
 
 async def _where(context: Context) -> SignIn:
     try:
         async with (
-            aiohttp.ClientSession(timeout=PATIENCE, connector=connector(context)) as http,
-            http.get(f"{context.desk}/v1/sign-in", allow_redirects=False) as answer,
+            asyncio.timeout(PATIENCE),
+            Asker(context.desk, {}, tls(context)) as asker,
+            asker.ask("GET", "/v1/sign-in") as answer,
         ):
             found = msgspec.json.decode(await answer.read(), type=SignIn)
-    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+    except (Unanswered, TimeoutError, msgspec.DecodeError) as error:
         what = f"at {context.desk} no desk answers: {error or type(error).__name__}"
         raise Refused(Problem(DESK_UNREACHABLE, what, next="see that the address is right")) from error
     if not found.issuer:

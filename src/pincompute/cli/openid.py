@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -17,6 +19,7 @@ from pincompute.kube.addresses import safe
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 USUAL_LIFE = 300.0
 PAUSE = 5.0
+_PATIENCE = aiohttp.ClientTimeout(total=30)
 
 
 class Code(NamedTuple):
@@ -116,3 +119,9 @@ class Provider:
         why = said.get("error_description") or said.get("error") or "it did not say why"
         what = f"{self._issuer} has not signed you in: {why}"
         return Refused(Problem(NOT_SIGNED_IN, what, next="pin login"))
+
+
+@asynccontextmanager
+async def asked_of(issuer: str, client: str, clock: Clock) -> AsyncIterator[Provider]:
+    async with aiohttp.ClientSession(timeout=_PATIENCE) as http:
+        yield Provider(http, issuer, client, clock)

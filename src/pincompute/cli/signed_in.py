@@ -54,9 +54,7 @@ def _renewed(state: Path, name: str, clock: Clock) -> Login | None:
 
 async def _renew(login: Login, clock: Clock) -> Login:
     # Only who has to ask a provider needs to know how.
-    import aiohttp
+    from pincompute.cli.openid import asked_of
 
-    from pincompute.cli.openid import Provider
-
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as http:
-        return await Provider(http, login.issuer, login.client, clock).renew(login)
+    async with asked_of(login.issuer, login.client, clock) as provider:
+        return await provider.renew(login)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ssl
 
-import aiohttp
-
 from pincompute.base.context import Context
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import SETTING_INVALID
 
 
-def connector(context: Context) -> aiohttp.TCPConnector | None:
-    """By the system's authorities, and with nothing to show, where neither was named."""
+def tls(context: Context) -> ssl.SSLContext | None:
+    """Nothing where neither was named: by the system's authorities, and with nothing to show."""
     if not (context.authority or context.identity):
         return None
     try:
@@ -22,7 +20,7 @@ def connector(context: Context) -> aiohttp.TCPConnector | None:
         raise Refused(Problem(SETTING_INVALID, what, Where(file=context.authority))) from error
     if context.identity:
         _show(made, context)
-    return aiohttp.TCPConnector(ssl=made)
+    return made
 
 
 def _show(made: ssl.SSLContext, context: Context) -> None:

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-import aiohttp
 import msgspec
 import pytest
 
@@ -24,7 +23,7 @@ from pincompute.base.login import Login, read_login, write_login
 from pincompute.base.problem import Refused
 from pincompute.cli.desk import desk_port
 from pincompute.cli.login import leave, sign_in
-from pincompute.cli.openid import Provider
+from pincompute.cli.openid import asked_of
 from pincompute.cli.signed_in import signed_in
 from pincompute.submission.people.door import Door
 from pincompute.submission.people.openid import OpenId, OpenIdSettings
@@ -137,6 +136,6 @@ async def _forgotten(here: Far, issuer: str) -> None:
     word = here.login
     await leave(here.state, NAME)
     assert read_login(here.state, NAME) is None
-    async with aiohttp.ClientSession() as http:
+    async with asked_of(issuer, "pin", here.clock) as provider:
         with pytest.raises(Refused, match="has not signed you in"):
-            await Provider(http, issuer, "pin", here.clock).renew(word)
+            await provider.renew(word)
