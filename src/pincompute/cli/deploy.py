@@ -9,22 +9,19 @@ from functools import partial
 from pathlib import Path
 
 import click
-import yaml
 
-from pincompute.api.admission import admit_workload
-from pincompute.api.documents import read
 from pincompute.api.glass import Wish
-from pincompute.api.names import API_VERSION
-from pincompute.api.service import PinterestService
 from pincompute.api.summary import Summary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
-from pincompute.cli.files import several
 from pincompute.cli.follow import Timer, follow
 from pincompute.cli.port import Port
 from pincompute.cli.span import seconds
 from pincompute.cli.target import Target, connect, to_platform
+
+_MARKS = ("---", "...")
+"""Where a document of YAML begins or ends, whatever stands around it."""
 
 
 @click.command()
@@ -67,7 +64,10 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     wish = None if because is None else Wish(because, seconds(span))
     after = "after that what runs goes on, and only what was reviewed changes it"
     told = f"the glass is broken for {span}, on record; {after}" if wish else ""
-    if version is None and image is None and port is None:
+    if version is None and image is None and port is None and not _alone(given):
+        # Only who may have brought several documents waits until they are read.
+        from pincompute.cli.files import several
+
         documents = several([Path(each) for each in given])
         if len(documents) > 1:
             # Only who deploys a set needs it.
@@ -86,9 +86,23 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         file = Path(name_or_file)
         asyncio.run(_deploy(target, partial(_sent, target, _read(file, name_or_file), file, wish), patience, told))
     else:
-        text = _short_form(name_or_file, image, port, replicas, simulated=simulated)
+        # Only who types a service needs to know how one is written.
+        from pincompute.cli.short_form import short_form
+
+        text = short_form(name_or_file, image, port, replicas, simulated=simulated)
         file = Path(f"{name_or_file}.yaml")
         asyncio.run(_deploy(target, partial(_written, target, text, file, wish), patience, told))
+
+
+def _alone(given: tuple[str, ...]) -> bool:
+    """Whether it is seen at a glance, and without YAML, that there is one document at most."""
+    try:
+        return len(given) == 1 and not any(line.startswith(_MARKS) for line in Path(given[0]).read_text().splitlines())
+    except IsADirectoryError:
+        return False
+    except (OSError, UnicodeDecodeError):
+        # That is told where it is sent.
+        return True
 
 
 def _only(given: tuple[str, ...]) -> str:
@@ -119,7 +133,9 @@ async def _sent(target: Target, text: str, file: Path, wish: Wish | None, platfo
 
 async def _written(target: Target, text: str, file: Path, wish: Wish | None, platform: Port) -> Summary:
     """A file that is written for whoever types a name."""
-    _write(file, text, target.project)
+    from pincompute.cli.short_form import write
+
+    write(file, text, target.project)
     return await _sent(target, text, file, wish, platform)
 
 
@@ -140,35 +156,6 @@ async def _deploy(
         click.echo(f"{running.label} is simulated: no program runs{nothing}", err=True)
     else:
         click.echo(f"{running.address or running.message}        next: pin logs {running.name}")
-
-
-def _short_form(name: str, image: str | None, port: int | None, replicas: int, *, simulated: bool) -> str:
-    if image is None or port is None:
-        missing = "--image" if image is None else "--port"
-        raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE --port 8080"))
-    spec: dict[str, str | int] = {"image": image, "port": port, "replicas": replicas}
-    if simulated:
-        spec["simulated"] = True
-    document = {"apiVersion": API_VERSION, "kind": PinterestService.__name__, "metadata": {"name": name}, "spec": spec}
-    return yaml.safe_dump(document, sort_keys=False)
-
-
-def _write(file: Path, text: str, project: str) -> None:
-    """Only what could be deployed is written; and a file that somebody has changed is theirs."""
-    for document in read(text):
-        admit_workload(document, project)
-    if file.exists() and file.read_text() != text:
-        raise Refused(
-            Problem(
-                USAGE,
-                f"{file} exists and says something else",
-                note="either deploy what it says, or remove it",
-                next=f"pin deploy {file}",
-            )
-        )
-    if not file.exists():
-        file.write_text(text)
-        click.echo(f"{file} written ({text.count(chr(10))} lines)", err=True)
 
 
 def _read(file: Path, given: str) -> str:
