@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from bench import desk, engine, enter, get, hand, loop, overload, plans, roll, runtime, scale, settled, tell, why, wire
@@ -31,6 +32,8 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no suite is called {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}", file=sys.stderr)
         return 2
+    # As on a person's machine: what Python has compiled once is kept.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found = []
     for name in names or SUITES:
         for figure in SUITES[name]():

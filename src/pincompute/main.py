@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -96,8 +97,13 @@ def main() -> None:
     # A shell that completes asks by a variable, and without words.
     if sys.argv[1:] in ([], ["-h"], ["--help"]) and COMPLETING not in os.environ:
         sys.stdout.write(overview())
-    else:
+        return
+    # What is loaded stays to the end: looking through it for what may go takes longer than some commands do.
+    gc.disable()
+    try:
         group()(prog_name="pin")
+    finally:
+        gc.freeze()
 
 
 def complete() -> None:

@@ -111,19 +111,47 @@ def test_plan_is_offline_and_takes_all_files_or_none() -> None:
     assert "bad.yaml" in both.stderr
 
 
-HELP_AND_WHAT_IT_LOADED = """
-import sys
+WHAT_IT_LOADED = """
+import atexit, sys
 from pincompute.main import main
-sys.argv = ["pin", "--help"]
+sys.argv = ["pin", *sys.argv[1:]]
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 main()
-heavy = ("aiohttp", "click", "msgspec", "yaml", "pincompute.base", "pincompute.cli", "pincompute.engine")
-sys.exit(any(name.startswith(heavy) for name in sys.modules))
 """
 
 
+def loaded(*words: str) -> set[str]:
+    """Modules, and the packages that they are of."""
+    command = [sys.executable, "-c", WHAT_IT_LOADED, *words]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    modules = done.stderr.splitlines()[-1].split()
+    return {".".join(steps[:size]) for steps in (each.split(".") for each in modules) for size in range(len(steps) + 1)}
+
+
 def test_help_loads_no_command() -> None:
-    done = subprocess.run([sys.executable, "-c", HELP_AND_WHAT_IT_LOADED], stdout=subprocess.DEVNULL, check=False)
-    assert done.returncode == 0
+    heavy = {"aiohttp", "click", "msgspec", "yaml", "pincompute.base", "pincompute.cli", "pincompute.engine"}
+    assert not heavy & loaded("--help")
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(
+    "words",
+    ["get", "why web", "logs web", "wait web", "deploy web.yaml", "delete web", "scale web 2", "whoami", "project me"],
+)
+def test_who_asks_a_desk_loads_what_that_takes(words: str) -> None:
+    """Each of these is a tenth of a second, or more than its answer takes to come."""
+    Path("web.yaml").write_text("kind: PinterestService\n")
+    heavy = {"aiohttp", "cryptography", "email", "http", "random", "secrets", "structlog", "tomllib", "yaml"}
+    ours = {"api.kinds", "api.workload", "controller", "engine", "kube.client", "kube.errors", "planning"}
+    found = loaded(*words.split())
+    assert "pincompute.cli.desk" in found
+    assert not (heavy | {f"pincompute.{each}" for each in ours}) & found
+
+
+@pytest.mark.parametrize("text", ["a: 1\n---\nb: 2", "--- {a: 1}\n--- {b: 2}", "a: 1\n...\nb: 2", "a: 1\r---\rb: 2"])
+def test_a_file_that_may_be_several_is_read(text: str) -> None:
+    Path("two.yaml").write_text(text, newline="")
+    assert "pincompute.cli.files" in loaded("deploy", "two.yaml")
 
 
 @pytest.mark.parametrize("desk", ["http://desk.example.com", "desk.example.com", "ftp://127.0.0.1"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ class LazyGroup(click.Group):
             return None
         module, _, name = self._table[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
+        _loaded()
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
@@ -64,6 +66,13 @@ class LazyGroup(click.Group):
                 raise
             click.echo(_told(error), err=True)
             sys.exit(1)
+
+
+def _loaded() -> None:
+    """What comes from here on may go again, and be collected, where `main` has put that off."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _version_option() -> click.Option:
