@@ -15,7 +15,7 @@ from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
 from pincompute.planning.people.edits import carried
 from pincompute.planning.people.preview import Surroundings, first, settled
-from pincompute.planning.quotas.allowance import Fit, Holdings, Taking, fit_together, within
+from pincompute.planning.quotas.allowance import Holdings, Taking, fit_together, within
 from pincompute.planning.quotas.footprint import Footprint, Place, footprint, held, nodes
 from pincompute.planning.snapshot import Snapshot
 
@@ -46,12 +46,11 @@ async def foretold(client: Client, told: Sequence[Preview], nouns: Sequence[Noun
         for found in await asyncio.gather(*(listed(client, project) for project in projects))
         for each in found
     }
-    takings = [_taking(each, there.get(Place.of(each)), around, now) for each in nouns if isinstance(each, Workload)]
-    fits = iter(fit_together(takings, counted(there.values(), around, now)))
-    return [
-        within(preview, next(fits) if isinstance(noun, Workload) else Fit())
-        for preview, noun in zip(told, nouns, strict=True)
+    takings = [
+        _taking(each, there.get(Place.of(each)), around, now) if isinstance(each, Workload) else None for each in nouns
     ]
+    fits = fit_together(takings, counted(there.values(), around, now))
+    return [within(preview, fit) for preview, fit in zip(told, fits, strict=True)]
 
 
 def _taking(workload: Workload, before: Workload | None, around: Surroundings, now: datetime) -> Taking:

@@ -124,11 +124,11 @@ def unfit(connection: Connection, cluster: str, rendered: Rendered, beside: Coll
     return allowance.fit(_taking(rendered), held, beside).refused
 
 
-def foretold(connection: Connection, cluster: str, rendered: Sequence[Rendered]) -> list[Fit]:
+def foretold(connection: Connection, cluster: str, rendered: Sequence[Rendered | None]) -> list[Fit]:
     """Whether each would fit where all are taken, and what would be left then; nothing is taken."""
-    tiers = sorted({(each.place.project, each.footprint.tier) for each in rendered if each.footprint})
+    tiers = sorted({(each.place.project, each.footprint.tier) for each in rendered if each and each.footprint})
     held = {(project, tier): ledger.held(connection, cluster, project, tier) for project, tier in tiers}
-    return allowance.fit_together([_taking(each) for each in rendered], held)
+    return allowance.fit_together([_taking(each) if each else None for each in rendered], held)
 
 
 def _taking(rendered: Rendered) -> Taking:

@@ -32,7 +32,7 @@ from pincompute.planning.glass import behind, broken, needless, overdue, refusal
 from pincompute.planning.landing import claimed, closed, deployable, forged, only_landed, unvouched
 from pincompute.planning.people.summary import summarize
 from pincompute.planning.people.tenancy import Beside, tenancy, tenants
-from pincompute.planning.quotas.allowance import Fit, Holdings, within
+from pincompute.planning.quotas.allowance import Holdings, within
 from pincompute.planning.quotas.footprint import Place
 from pincompute.planning.rights import Verb
 from pincompute.submission import ledger, outbox, record
@@ -234,12 +234,8 @@ class Desk:
         problems: Sequence[Sequence[Problem]],
     ) -> list[Preview]:
         """With what each takes of its quota beside the others, and all that would keep it from being accepted."""
-        known = [each for each in rendered if each]
-        fits = iter(await self._database.do(partial(foretold, cluster=self._platform.name, rendered=known)))
-        return [
-            within(preview, next(fits) if each else Fit(), found)
-            for preview, each, found in zip(told, rendered, problems, strict=True)
-        ]
+        fits = await self._database.do(partial(foretold, cluster=self._platform.name, rendered=rendered))
+        return [within(preview, fit, found) for preview, fit, found in zip(told, fits, problems, strict=True)]
 
     async def plan_build(self, project: str, name: str, version: str, sender: Sender) -> BuildPreview:
         """What deploying it would do, and whether it may; asked as if it were done, and nothing is written."""

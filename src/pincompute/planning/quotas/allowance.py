@@ -94,12 +94,16 @@ def fit(taking: Taking, held: Holdings, beside: Collection[Place] = ()) -> Fit:
     return Fit(_refusal(project, asked, found, named), left)
 
 
-def fit_together(takings: Sequence[Taking], held: Mapping[tuple[str, str], Holdings]) -> list[Fit]:
-    """Each beside those before it, as a set is decided; `held` is by project and tier."""
+def fit_together(takings: Sequence[Taking | None], held: Mapping[tuple[str, str], Holdings]) -> list[Fit]:
+    """Each beside those before it, as a set is decided; `held` is by project and tier. What is no workload takes
+    nothing."""
     holds = {each: dict(known) for each, known in held.items()}
     taken: list[Place] = []
     found: list[Fit] = []
     for each in takings:
+        if each is None:
+            found.append(Fit())
+            continue
         place, _, wants = each
         tier = holds.setdefault((place.project, wants.tier if wants else ""), {})
         found.append(fit(each, tier, taken))
