@@ -11,13 +11,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
-from aiohttp import web
+from aiohttp import encode_basic_auth, web
+from aiohttp.typedefs import Handler
 
 from bare_platform import DESK_PORT, Entrance
 from person import Person
 from pincompute.api.names import DESK, SYSTEM
 from pincompute.kube.client import Client
 from pincompute.kube.resource import SERVICES
+from pincompute.submission.credentials import GIT, STORE
 from real_platform import PATIENCE
 
 
@@ -46,10 +48,14 @@ async def lead(client: Client, entrance: Entrance) -> None:
                 await asyncio.sleep(0.1)
 
 
+CREDENTIALS = {STORE: "sesame", GIT: "http://desk:open@HOST"}
+"""What whoever reads those files has to show."""
+
+
 @asynccontextmanager
 async def served(address: str, **folders: Path) -> AsyncGenerator[str]:
-    """The files of folders, each below its name, for whoever asks from a pod."""
-    application = web.Application()
+    """The files of folders, each below its name, for whoever asks from a pod and shows that they may."""
+    application = web.Application(middlewares=[_shown])
     for name, folder in folders.items():
         folder.mkdir(parents=True, exist_ok=True)
         application.router.add_static(f"/{name}", folder)
@@ -60,6 +66,14 @@ async def served(address: str, **folders: Path) -> AsyncGenerator[str]:
         yield f"http://{address}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+@web.middleware
+async def _shown(request: web.Request, handler: Handler) -> web.StreamResponse:
+    known = {"artifacts": f"Bearer {CREDENTIALS[STORE]}", "git": encode_basic_auth("desk", "open")}
+    if request.headers.get("Authorization") != known[request.path.split("/")[1]]:
+        raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Basic"})
+    return await handler(request)
 
 
 def mirrored(repository: Path) -> str:

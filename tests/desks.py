@@ -27,6 +27,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.resource import Object
 from pincompute.submission import ledger, record
 from pincompute.submission.builds import Builds
+from pincompute.submission.credentials import Credentials
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.decide import Sender
 from pincompute.submission.people.door import Door
@@ -78,7 +79,7 @@ class World(NamedTuple):
 
 
 def builds_in(folder: Path) -> Builds:
-    return Builds(Folder(folder / "artifacts"), Repositories(folder / "repositories"))
+    return Builds(Folder(folder / "artifacts"), Repositories(folder / "repositories", Credentials()))
 
 
 def as_it_is(app: web.Application) -> web.Application:

@@ -8,11 +8,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
-from afar import Program, lead, mirrored, served
+from afar import CREDENTIALS, Program, lead, mirrored, served
 from bare_platform import NEXT, Entrance
 from desks import World
 from landed import ANN, BEN, Story
@@ -72,9 +73,11 @@ async def test_a_cluster_gets_the_platform_and_loses_it_again_and_what_runs_neve
         desk = ("--desk", entrance.address, "--desk-word", f"artifacts={files}/artifacts")
         assert "NotInstalled" in await person.pin("uninstall", *where, code=1)
         await _operator_alone(client, domain)
-        pod_logs = ("--pod-logs", str(kubelet.logs(bare_platform)))
         assert f"needs the Secret {DESK}" in await person.pin("install", *where, *desk, code=1)
-        said = await person.pin("install", *where, *pod_logs, "--runtime", *desk, *given)
+        await _what_the_desk_shows(person, urlsplit(files).netloc)
+        said = await person.pin(
+            "install", *where, "--pod-logs", str(kubelet.logs(bare_platform)), "--runtime", *desk, *given
+        )
         assert f"{SIGNER}, {DESK}, {LOG_STORE}, {LOG_SHIPPER} run after" in said
         assert "removed" not in said.replace("0 removed", "")
         await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test", "--as", "shop:1")
@@ -122,6 +125,11 @@ async def _operator_alone(client: Client, domain: str) -> None:
     """As an older version installed it; who comes then brings the rest."""
     host, _, port = domain.partition(":")
     await write(client, contents(Words(name="bare", domain=host, port=int(port), support=False)))
+
+
+async def _what_the_desk_shows(person: Person, host: str) -> None:
+    said = [f"--from-literal={name}={value.replace('HOST', host)}" for name, value in CREDENTIALS.items()]
+    await person.pin("kubectl", "create", "secret", "generic", f"{DESK}-credentials", "-n", SYSTEM, *said)
 
 
 async def _what_landed_comes_in(

@@ -24,7 +24,7 @@ async def server() -> AsyncIterator[Artifactory]:
 @pytest.fixture(params=["folder", "artifactory"])
 async def store(request: pytest.FixtureRequest, server: Artifactory, tmp_path: Path) -> AsyncIterator[Store]:
     where = str(tmp_path / "store") if request.param == "folder" else server.where
-    async with open_store(where, TOKEN) as opened:
+    async with open_store(where, lambda: TOKEN) as opened:
         yield opened
 
 
@@ -46,13 +46,13 @@ async def test_the_same_again_is_as_good_as_once_and_something_else_is_refused(s
 
 
 async def test_what_is_said_of_it_is_kept_beside_it(server: Artifactory) -> None:
-    async with open_store(server.where, TOKEN) as store:
+    async with open_store(server.where, lambda: TOKEN) as store:
         await store.put("a", b"one", {"commit": "abc", "branch": "feature/a;b=c"})
     assert server.properties["a"] == {"commit": "abc", "branch": "feature/a;b=c"}
 
 
 async def test_what_comes_back_otherwise_is_refused(server: Artifactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_store(server.where, TOKEN) as store:
+    async with open_store(server.where, lambda: TOKEN) as store:
         await store.put("a", b"one", {})
         monkeypatch.setattr("artifactory._checksums", Mock(return_value={"sha1": "", "sha256": "0" * 64}))
         with pytest.raises(Refused, match="is not what its checksum says"):
@@ -62,7 +62,7 @@ async def test_what_comes_back_otherwise_is_refused(server: Artifactory, monkeyp
 
 
 async def test_a_store_that_fails_is_told_in_its_own_words(server: Artifactory) -> None:
-    async with open_store(server.where, "wrong") as store:
+    async with open_store(server.where, lambda: "wrong") as store:
         with pytest.raises(Refused) as refused:
             await store.get("a")
     assert refused.value.text() == (
@@ -71,6 +71,16 @@ async def test_a_store_that_fails_is_told_in_its_own_words(server: Artifactory) 
     )
     async with open_store("http://127.0.0.1:1/artifactory/none") as store:
         with pytest.raises(Refused, match="it does not answer as a store does"):
+            await store.get("a")
+
+
+async def test_what_opens_it_may_be_renewed(server: Artifactory) -> None:
+    tokens = iter(("wrong", TOKEN, "two\nlines"))
+    async with open_store(server.where, lambda: next(tokens)) as store:
+        with pytest.raises(Refused, match="answered 401"):
+            await store.get("a")
+        assert await store.get("a") is None
+        with pytest.raises(Refused, match="its token has characters that no token has"):
             await store.get("a")
 
 

@@ -28,6 +28,7 @@ from pincompute.kube import artifacts
 from pincompute.kube.artifacts import open_store
 from pincompute.submission import record
 from pincompute.submission.builds import Builds
+from pincompute.submission.credentials import Credentials
 from pincompute.submission.people import keys
 from pincompute.submission.people.door import Shown
 from pincompute.submission.people.keys import Keys
@@ -302,7 +303,7 @@ RUBBISH: dict[str, Answering] = {
 async def test_api10_unsafe_consumption_of_apis(answer: Answering, tmp_path: Path) -> None:
     """A store, or whoever signs people in, that answers rubbish, or too much, is told of in words."""
     async with elsewhere(answer) as other, open_store(f"{other.where}/generic-local") as store:
-        builds = Builds(store, Repositories(tmp_path))
+        builds = Builds(store, Repositories(tmp_path, Credentials()))
         with pytest.raises(Refused) as told:
             await builds.find("ads", "hello", "1")
         assert told.value.problems[0].reason.code in {"StoreFailed", "BuildAltered"}
@@ -328,7 +329,7 @@ async def test_api10_nobody_is_led_elsewhere_and_nobody_waits_for_ever(monkeypat
     async with elsewhere(lambda _: web.Response(text="{}")) as other:
         redirected = elsewhere(lambda request: web.HTTPTemporaryRedirect(f"{other.where}{request.path}"))
         for way in (redirected, elsewhere(dribbling)):
-            async with way as unsafe, open_store(f"{unsafe.where}/generic-local", "secret") as store:
+            async with way as unsafe, open_store(f"{unsafe.where}/generic-local", lambda: "secret") as store:
                 for asked in (store.get("a"), store.names("a"), Keys(unsafe.where, SystemClock()).having("1")):
                     with pytest.raises(Refused) as told:
                         await asked

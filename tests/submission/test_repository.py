@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pytest
+from aiohttp import encode_basic_auth, web
+from aiohttp.test_utils import TestServer
 
 from pincompute.api.landing import Landing
 from pincompute.base.problem import Refused
+from pincompute.submission.credentials import Credentials
 from pincompute.submission.repository import Repositories
 from signing import review, trusted
 
@@ -49,9 +54,55 @@ def checkout(tmp_path: Path) -> Checkout:
     return found
 
 
+@asynccontextmanager
+async def private(checkout: Checkout) -> AsyncGenerator[tuple[Landing, list[str]]]:
+    """Read over HTTP by whoever shows that they may; what is shown is kept."""
+    checkout.git("update-server-info")
+    shown: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        shown.append(request.headers.get("Authorization", ""))
+        if shown[-1] != encode_basic_auth("desk", "open"):
+            raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Basic"})
+        file = checkout.top / ".git" / request.match_info["path"]
+        return web.FileResponse(file) if file.is_file() else web.Response(status=404)
+
+    application = web.Application()
+    application.router.add_get("/shop.git/{path:.+}", answer)
+    async with TestServer(application) as server:
+        yield Landing(repository=str(server.make_url("/shop.git")), builders=trusted("ci")), shown
+
+
+async def test_a_private_one_is_read_by_what_the_desk_shows_which_may_be_renewed(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    commit = checkout.commit("one")
+    (folder := tmp_path / "it's shown").mkdir()
+    repositories = Repositories(tmp_path / "copies", Credentials(folder))
+    async with private(checkout) as (landing, shown):
+        with pytest.raises(Refused) as refused:
+            await repositories.history(landing, commit, "shop.yaml")
+        assert "could not read Username" in refused.value.text()
+        wrong = landing.repository.replace("http://", "http://desk:wrong@").replace("/shop.git", "\n")
+        (folder / "git-credentials").write_text(wrong)
+        with pytest.raises(Refused) as refused:
+            await repositories.history(landing, commit, "shop.yaml")
+        assert "Authentication failed" in refused.value.text()
+        assert encode_basic_auth("desk", "wrong") in shown
+        assert "wrong" not in refused.value.text()
+        assert (folder / "git-credentials").read_text() == wrong, "nobody else writes there"
+        (folder / "git-credentials").write_text(wrong.replace("wrong", "open"))
+        assert (await repositories.history(landing, commit, "shop.yaml")).landed
+        elsewhere = landing.repository.replace("127.0.0.1", "localhost")
+        shown.clear()
+        with pytest.raises(Refused):
+            await repositories.history(msgspec.structs.replace(landing, repository=elsewhere), commit, "shop.yaml")
+        assert set(shown) == {""}, "it is for one host alone"
+
+
 @pytest.fixture
 def repositories(tmp_path: Path) -> Repositories:
-    return Repositories(tmp_path / "copies")
+    return Repositories(tmp_path / "copies", Credentials())
 
 
 async def test_what_landed_is_known_with_its_file_and_its_authors(

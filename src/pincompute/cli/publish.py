@@ -127,7 +127,7 @@ async def _put(statement: Built, file: bytes, to: To) -> None:
         "project": source.project, "name": source.name, "version": source.version,
         "commit": commit, "branch": source.branch, "file": file_digest(statement),
     }  # fmt: skip
-    async with open_store(to.artifacts, os.environ.get(TOKEN, "")) as store:
+    async with open_store(to.artifacts, lambda: os.environ.get(TOKEN, "")) as store:
         await store.put(f"{place}/{FILE}", file, properties)
         # The time and the key differ from run to run: what was attested once stays.
         attested = await store.get(f"{place}/{ATTESTATION}")

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,14 +64,13 @@ class _Kept(msgspec.Struct):
 
 
 @asynccontextmanager
-async def open_store(where: str, token: str = "") -> AsyncGenerator[Store]:
-    """`https://…/artifactory/REPOSITORY`, or a folder."""
+async def open_store(where: str, token: Callable[[], str] = str) -> AsyncGenerator[Store]:
+    """`https://…/artifactory/REPOSITORY`, or a folder. Which token opens it is asked each time."""
     if "://" not in where:
         yield Folder(Path(where))
         return
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with aiohttp.ClientSession(timeout=_TIMEOUT, headers=headers) as session:
-        yield Artifactory(session, where)
+    async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+        yield Artifactory(session, where, token)
 
 
 class Folder:
@@ -117,7 +116,8 @@ class Folder:
 
 
 class Artifactory:
-    def __init__(self, session: aiohttp.ClientSession, where: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, where: str, token: Callable[[], str]) -> None:
+        self._token = token
         self._where = where.rstrip("/")
         # Who stands before an @ comes in with a password, and that is for nobody to read.
         self.where = str(URL(self._where).with_user(None))
@@ -166,8 +166,9 @@ class Artifactory:
 
     @asynccontextmanager
     async def _ask(
-        self, method: str, url: str, *, known: tuple[int, ...], **words: Any
+        self, method: str, url: str, *, known: tuple[int, ...], headers: Mapping[str, str] | None = None, **words: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        words["headers"] = {**self._shown(), **(headers or {})}
         try:
             # Wherever else it might lead to, nobody has named as a store.
             async with self._session.request(method, URL(url, encoded=True), allow_redirects=False, **words) as answer:
@@ -177,6 +178,12 @@ class Artifactory:
                 yield answer
         except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError, RecursionError) as error:
             raise _failed(self.where, "it does not answer as a store does", str(error)) from error
+
+    def _shown(self) -> dict[str, str]:
+        token = self._token()
+        if not (token.isascii() and token.isprintable()):
+            raise _failed(self.where, "its token has characters that no token has")
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _word(text: str) -> str:

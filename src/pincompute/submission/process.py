@@ -28,6 +28,7 @@ from pincompute.submission.bookkeeper import Bookkeeper
 from pincompute.submission.builds import Builds
 from pincompute.submission.carrier import Carrier
 from pincompute.submission.connections import listening
+from pincompute.submission.credentials import GIT, STORE, Credentials
 from pincompute.submission.database import Database, open_database
 from pincompute.submission.desk import Desk
 from pincompute.submission.kubernetes import Kubernetes
@@ -69,6 +70,7 @@ away, it would wait ten times as long for each."""
 @click.option("--folder", type=FILE, required=True, help="Where it keeps what it reads again.")
 @click.option("--policies", type=FILE, help="What all work must keep: a file of policies.")
 @click.option("--artifacts", default="", help="Where builds are: https://…/artifactory/REPOSITORY, or its folder.")
+@click.option("--credentials", type=FILE, help=f"A folder of what it shows there and to git: {STORE}, {GIT}.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0),
@@ -96,6 +98,7 @@ class Words(NamedTuple):
     database: str
     folder: Path
     artifacts: str
+    credentials: Path | None
     policies: Path | None
     rate: float
 
@@ -111,8 +114,10 @@ async def _run(words: Words) -> None:
         # By the same certificate that it has for the cluster.
         lines = await stack.enter_async_context(log_store(words.log_store, access.tls())) if words.log_store else None
         # Who publishes has a token of their own; the desk only reads.
-        store = await stack.enter_async_context(open_store(words.artifacts or str(words.folder / "artifacts")))
-        builds = Builds(store, Repositories(words.folder / "repositories"))
+        shown = Credentials(words.credentials)
+        where = words.artifacts or str(words.folder / "artifacts")
+        store = await stack.enter_async_context(open_store(where, shown.of_store))
+        builds = Builds(store, Repositories(words.folder / "repositories", shown))
         desk = await stack.enter_async_context(at_work(database, client, builds, lines, policies=policies))
         door, sign_in = words.people.door(client), words.people.sign_in()
         app = application(desk, Fleets(client), door, sign_in, Limits(words.rate))

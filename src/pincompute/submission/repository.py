@@ -17,6 +17,7 @@ from pincompute.api.landing import Landing
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import REPOSITORY_FAILED
 from pincompute.planning.landing import History, Signed
+from pincompute.submission.credentials import Credentials
 
 PATIENCE = 60.0
 """Seconds that a repository may take."""
@@ -28,13 +29,15 @@ _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PRO
 class Repositories:
     """Kept in a folder, each by a digest of where it comes from."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, credentials: Credentials) -> None:
         self._folder = folder
+        self._credentials = credentials
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def history(self, landing: Landing, commit: str, path: str) -> History:
         """As the repository has it now."""
-        copy = Copy(self._folder / hashlib.sha256(landing.repository.encode()).hexdigest()[:32], landing.repository)
+        folder = self._folder / hashlib.sha256(landing.repository.encode()).hexdigest()[:32]
+        copy = Copy(folder, landing.repository, self._credentials)
         async with self._turns.setdefault(landing.repository, asyncio.Lock()):
             await copy.renew(landing.branch)
             if not COMMIT.fullmatch(commit) or not await copy.leads_to(landing.branch, commit):
@@ -50,9 +53,10 @@ class Repositories:
 class Copy:
     """Bare; of the branch and of the reviews, whatever else is there."""
 
-    def __init__(self, folder: Path, origin: str) -> None:
+    def __init__(self, folder: Path, origin: str, credentials: Credentials) -> None:
         self._folder = folder
         self._origin = origin
+        self._credentials = credentials
 
     async def renew(self, branch: str) -> None:
         if not (self._folder / "HEAD").exists():
@@ -95,7 +99,7 @@ class Copy:
     async def _git(self, *words: str) -> tuple[int, bytes, bytes]:
         try:
             process = await asyncio.create_subprocess_exec(
-                "git", "-C", str(self._folder), "-c", "core.hooksPath=/dev/null", *words,
+                "git", "-C", str(self._folder), "-c", "core.hooksPath=/dev/null", *self._credentials.of_git(), *words,
                 env={**os.environ, **_QUIET}, stdin=DEVNULL, stdout=PIPE, stderr=PIPE,
             )  # fmt: skip
         except FileNotFoundError as error:

@@ -24,6 +24,7 @@ _PLACE = (
     f"--tls-certificate={_CERTIFICATE}/tls.crt",
     f"--tls-key={_CERTIFICATE}/tls.key",
     "--folder=/data/desk",
+    "--credentials=/run/credentials",
 )
 
 
