@@ -12,11 +12,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.figures import PIN, ROOT, Figure, paired, run
-from bench.hand import quiet
-from pincompute.base.settings import setting
-from pincompute.engine.build import build
-from pincompute.engine.progress import Progress
+from bench.figures import PIN, ROOT, Figure, run
 
 NAME = "bench"
 RUNS = 5
@@ -54,7 +50,6 @@ def figures() -> Iterator[Figure]:
         yield Figure("U2.1", "first HTTP 200 by the address, from nothing running", answers, 30)
         yield Figure("U5", "a failure that can be seen is told (an image that is nowhere)", told, 2)
     yield _memory()
-    yield _get()
     run(PIN, "down", "--name", NAME, "--purge")
 
 
@@ -94,17 +89,3 @@ def _memory() -> Figure:
     parts = json.loads(run(PIN, "status", "--name", NAME, "-o", "json"))["parts"]
     total = sum(part["memory"] or 0 for part in parts) / 2**20
     return Figure("engine.memory", f"all {len(parts)} parts, idle", [total], unit="MiB")
-
-
-def _get() -> Figure:
-    """Beside Kubernetes' own, which no `pin` begins."""
-    kubectl = (str(build(Path(setting("cache")), Progress()).kubernetes), "kubectl")
-    config = str(Path(setting("state")) / NAME / "kubeconfig")
-    return paired(
-        "U4",
-        "pin get : kubectl get, one workload",
-        lambda: quiet(PIN, "get", "--name", NAME),
-        lambda: quiet(*kubectl, "--kubeconfig", config, "get", "pts", "--namespace", "me"),
-        runs=10,
-        bar=1.5,
-    )

@@ -1,4 +1,4 @@
-"""`pin get` over many workloads, each time a new `pin`: by a desk that is warm, and by a kubeconfig."""
+"""`pin get`, each time a new `pin`: beside Kubernetes' own, and over many workloads by a warm desk and a kubeconfig."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from urllib.parse import urlsplit
 from tests.control_plane import ControlPlane
 
 from bench.desk import BOUNDED, SERVICES, TOKEN, desk_before
-from bench.figures import PIN, Figure, timed
+from bench.figures import PIN, Figure, paired, timed
+from bench.hand import quiet
 from bench.plane import bare_plane
 from pincompute.api.names import API_VERSION, HAND
 from pincompute.base.context import Context, write_context
+from pincompute.base.settings import setting
+from pincompute.engine.build import build
+from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.objects.content import Object
 
@@ -26,24 +30,41 @@ RUNS = 5
 
 def figures() -> Iterator[Figure]:
     with bare_plane() as (plane, folder):
-        by_desk, direct = asyncio.run(_measured(plane, folder))
+        beside, by_desk, direct = asyncio.run(_measured(plane, folder))
+    yield beside
     yield Figure("get.desk", f"pin get over {MANY:,} workloads, by the desk", by_desk, 1)
     yield Figure("get.cluster", "the same by a kubeconfig", direct, 1)
 
 
-async def _measured(plane: ControlPlane, folder: Path) -> tuple[list[float], list[float]]:
+async def _measured(plane: ControlPlane, folder: Path) -> tuple[Figure, list[float], list[float]]:
     async with Client(plane.access(), "bench") as hand, desk_before(plane, folder, hand) as desk:
-        await _fill(hand)
         address = urlsplit(desk.url)
         context = Context(name="main", desk=f"http://{address.netloc}", token=TOKEN, kubeconfig="")
         write_context(folder / "state", context)
+        await _fill(hand, 0, 1)
+        beside = await asyncio.to_thread(_beside, plane, folder)
+        await _fill(hand, 1, MANY)
         ways = ((), ("--kubeconfig", plane.kubeconfig(folder)))
         # The first of each warms what is remembered.
-        found = [[await asyncio.to_thread(_get, folder, *way) for _ in range(RUNS + 1)][1:] for way in ways]
-        return found[0], found[1]
+        found = [[await asyncio.to_thread(_get, folder, MANY, *way) for _ in range(RUNS + 1)][1:] for way in ways]
+        return beside, found[0], found[1]
 
 
-async def _fill(hand: Client) -> None:
+def _beside(plane: ControlPlane, folder: Path) -> Figure:
+    """Kubernetes' own, which no `pin` begins."""
+    kubectl = (str(build(Path(setting("cache")), Progress()).kubernetes), "kubectl")
+    words = (*kubectl, "--kubeconfig", str(plane.kubeconfig(folder)), "get", SERVICES.plural, "--namespace", BOUNDED)
+    return paired(
+        "U4",
+        "pin get : kubectl get, one workload",
+        lambda: _get(folder, 1),
+        lambda: quiet(*words),
+        runs=20,
+        bar=1.5,
+    )
+
+
+async def _fill(hand: Client, first: int, end: int) -> None:
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> None:
@@ -53,15 +74,15 @@ async def _fill(hand: Client) -> None:
         async with turns:
             await hand.create(SERVICES, whole, manager=HAND)
 
-    await asyncio.gather(*map(one, range(MANY)))
+    await asyncio.gather(*map(one, range(first, end)))
 
 
-def _get(folder: Path, *way: object) -> float:
+def _get(folder: Path, many: int, *way: object) -> float:
     words = [PIN, "get", "--project", BOUNDED, *map(str, way)]
     variables = {**os.environ, "PIN_STATE": str(folder / "state")}
 
     def get() -> None:
         done = subprocess.run(words, env=variables, stdout=subprocess.PIPE, check=True)
-        assert done.stdout.count(b"\n") == MANY + 1
+        assert done.stdout.count(b"\n") == many + 1
 
     return timed(get)
