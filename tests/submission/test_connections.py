@@ -51,6 +51,24 @@ def app(ends: asyncio.Event) -> web.Application:
     return made
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sesame\0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization sesame\r\n\r\n",
+        b"GET /sesame HTTP/9 1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: sesame\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-A: " + b"sesame" * 10_000 + b"\r\n\r\n",
+    ],
+)
+async def test_what_is_no_request_is_told_to_who_sent_it_and_stands_in_no_log(
+    said: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with asyncio.timeout(60), listening(app(asyncio.Event()), "127.0.0.1", 0) as port, line(port, said) as sent:
+        assert await sent.reader.readline() == b"HTTP/1.0 400 Bad Request\r\n"
+        assert caplog.text == ""
+
+
 @pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: a\r\nX-A: "])
 async def test_who_says_nothing_gives_way_to_who_does(said: bytes) -> None:
     ends = asyncio.Event()

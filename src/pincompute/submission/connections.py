@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import ssl
 from collections.abc import AsyncGenerator
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 MOST = 4_000
@@ -20,6 +22,16 @@ desk keeps its own for less."""
 HANDSHAKE_SECONDS = 10.0
 SPEAKING: web.AppKey[set[Any]] = web.AppKey("speaking")
 """Those of which a request is being answered."""
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """What cannot be read as a request is told to whoever sent it, and to nobody else: it may be sent for ever, and
+    hold a token."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_log = logging.getLogger(__name__)
+_log.addFilter(_is_ours)
 
 
 @web.middleware
@@ -35,7 +47,12 @@ async def heard(request: web.Request, handler: Handler) -> web.StreamResponse:
 def runner(app: web.Application) -> web.AppRunner:
     """Who only looks on is let go of when they leave; streams would otherwise keep the process from ending, too."""
     return web.AppRunner(
-        app, access_log=None, shutdown_timeout=1.0, handler_cancellation=True, keepalive_timeout=SILENT_SECONDS
+        app,
+        access_log=None,
+        logger=_log,
+        shutdown_timeout=1.0,
+        handler_cancellation=True,
+        keepalive_timeout=SILENT_SECONDS,
     )
 
 
