@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pincompute.planning.lane import LONGEST, Bounds, Full, Lane, State, Ticket
+from pincompute.planning.lane import LONGEST, Bounds, Full, Lane, Room, State, Ticket
 
 CLIENTS = st.sampled_from("abcd")
 BOUNDS = Bounds(at_work=2, waiting=6, of_one=4)
@@ -24,14 +24,28 @@ class Anything(RuleBasedStateMachine):
 
     @rule(client=CLIENTS)
     def comes(self, client: str) -> None:
-        own = sum(each.client == client for each in self.there)
+        own, full = self.count(client), len(self.there) == BOUNDS.at_work + BOUNDS.waiting
+        waits = {each.client for each in self.there if each.state is not State.AT_WORK}
+        most = max((self.count(each) for each in waits), default=0)
         found = self.lane.come(client)
         if isinstance(found, Full):
             assert found.seconds >= 1
-            assert own == BOUNDS.of_one if found.own else len(self.there) == BOUNDS.at_work + BOUNDS.waiting
-        else:
-            assert own < BOUNDS.of_one
-            self.there.append(found)
+            assert own == BOUNDS.of_one if found.own else full
+            assert found.own or most <= own + 1, "somebody was turned away who had less than another has waiting"
+            return
+        assert own < BOUNDS.of_one
+        assert bool(found.instead) == full
+        if out := found.instead:
+            assert self.count(out.client) == most > own + 1
+            assert out.state is State.OUT
+            assert self.lane.out(out).there == most - 1
+            self.there.remove(out)
+            self.lane.leave(out, 1.0)
+            self.begins()
+        self.there.append(found.ticket)
+
+    def count(self, client: str) -> int:
+        return sum(each.client == client for each in self.there)
 
     @rule(which=st.integers(0, 20))
     def is_ready(self, which: int) -> None:
@@ -82,22 +96,27 @@ def test_who_comes_back_as_late_as_they_were_told_finds_room(
 ) -> None:
     """Where everything takes as long as it did before, and nobody else came."""
     lane = Lane(Bounds(at_work, waiting, of_one))
-    first = lane.come("a")
-    assert isinstance(first, Ticket)
+    first = comes(lane, "a")
     lane.ready(first)
     lane.begin(0.0)
     lane.leave(first, took)
     now = took
     number = 0
-    while isinstance(found := lane.come(client := str(number % clients)), Ticket):
-        lane.ready(found)
+    while isinstance(found := lane.come(client := str(number % clients)), Room):
+        lane.ready(found.ticket)
         number += 1
     at = now + found.seconds
     working = lane.begin(now)
     while working and (ends := working[0].since + took) <= at:
         lane.leave(working.pop(0), ends)
         working += lane.begin(ends)
-    assert isinstance(lane.come(client), Ticket)
+    comes(lane, client)
+
+
+def comes(lane: Lane, client: str) -> Ticket:
+    room = lane.come(client)
+    assert isinstance(room, Room)
+    return room.ticket
 
 
 def test_a_flood_is_not_told_to_come_back_soon() -> None:
@@ -116,7 +135,7 @@ def test_whom_the_flood_of_another_keeps_out_is_told_when_it_is_worth_coming_bac
     flood = [lane.come("a") for _ in range(1000)]
     assert isinstance(flood[-1], Full)
     assert (flood[-1].own, flood[-1].seconds) == (True, LONGEST)
-    assert isinstance(lane.come("b"), Ticket)
+    comes(lane, "b")
     kept_out = lane.come("c")
     assert isinstance(kept_out, Full)
     assert not kept_out.own
@@ -126,8 +145,7 @@ def test_whom_the_flood_of_another_keeps_out_is_told_when_it_is_worth_coming_bac
 def test_nobody_is_kept_in_mind_who_is_not_there() -> None:
     lane = Lane(BOUNDS)
     for number in range(100):
-        ticket = lane.come(str(number))
-        assert isinstance(ticket, Ticket)
+        ticket = comes(lane, str(number))
         lane.ready(ticket)
         if number % 2:
             lane.begin(0.0)

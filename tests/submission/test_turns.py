@@ -118,9 +118,9 @@ class Desk(NamedTuple):
 @asynccontextmanager
 async def desk(limits: Limits) -> AsyncGenerator[Desk]:
     work = Work()
-    app = web.Application(
-        middlewares=[problems, carried_through, work.noted, turns(limits, Still())], client_max_size=100_000
-    )
+    let_in, in_turn = turns(limits, Still())
+    passing = [problems, work.noted, let_in, carried_through, in_turn]
+    app = web.Application(middlewares=passing, client_max_size=100_000)
     app.add_routes(
         [
             *(web.route(method, "/change", work.change) for method in ("DELETE", "POST")),
@@ -145,6 +145,35 @@ async def test_each_client_has_a_turn_however_much_another_sends() -> None:
         assert [each.status for each in await asyncio.gather(*flood, *others)] == [200] * 7
         # One was at work, one had waited for longer; then it is their turn.
         assert here.work.ended == ["flood", "flood", "ann", "bob", "flood", "flood", "flood"]
+
+
+async def test_who_has_most_waiting_makes_room_for_whoever_has_less() -> None:
+    async with desk(Limits(writes=Bounds(at_work=1, waiting=2, of_one=3))) as here:
+        flood = [await here.asking("flood") for _ in range(3)]
+        ann = await here.asking("ann")
+        made_room = await flood.pop()
+        assert (made_room.status, made_room.reason, made_room.after) == (429, "TooManyRequests", "1")
+        assert made_room.words.startswith("2 requests that change something of yours are waiting or at work here")
+        assert (await here.ask("flood")).reason == "DeskBusy"
+        here.work.may_end.set()
+        assert [each.status for each in await asyncio.gather(ann, *flood)] == [200] * 3
+        assert sorted(here.work.ended) == ["ann", "flood", "flood"]
+
+
+async def test_who_is_long_in_coming_makes_room_too() -> None:
+    never = asyncio.Event()
+
+    async def slowly() -> AsyncGenerator[bytes]:
+        yield b"a"
+        await never.wait()
+
+    async with desk(Limits(writes=Bounds(at_work=1, waiting=1, of_one=2))) as here:
+        slow = [await here.asking("eve", method="POST", body=slowly()) for _ in range(2)]
+        ann = await here.asking("ann")
+        here.work.may_end.set()
+        assert (await ann).status == 200
+        never.set()
+        assert sorted([(await each).status for each in slow]) == [200, 429]
 
 
 async def test_reads_wait_behind_no_writes_and_streams_are_only_counted() -> None:

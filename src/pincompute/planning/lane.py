@@ -1,10 +1,11 @@
 """A lane: who is at work, who waits, and who is turned away. It is fair between clients, however many each sends, and
-bounded in all and for each. Pure: what time it is comes in."""
+bounded in all and for each: where there is no room, who has most waiting makes some for whoever has less. Pure: what
+time it is comes in."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -33,6 +34,8 @@ class State(Enum):
     """It has room, and is not all there yet."""
     WAITING = auto()
     AT_WORK = auto()
+    OUT = auto()
+    """It had room, and had to make it for somebody else."""
     GONE = auto()
 
 
@@ -48,6 +51,12 @@ class Ticket:
         """When its work began."""
 
 
+class Room(NamedTuple):
+    ticket: Ticket
+    instead: Ticket | None = None
+    """Which made this room, and is out."""
+
+
 class Full(NamedTuple):
     """Why somebody is turned away, and when it is worth coming back."""
 
@@ -60,7 +69,9 @@ class Full(NamedTuple):
 class Lane:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._there: Counter[str] = Counter()
+        self._there: dict[str, list[Ticket]] = {}
+        """By client: those at work, and then the others as they came."""
+        self._all = 0
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
         """By client; whose turn is next comes first."""
         self._at_work = 0
@@ -73,20 +84,36 @@ class Lane:
     @property
     def there(self) -> int:
         """All that were let in and have not left."""
-        return self._there.total()
+        return self._all
 
-    def come(self, client: str) -> Ticket | Full:
+    def come(self, client: str) -> Room | Full:
         """Room, before anything else is done for them: for those who are long in coming there is no more than that."""
         for each in self._soon.values():
             each.earn()
-        bounds, there, own = self._bounds, self.there, self._there[client]
+        bounds, own = self._bounds, len(self._there.get(client, ()))
         if own >= bounds.of_one:
             # The others have their turns meanwhile.
-            return Full(self._seconds(own * len(self._there), own=True), own, own=True)
-        if there >= bounds.at_work + bounds.waiting:
-            return Full(self._seconds(there, own=False), there, own=False)
-        self._there[client] += 1
-        return Ticket(client)
+            return self._full(own, own=True)
+        most, instead = bounds.at_work + bounds.waiting, None
+        if self._all >= most:
+            if not (instead := self._who_makes_room(own)):
+                return self._full(self._all, own=False)
+            self._remove(instead, State.OUT)
+        ticket = Ticket(client)
+        self._there.setdefault(client, []).append(ticket)
+        self._all += 1
+        return Room(ticket, instead)
+
+    def out(self, ticket: Ticket) -> Full:
+        """What one is told that had to make room."""
+        return self._full(len(self._there.get(ticket.client, ())), own=True)
+
+    def _who_makes_room(self, own: int) -> Ticket | None:
+        """For somebody who has so many: the last of whoever has most, and has more than they will. What was begun is
+        never given up."""
+        waiting = (each for each in self._there.values() if each[-1].state is not State.AT_WORK)
+        most = max(waiting, key=len, default=None)
+        return most[-1] if most and len(most) > own + 1 else None
 
     def ready(self, ticket: Ticket) -> None:
         """Nothing of it is missing: it waits for its turn."""
@@ -102,27 +129,37 @@ class Lane:
             if queue:
                 self._waiting[client] = queue
             ticket.state, ticket.since = State.AT_WORK, now
+            self._there[client].remove(ticket)
+            self._there[client].insert(0, ticket)
             self._at_work += 1
             begun.append(ticket)
         return begun
 
     def leave(self, ticket: Ticket, now: float) -> None:
         """Its work is done, or it is not wanted any more; a second time is nothing."""
-        state, ticket.state = ticket.state, State.GONE
-        if state is State.GONE:
-            return
-        if state is State.AT_WORK:
+        if ticket.state is State.AT_WORK:
             self._at_work -= 1
             took = now - ticket.since
             self._took += (took - self._took) * (_NEW if self._took else 1)
-        elif state is State.WAITING:
+        if ticket.state not in {State.OUT, State.GONE}:
+            self._remove(ticket, State.GONE)
+
+    def _remove(self, ticket: Ticket, now: State) -> None:
+        if ticket.state is State.WAITING:
             queue = self._waiting[ticket.client]
             queue.remove(ticket)
             if not queue:
                 del self._waiting[ticket.client]
-        self._there[ticket.client] -= 1
-        if not self._there[ticket.client]:
+        own = self._there[ticket.client]
+        own.remove(ticket)
+        if not own:
             del self._there[ticket.client]
+        self._all -= 1
+        ticket.state = now
+
+    def _full(self, there: int, *, own: bool) -> Full:
+        before = there * len(self._there) if own else there
+        return Full(self._seconds(before, own=own), there, own)
 
     def _seconds(self, before: int, *, own: bool) -> int:
         """Until as many have been at work, and at least one more has."""

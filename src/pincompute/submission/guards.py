@@ -47,24 +47,25 @@ def needs(what: Verb | str) -> Callable[[H], H]:
 def guards(door: Door, rights: Rights, clock: Clock) -> list[Middleware]:
     @web.middleware
     async def known(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if needed(request) != NOTHING:
-            request[WHO] = await door.identify(Shown.by(request))
-            request[LAPSE] = partial(_lapse, clock, partial(again, request))
+        if (what := needed(request)) != NOTHING:
+            shown, project = Shown.by(request), _project(request)
+            request[WHO] = await door.identify(shown)
+            # It holds nothing of the request, which would else be garbage that only a search finds.
+            request[LAPSE] = partial(_lapse, clock, partial(again, shown, what, project))
         return await handler(request)
 
     @web.middleware
     async def allowed(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.get(WHO):
-            await demand(request, request[WHO])
+            await demand(request[WHO], needed(request), _project(request))
         return await handler(request)
 
-    async def demand(request: web.Request, who: Identity) -> None:
-        what = needed(request)
+    async def demand(who: Identity, what: Verb | str, project: str) -> None:
         if isinstance(what, Verb):
-            await rights.demand(who, what, request.match_info.get("project", ""))
+            await rights.demand(who, what, project)
 
-    async def again(request: web.Request) -> None:
-        await demand(request, await door.identify(Shown.by(request)))
+    async def again(shown: Shown, what: Verb | str, project: str) -> None:
+        await demand(await door.identify(shown), what, project)
 
     return [known, allowed]
 
@@ -78,6 +79,10 @@ async def _lapse(clock: Clock, again: Callable[[], Awaitable[None]]) -> None:
             # Who cannot say just now has not said no.
             if refused.problems[0].reason.http < 500 and not isinstance(refused, Busy):
                 raise
+
+
+def _project(request: web.Request) -> str:
+    return request.match_info.get("project", "")
 
 
 def needed(request: web.Request) -> Verb | str:

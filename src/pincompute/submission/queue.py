@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import Self
 
 from pincompute.base.clock import Clock
@@ -11,12 +12,15 @@ from pincompute.base.reasons import DESK_BUSY, TOO_MANY_REQUESTS
 from pincompute.planning.lane import Bounds, Full, Lane, State, Ticket
 from pincompute.planning.pace import Pace
 
+KEPT = 256
+"""Words that many were told of late: they are the same for everybody whom one flood keeps out."""
+
 
 class Busy(Refused):
     """Not now."""
 
     def __init__(self, problem: Problem, seconds: int) -> None:
-        super().__init__(problem._replace(next=f"try again in {seconds} s"))
+        super().__init__(problem)
         self.seconds = seconds
 
 
@@ -33,24 +37,30 @@ class Queue:
         """Room, or the word that there is none."""
         found = self._lane.come(client)
         if isinstance(found, Full):
-            whose = "of yours are" if found.own else "are"
-            what = f"{found.there} {self._what} {whose} waiting or at work here, and that is as many as may be"
-            raise Busy(Problem(TOO_MANY_REQUESTS if found.own else DESK_BUSY, what), found.seconds)
-        return Place(self, found)
+            raise self._busy(found)
+        if found.instead and (waits := self._begun.get(found.instead)) and not waits.done():
+            waits.set_result(None)
+        return Place(self, found.ticket)
 
     async def turn(self, ticket: Ticket) -> None:
-        self._lane.ready(ticket)
-        self._begin()
+        if ticket.state is State.COMING:
+            self._lane.ready(ticket)
+            self._begin()
         if ticket.state is State.WAITING:
             begun = self._begun[ticket] = asyncio.get_running_loop().create_future()
             try:
                 await begun
             finally:
                 del self._begun[ticket]
+        if ticket.state is State.OUT:
+            raise self._busy(self._lane.out(ticket))
 
     def leave(self, ticket: Ticket) -> None:
         self._lane.leave(ticket, self._clock.monotonic())
         self._begin()
+
+    def _busy(self, full: Full) -> Busy:
+        return Busy(_full(self._what, full), full.seconds)
 
     def _begin(self) -> None:
         for ticket in self._lane.begin(self._clock.monotonic()):
@@ -83,4 +93,16 @@ class Place:
 def keep_pace(pace: Pace, client: str, now: float, what: str) -> None:
     """Go on where they may."""
     if wait := pace.wait(client, now):
-        raise Busy(Problem(TOO_MANY_REQUESTS, what), int(wait) + 1)
+        seconds = int(wait) + 1
+        raise Busy(Problem(TOO_MANY_REQUESTS, what, next=_again(seconds)), seconds)
+
+
+@lru_cache(KEPT)
+def _full(what: str, found: Full) -> Problem:
+    whose = "of yours are" if found.own else "are"
+    told = f"{found.there} {what} {whose} waiting or at work here, and that is as many as may be"
+    return Problem(TOO_MANY_REQUESTS if found.own else DESK_BUSY, told, next=_again(found.seconds))
+
+
+def _again(seconds: int) -> str:
+    return f"try again in {seconds} s"

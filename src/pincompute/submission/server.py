@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import msgspec
@@ -51,7 +51,7 @@ from pincompute.submission.fleet_routes import FleetRoutes
 from pincompute.submission.guards import NOTHING, SIGNED_IN, WHO, guards, needs
 from pincompute.submission.paths import word_in
 from pincompute.submission.people.door import Door
-from pincompute.submission.queue import Busy
+from pincompute.submission.queue import KEPT, Busy
 from pincompute.submission.requests import OfOne, Wished, asked, body_of, names_in, said, sender_of, wish_in
 from pincompute.submission.speech import BUILT, CHANGED, DOCUMENT, DOCUMENTS, HELLO, PLAIN, SUBMITTED, Manner, speaks
 from pincompute.submission.turns import Limits, turns
@@ -68,8 +68,9 @@ def application(
 ) -> web.Application:
     """The whole API, behind one door; where people sign in stands before it."""
     known, allowed = guards(door, desk.rights, desk.clock)
-    # What it costs to learn whether somebody may has its turn as well.
-    passing = [heard, problems, known, carried_through, turns(limits or Limits(), desk.clock), allowed]
+    let_in, in_turn = turns(limits or Limits(), desk.clock)
+    # Whoever is sent away has had nothing begun for them; what it costs to learn whether somebody may has its turn.
+    passing = [heard, problems, known, let_in, carried_through, in_turn, allowed]
     app = web.Application(middlewares=passing, client_max_size=MAX_BYTES)
     app[SPEAKING] = set()
     for each in ways(desk, fleets, sign_in or SignIn()):
@@ -302,20 +303,33 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     headers: dict[str, str] = {}
     try:
         return await handler(request)
+    except Busy as busy:
+        return _told(_kept(busy.problems), {"Retry-After": str(busy.seconds)})
     except Refused as refused:
-        document = refused.json()
-        headers |= {"Retry-After": str(refused.seconds)} if isinstance(refused, Busy) else {}
+        told = refused.problems
     except web.HTTPNotFound:
-        document = Refused(Problem(PATH_UNKNOWN, f"there is nothing at {request.path}")).json()
+        told = (Problem(PATH_UNKNOWN, f"there is nothing at {request.path}"),)
     except web.HTTPMethodNotAllowed as error:
         headers = {"Allow": ", ".join(sorted(error.allowed_methods))}
-        what = f"{request.path} is asked by {headers['Allow']}, and not by {request.method}"
-        document = Refused(Problem(METHOD_UNKNOWN, what)).json()
+        told = (Problem(METHOD_UNKNOWN, f"{request.path} is asked by {headers['Allow']}, and not by {request.method}"),)
     except web.HTTPException:
         raise
     except Exception:
         # What went wrong is for the log; it may hold what is nobody's business.
         log.exception("a request failed", method=request.method, path=request.path)
-        document = Refused(Problem(INTERNAL, "the desk failed at this request; its log says more")).json()
-    body, media = msgspec.json.encode(document), "application/problem+json"
-    return web.Response(body=body, status=document["status"], content_type=media, headers=headers)
+        told = (Problem(INTERNAL, "the desk failed at this request; its log says more"),)
+    return _told(_document(told), headers)
+
+
+def _told(document: tuple[int, bytes], headers: dict[str, str]) -> web.Response:
+    status, body = document
+    return web.Response(body=body, status=status, content_type="application/problem+json", headers=headers)
+
+
+def _document(problems: tuple[Problem, ...]) -> tuple[int, bytes]:
+    document = Refused(*problems).json()
+    return document["status"], msgspec.json.encode(document)
+
+
+_kept = lru_cache(KEPT)(_document)
+"""Of what many are told with the same words; what is told to one may be long, and is nobody else's."""

@@ -46,8 +46,9 @@ BODY: web.RequestKey[bytes | None] = web.RequestKey("body")
 """All that was sent; None where that was too much."""
 
 
-def turns(limits: Limits, clock: Clock) -> Middleware:
-    """After it is known who asks: by their names it is fair."""
+def turns(limits: Limits, clock: Clock) -> tuple[Middleware, Middleware]:
+    """After it is known who asks: by their names it is fair. First whether there is room for them, which costs next to
+    nothing; then, where they have it, their turn."""
     pace = Pace(limits.rate, AT_ONCE)
     reads = Queue("requests that look", limits.reads, clock)
     writes = Queue("requests that change something", limits.writes, clock)
@@ -59,21 +60,27 @@ def turns(limits: Limits, clock: Clock) -> Middleware:
         return reads if request.method == "GET" or needed(request) is Verb.LOOK else writes
 
     @web.middleware
-    async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not (who := request.get(WHO)):
+    async def let_in(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if who := request.get(WHO):
+            name, now = str(who), clock.monotonic()
+            keep_pace(pace, name, now, f"you ask more often than {limits.rate:g} times a second")
+            pace.take(name, now)
+            request[PLACE] = queue(request).come(name)
+        return await handler(request)
+
+    @web.middleware
+    async def in_turn(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not (place := request.get(PLACE)):
             return await handler(request)
-        keep_pace(pace, str(who), clock.monotonic(), f"you ask more often than {limits.rate:g} times a second")
-        pace.take(str(who), clock.monotonic())
-        with queue(request).come(str(who)) as place:
+        with place:
             request[BODY] = await _read(request) if request.can_read_body else b""
             await place.turn()
             if request.transport is None:
                 # Nobody waits for it any more, and nothing has begun.
                 return web.Response(status=499)
-            request[PLACE] = place
             return await handler(request)
 
-    return bounded
+    return let_in, in_turn
 
 
 def streamed(request: web.Request) -> bool:
