@@ -76,6 +76,16 @@ async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
             statistics.median(each.rate for each in flooded), statistics.median(each.rate for each in calm),
             at_least=True,
         ),
+        Figure(
+            "overload.left", "the same, for each second of processors that those who send left to the others",
+            [b.rate / b.left / (a.rate / a.left) for a, b, _ in runs[1:]], None, "x",
+            statistics.median(each.left for each in flooded), statistics.median(each.left for each in calm),
+            at_least=True,
+        ),
+        Figure(
+            "overload.refusal", "processor time of the desk for one that it sends away, beside that for those it takes",
+            [(b.desk - b.rate * a.desk / a.rate) / b.refused * 1000 for a, b, _ in runs[1:]], unit="ms",
+        ),
         Figure("overload.sent", "the same: requests sent : needed", _sent(flooded), 1.3, "x"),
         Figure(
             "R12", f"and where nobody is answered for {STALL:g} s: requests sent : needed", _sent(stalled), 1.3, "x",
@@ -105,6 +115,12 @@ class Phase(NamedTuple):
     rate: float
     """Taken a second."""
     taken: int
+    refused: float
+    """A second."""
+    desk: float
+    """Seconds of processors a second, and so is what is left."""
+    left: float
+    """By those who send, who on one machine take theirs from the desk and its API server."""
     sent: int
     needed: int
     kept: float
@@ -119,20 +135,22 @@ class Person:
 
     def __init__(self, name: str, token: str, desk: Desk) -> None:
         self.name = name
-        self._desk = desk
-        self.sent = self.needed = self.taken = 0
+        self.desk = desk
+        self.sent = self.needed = self.taken = self.refused = 0
         self.took: list[float] = []
         headers = {"Authorization": f"Bearer {token}", "Prefer": "respond-async"}
         connector = aiohttp.TCPConnector(limit=0)
         self.session = aiohttp.ClientSession(connector=connector, headers=headers)
 
     def forget(self) -> None:
-        self.sent = self.needed = self.taken = 0
+        self.sent = self.needed = self.taken = self.refused = 0
         self.took = []
 
     async def _counted(self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
         self.sent += 1
-        return await send(request)
+        answer = await send(request)
+        self.refused += answer.status == 429
+        return answer
 
     async def submit(self, name: str) -> None:
         """By a command of its own, as each of the many would: what it may send again is counted for itself."""
@@ -144,7 +162,7 @@ class Person:
         }
         # Whom a desk that stands still never heard is told so, and sends nothing again unasked.
         with contextlib.suppress(aiohttp.ClientConnectionError):
-            async with self.session.post(f"{self._desk.url}/submissions", **words) as answer:
+            async with self.session.post(f"{self.desk.url}/submissions", **words) as answer:
                 if answer.status in {201, 202}:
                     self.taken += 1
                     self.took.append(time.perf_counter() - began)
@@ -154,7 +172,7 @@ class Person:
     async def look(self, name: str) -> None:
         began = time.perf_counter()
         with contextlib.suppress(aiohttp.ClientConnectionError):
-            async with self.session.get(f"{self._desk.url}/workloads/{name}") as answer:
+            async with self.session.get(f"{self.desk.url}/workloads/{name}") as answer:
                 if answer.status not in {200, 429}:
                     raise AssertionError(await answer.text())
                 if answer.status == 200:
@@ -224,18 +242,24 @@ async def _phase(people: dict[str, Person], seconds: float, *work: Awaitable[Non
         each.forget()
     writers = [people[each] for each in (*KEEPS, FLOODS)]
     looks = people[LOOKS]
-    began = time.perf_counter()
+    desk = looks.desk
+    began, worked, sending = time.perf_counter(), desk.worked(), time.process_time()
     ends = asyncio.create_task(asyncio.sleep(seconds))
     with contextlib.redirect_stderr(io.StringIO()):
         working = asyncio.gather(*work, _offered(READS, seconds, lambda _: looks.look("first")))
         await ends
         within, took = sum(each.taken for each in writers), time.perf_counter() - began
+        refused = sum(each.refused for each in writers)
+        worked, sending = desk.worked() - worked, time.process_time() - sending
         await working
     keep = [people[each] for each in KEEPS]
     waits = [second for each in keep for second in each.took]
     return Phase(
         within / took,
         sum(each.taken for each in writers),
+        refused / took,
+        worked / took,
+        (os.cpu_count() or 1) - sending / took,
         sum(each.sent for each in writers),
         sum(each.needed for each in writers),
         sum(each.taken for each in keep) / sum(each.needed for each in keep),

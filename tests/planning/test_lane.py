@@ -142,6 +142,21 @@ def test_whom_the_flood_of_another_keeps_out_is_told_when_it_is_worth_coming_bac
     assert kept_out.seconds < LONGEST
 
 
+def test_what_was_begun_is_never_given_up_and_what_waits_makes_room_in_whichever_order_they_came() -> None:
+    lane = Lane(Bounds(at_work=1, waiting=2, of_one=3))
+    flood = [comes(lane, "flood") for _ in range(3)]
+    lane.ready(flood[2])
+    assert lane.begin(0.0) == [flood[2]]
+    room = lane.come("ann")
+    assert isinstance(room, Room)
+    assert room.instead is flood[1]
+    found = lane.come("ben")
+    assert isinstance(found, Room)
+    assert found.instead is flood[0]
+    assert isinstance(lane.come("cay"), Full)
+    assert flood[2].state is State.AT_WORK
+
+
 def test_nobody_is_kept_in_mind_who_is_not_there() -> None:
     lane = Lane(BOUNDS)
     for number in range(100):
