@@ -14,10 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from pincompute.api.project import Project, ProjectSpec, Quota, TierQuota
 from pincompute.api.wire import Metadata
 from pincompute.planning.quotas.footprint import Footprint, Place
+from pincompute.submission import record
 from pincompute.submission.accept import Proposal, accept
 from pincompute.submission.database import Connection, migrate
 from pincompute.submission.platform import Remove, Rendered
 from pincompute.submission.record import Kept, Submission
+from pincompute.submission.tables import submissions
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CLUSTER = "main"
@@ -122,3 +124,10 @@ def one(connection: Connection, asked: Submission, proposed: Rendered) -> Kept:
     """What was submitted by itself."""
     (kept,) = accept(connection, Proposal(asked, proposed))
     return kept
+
+
+def kept_of(connection: Connection, project: str, name: str) -> list[Kept]:
+    """Every submission of a workload, the eldest first."""
+    of_it = submissions.select().where(submissions.c.project == project, submissions.c.name == name)
+    rows = connection.execute(of_it.order_by(submissions.c.number)).mappings().all()
+    return [kept for each in rows if (kept := record.named(connection, project, each["id"]))]

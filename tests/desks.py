@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from books import kept_of
 from control_plane import ControlPlane
 from pincompute.api.identity import Identity
 from pincompute.api.names import API_VERSION, ENGINE
@@ -25,7 +26,7 @@ from pincompute.controller.resources import NOUNS
 from pincompute.kube.artifacts import Folder
 from pincompute.kube.client import Client
 from pincompute.kube.resource import Object
-from pincompute.submission import ledger, record
+from pincompute.submission import ledger
 from pincompute.submission.builds import Builds
 from pincompute.submission.credentials import Credentials
 from pincompute.submission.database import Database, open_database
@@ -68,7 +69,7 @@ class World(NamedTuple):
 
     async def outcomes(self, name: str, project: str = "") -> list[tuple[str, State]]:
         """Every submission of a workload, the eldest first."""
-        asked = partial(record.of_workload, project=project or self.project, name=name)
+        asked = partial(kept_of, project=project or self.project, name=name)
         return [(each.id, each.state) for each in await self.database.do(asked)]
 
     async def submit(self, document: str | bytes, project: str = "") -> tuple[int, Any]:

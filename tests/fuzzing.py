@@ -81,6 +81,8 @@ class Fuzzed(NamedTuple):
     here: Tenants
     answers: Counter[tuple[str, int]]
     """How often which way was answered how."""
+    failed: list[str]
+    """All that no answer may be, in its own words."""
     who: str
     folder: Path
 
@@ -127,10 +129,13 @@ class Fuzzed(NamedTuple):
 async def fuzzed(plane: ControlPlane, folder: Path, who: str, where: str = "") -> AsyncGenerator[Fuzzed]:
     """A desk of their own, with its record in the folder or `where`."""
     answers: Counter[tuple[str, int]] = Counter()
+    failed: list[str] = []
 
     async def counted(request: web.Request, answer: web.StreamResponse) -> None:
         way = request.match_info.route.resource
         answers[f"{request.method} {way.canonical if way else ''}", answer.status] += 1
+        if answer.status >= 500 and isinstance(answer, web.Response):
+            failed.append(f"{request.method} {request.path_qs}: {answer.status} {answer.text}")
 
     @web.middleware
     async def glanced(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -148,7 +153,7 @@ async def fuzzed(plane: ControlPlane, folder: Path, who: str, where: str = "") -
         spec = {"parts": ["logs-1"]}
         await client.apply({"metadata": {"name": NUMBER}, "spec": spec}, runtimes, manager=ENGINE)
         try:
-            yield Fuzzed(here, answers, who, folder)
+            yield Fuzzed(here, answers, failed, who, folder)
         finally:
             with suppress(NotFound):
                 # Each has it, and there is one.

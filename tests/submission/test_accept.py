@@ -11,7 +11,7 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.planning.quotas.footprint import NOTHING, Footprint
 from pincompute.submission import ledger, outbox, record
-from pincompute.submission.accept import refuse
+from pincompute.submission.accept import Proposal, accept, refuse
 from pincompute.submission.database import Connection
 from pincompute.submission.platform import Delivered, Seen
 from pincompute.submission.record import Kept, State
@@ -198,3 +198,22 @@ def test_what_is_wrong_by_itself_is_on_record(connection: Connection) -> None:
 
 def test_what_waits_is_what_a_change_begins_from(connection: Connection) -> None:
     assert outbox.pending(connection, CLUSTER, "ads", "web") is None
+
+
+def test_what_it_was_deployed_as_is_found_however_often_it_was_changed_since(connection: Connection) -> None:
+    assert record.deployed(connection, "ads", "web") is None
+    vouched = record.Vouched("1.0", "c0ffee", "ci", "ann", "{}")
+    accept(connection, Proposal(submission(1), rendered(BOUNDED, cores(1)), vouched))
+    accept(connection, Proposal(submission(2), rendered(BOUNDED, cores(1)), vouched._replace(version="2.0")))
+    accept(connection, Proposal(submission(3), rendered(BOUNDED, cores(100)), vouched._replace(version="3.0")))
+    outbox.returned(connection, submission(2), NOW, Refused(Problem(CLUSTER_REFUSED, "no")))
+    for number in range(4, 9):
+        accept(connection, Proposal(submission(number)._replace(verb="scale"), rendered(BOUNDED, cores(1))))
+    found = record.deployed(connection, "ads", "web")
+    assert found is not None
+    kept, vouched = found[0], found[1] or vouched
+    assert (kept.id, kept.verb, vouched.version) == ("s-1", "deploy", "1.0")
+    accept(connection, Proposal(submission(9)._replace(verb="break-glass"), rendered(BOUNDED, cores(1))))
+    found = record.deployed(connection, "ads", "web")
+    assert found is not None
+    assert (found[0].id, found[1]) == ("s-9", None)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from books import kept_of
 from control_plane import ControlPlane
 from desks import World, world
 from landed import ANN, BEN, Story
@@ -23,7 +24,6 @@ from pincompute.cli.port import Port
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.resource import Object
 from pincompute.operator.loops import Loops
-from pincompute.submission import record
 from pincompute.submission.record import State
 from pincompute.submission.tables import audit
 from signing import DIGEST, TEXT
@@ -247,7 +247,7 @@ async def test_what_never_came_near_the_cluster_is_refused_on_record_too(story: 
     attested = story.store / "builds" / story.here.project / "shop" / "1.0" / "build.intoto.json"
     attested.write_text("nothing that anybody signed")
     assert await story.refused("1.0") == ["BuildAltered"]
-    asked = partial(record.of_workload, project=story.here.project, name="shop")
+    asked = partial(kept_of, project=story.here.project, name="shop")
     kept = await story.here.database.do(asked)
     told = [(each.verb, each.state, each.decisions[0].rule) for each in kept]
     refused = ("deploy", State.REFUSED)

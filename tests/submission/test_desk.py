@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from books import kept_of
 from control_plane import ControlPlane
 from desks import SIGNED, TOKEN, World, world
 from pincompute.api.change import Scale
@@ -23,7 +24,7 @@ from pincompute.base.reasons import CLUSTER_UNREACHABLE
 from pincompute.cli.desk import desk_port
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
-from pincompute.submission import decide, outbox, record
+from pincompute.submission import decide, outbox
 from pincompute.submission.database import Connection
 from pincompute.submission.kubernetes import Kubernetes
 from pincompute.submission.platform import Away, Delivered
@@ -86,7 +87,7 @@ async def test_what_is_wrong_is_told_with_words(
         assert told in answer["errors"][0]["detail"]
         assert await here.outcomes("hello") == []
         # It is on record as what it was, and no longer than that needs.
-        (kept,) = await here.database.do(partial(record.of_workload, project=here.project, name=""))
+        (kept,) = await here.database.do(partial(kept_of, project=here.project, name=""))
         assert (kept.state, kept.decisions[0].rule) == (State.REFUSED, answer["errors"][0]["reason"])
         (row,) = await here.database.do(lambda connection: connection.execute(submissions.select()).all())
         assert len(row.document) <= 4096

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 import sqlalchemy as sql
 
+from books import kept_of
 from control_plane import ControlPlane
 from desks import bounded, holds
 from dying import STEPS, Living, process
@@ -20,7 +21,7 @@ from pincompute.api.names import SUBMISSION
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
-from pincompute.submission import outbox, record
+from pincompute.submission import outbox
 from pincompute.submission.database import open_database
 from pincompute.submission.record import State
 from pincompute.submission.tables import audit, revisions
@@ -157,7 +158,7 @@ async def _as_it_is(client: Client, where: str, asked: list[Ask], told: list[str
         for name, id_ in zip(ask.names, ids.split(), strict=True)
     ]
     for project, name, id_ in each_by_itself:
-        kept = await database.do(partial(record.of_workload, project=project, name=name))
+        kept = await database.do(partial(kept_of, project=project, name=name))
         assert [(each.id, each.state) for each in kept if each.verb == verb] == [(id_, State.DELIVERED)]
         assert await database.do(partial(_kept, id_=id_)) == (2, bool(revision))
         assert await _there(client, project, name) == (revision, id_ if revision else "")

@@ -18,6 +18,7 @@ import yaml
 from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestServer
 
+from books import kept_of
 from control_plane import ControlPlane
 from pincompute.api.documents import MAX_BYTES
 from pincompute.api.names import ENGINE
@@ -26,7 +27,6 @@ from pincompute.base.problem import Refused
 from pincompute.controller.resources import NOUNS
 from pincompute.kube import artifacts
 from pincompute.kube.artifacts import open_store
-from pincompute.submission import record
 from pincompute.submission.builds import Builds
 from pincompute.submission.credentials import Credentials
 from pincompute.submission.people import keys
@@ -158,7 +158,7 @@ async def test_api3_broken_object_property_level_authorization(plane: ControlPla
         assert written["metadata"]["annotations"]["pinterest.com/submission"] == "submission-1"
         said = HELLO.replace("port: 8080", "port: 8080, build: '1'").replace("name: hello", "name: other")
         assert (await here.deploy("dan", here.ads, said)).status == 403
-        (kept,) = await here.world.database.do(partial(record.of_workload, project=here.ads, name="hello"))
+        (kept,) = await here.world.database.do(partial(kept_of, project=here.ads, name="hello"))
         assert kept.who == "dan"
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books import CLUSTER, Books, Memory, cores, one, place, project, rendered, submission
+from books import CLUSTER, Books, Memory, cores, kept_of, one, place, project, rendered, submission
 from control_plane import ControlPlane
 from desks import OURS, SIGNED, World, bounded, builds_in, holds, world
 from pincompute.api.documents import Document
@@ -24,7 +24,7 @@ from pincompute.cli.cluster import ClusterPort
 from pincompute.cli.desk import desk_port
 from pincompute.cli.files import documents
 from pincompute.controller.resources import NOUNS
-from pincompute.submission import ledger, record
+from pincompute.submission import ledger
 from pincompute.submission.accept import Proposal, accept, foretold
 from pincompute.submission.database import Connection, Database, open_database
 from pincompute.submission.process import at_work
@@ -178,7 +178,7 @@ async def test_all_that_is_wrong_with_a_set_is_told_at_once_and_nothing_is_taken
         assert (await sent(here, text, "once")) == (status, told)
         ((_, state),) = await here.outcomes("web")
         assert state is State.REFUSED
-        unread = await here.database.do(partial(record.of_workload, project=here.project, name=""))
+        unread = await here.database.do(partial(kept_of, project=here.project, name=""))
         assert [each.decisions[0].rule for each in unread] == ["DocumentInvalid", "NameTaken", "KindUnknown"]
         assert (await here.client.list(NOUNS["PinterestService"], here.project)).items == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -24,6 +23,9 @@ DEPLOY, BREAK_GLASS = "deploy", "break-glass"
 
 # Putting a statement together takes longer than what it does.
 _KEEP, _DECIDE, _NOTE, _REVISE = (each.insert() for each in (submissions, decisions, audit, revisions))
+_SOUGHT = sql.select(submissions, outbox.c.attempts, outbox.c.last_error).outerjoin(
+    outbox, outbox.c.submission == submissions.c.id
+)
 
 
 class Judge(StrEnum):
@@ -170,14 +172,16 @@ def vouch(connection: Connection, submission: Submission, vouched: Vouched) -> N
 
 def deployed(connection: Connection, project: str, name: str) -> tuple[Kept, Vouched | None] | None:
     """What a workload was last deployed as, and who vouched for that."""
-    found = [
-        each for each in of_workload(connection, project, name)
-        if each.verb in {DEPLOY, BREAK_GLASS} and each.state is not State.REFUSED
-    ]  # fmt: skip
-    if not found:
+    asked = _SOUGHT.where(
+        submissions.c.project == project, submissions.c.name == name, submissions.c.verb.in_((DEPLOY, BREAK_GLASS)),
+        ~sql.exists().where(decisions.c.submission == submissions.c.id, decisions.c.accepted.is_(False)),
+    )  # fmt: skip
+    # It may have been scaled ten thousand times since.
+    found = _kept(connection, asked.order_by(submissions.c.number.desc()).limit(1))
+    if found is None:
         return None
-    row = connection.execute(builds.select().where(builds.c.submission == found[-1].id)).mappings().first()
-    return found[-1], Vouched(**{field: row[field] for field in Vouched._fields}) if row else None
+    row = connection.execute(builds.select().where(builds.c.submission == found.id)).mappings().first()
+    return found, Vouched(**{field: row[field] for field in Vouched._fields}) if row else None
 
 
 def reviewed(connection: Connection, project: str, name: str, version: str, by: int) -> list[Workload]:
@@ -208,30 +212,17 @@ def keyed(connection: Connection, project: str, who: str, key: str) -> Kept | No
     if not key:
         return None
     where = (submissions.c.project == project, submissions.c.who == who, submissions.c.key == key)
-    return next(iter(_found(connection, where)), None)
+    return _kept(connection, _SOUGHT.where(*where))
 
 
 def named(connection: Connection, project: str, id_: str) -> Kept | None:
-    where = (submissions.c.project == project, submissions.c.id == id_)
-    return next(iter(_found(connection, where)), None)
+    return _kept(connection, _SOUGHT.where(submissions.c.project == project, submissions.c.id == id_))
 
 
-def of_workload(connection: Connection, project: str, name: str) -> list[Kept]:
-    """Every submission of it, the eldest first."""
-    return _found(connection, (submissions.c.project == project, submissions.c.name == name))
-
-
-def _found(connection: Connection, where: Sequence[sql.ColumnElement[bool]]) -> list[Kept]:
-    asked = (
-        sql.select(submissions, outbox.c.attempts, outbox.c.last_error)
-        .outerjoin(outbox, outbox.c.submission == submissions.c.id)
-        .where(*where)
-        .order_by(submissions.c.number)
-    )
-    return [_kept(connection, row) for row in connection.execute(asked).mappings().all()]
-
-
-def _kept(connection: Connection, row: sql.RowMapping) -> Kept:
+def _kept(connection: Connection, asked: sql.Select[Any, Any]) -> Kept | None:
+    row = connection.execute(asked).mappings().first()
+    if row is None:
+        return None
     # The desk comes before the platform in the alphabet, too.
     asked = decisions.select().where(decisions.c.submission == row["id"]).order_by(decisions.c.judge)
     decided = tuple(
