@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import yaml
 
-from pincompute.api.documents import scalar
 from pincompute.base.context import read_context
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
 from pincompute.base.settings import setting
 from pincompute.cli.target import Target, to_platform
+from pincompute.cli.written import written
 from pincompute.controller.importing import hand_over, look, settled, taken_over
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load, usual
-from pincompute.objects.content import Object, identity
+from pincompute.objects.content import identity
 from pincompute.planning.importing import Imported, imported
 from pincompute.planning.importing.whose import holders
 
@@ -37,27 +36,6 @@ class Wish(NamedTuple):
     adopt: bool
     dry: bool
     take_over: bool
-
-
-class _Written(yaml.SafeDumper):
-    """As people write: several lines as a block, and everything where it stands."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # Quoted, where whoever reads a file of ours would take it for something else.
-    style = "|" if "\n" in text else None if scalar(text) == text else "'"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Written.add_representer(str, _text)
-
-
-def written(document: Object) -> str:
-    """As a person would have written it."""
-    return str(yaml.dump(document, Dumper=_Written, sort_keys=False, width=110, allow_unicode=True))
 
 
 @click.command("import")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import yaml
 
 from pincompute.api.admission import admit_workload
 from pincompute.api.documents import read
@@ -13,6 +12,7 @@ from pincompute.api.names import API_VERSION
 from pincompute.api.service import PinterestService
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
+from pincompute.cli.written import written
 
 
 def short_form(name: str, image: str | None, port: int | None, replicas: int, *, simulated: bool) -> str:
@@ -23,7 +23,7 @@ def short_form(name: str, image: str | None, port: int | None, replicas: int, *,
     if simulated:
         spec["simulated"] = True
     document = {"apiVersion": API_VERSION, "kind": PinterestService.__name__, "metadata": {"name": name}, "spec": spec}
-    return yaml.safe_dump(document, sort_keys=False)
+    return written(document)
 
 
 def write(file: Path, text: str, project: str) -> None:

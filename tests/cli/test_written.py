@@ -1,4 +1,4 @@
-"""What `pin import` writes is read as it was meant."""
+"""What is written for somebody is read as it was meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pincompute.api.documents import read_one
-from pincompute.cli.import_ import written
+from pincompute.cli.short_form import short_form
+from pincompute.cli.written import written
 
 TRICKY = (
     "on",
@@ -38,3 +39,9 @@ def test_a_text_stays_that_text(text: str) -> None:
 @given(_texts, _texts)
 def test_any_text_stays_that_text(name: str, text: str) -> None:
     assert read_one(written({name: text})).content == {name: text}
+
+
+@pytest.mark.parametrize("name", ["hello", "n", "y", "no", "on", "true", "null", "1e3", "0x1f"])
+def test_a_workload_may_have_any_name_that_is_one(name: str) -> None:
+    read = read_one(short_form(name, "hello:dev", 8080, 2, simulated=False)).content
+    assert (read["metadata"]["name"], read["spec"]) == (name, {"image": "hello:dev", "port": 8080, "replicas": 2})
