@@ -130,6 +130,21 @@ def test_what_no_workload_can_say(kind: str, spec: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SHORT)
+@pytest.mark.parametrize(
+    ("marks", "told"),
+    [
+        ("labels: {a b: c}", "0.yaml:3 metadata.labels.a b: no label can be called 'a b'"),
+        ("labels: {a: b c}", "0.yaml:3 metadata.labels.a: no label can be 'b c'"),
+        ("labels: {a: 1}", "0.yaml:3 metadata.labels.a: "),
+        ("annotations: {-a: c}", "0.yaml:3 metadata.annotations.-a: no annotation can be called '-a'"),
+        (f"annotations: {{a: {'b' * 250_000}}}", "they have 250,001 bytes together"),
+    ],
+)
+def test_what_nothing_can_be_marked_with(kind: str, marks: str, told: str) -> None:
+    assert told in refused(document(kind, name=f"web, {marks}"))
+
+
+@pytest.mark.parametrize("kind", SHORT)
 @pytest.mark.parametrize("name", ["a" * 64, "Web", "1web", "a.b", "-", '"web\\n"'])
 def test_names_that_cannot_be(kind: str, name: str) -> None:
     assert f"a name has at most {KINDS[kind].MAX_NAME}" in refused(document(kind, name=name))

@@ -21,6 +21,7 @@ from pincompute.api.documents import Document, read
 from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.manifests import crds
 from pincompute.api.names import CATEGORY, HAND
+from pincompute.api.noun import annotation_faults, label_faults
 from pincompute.base.settings import setting
 from pincompute.controller.resources import NOUNS
 from pincompute.engine.build import build
@@ -145,6 +146,31 @@ def drawn(kind: str) -> list[Any]:
 
     keep()
     return found
+
+
+MARKS = (
+    "a", "A", "a.b", "a_b", "-a", "a-", "a b", "", "é", "a" * 63, "a" * 64, "a\n", "example.com/a", "Example.com/a",
+    "a..b/c", "-a/b", "a-/b", "a/b/c", "/a", "a/", "a/-", "a/" + "b" * 64, "a" * 253 + "/b", "a" * 254 + "/b",
+)  # fmt: skip
+
+
+async def test_labels_and_annotations_are_those_that_the_server_takes(served: ControlPlane) -> None:
+    asked: list[Object] = [{"labels": {name: "a"}} for name in MARKS]
+    asked += [{"labels": {"a": value}} for value in MARKS]
+    asked += [{"annotations": {name: "a b"}} for name in MARKS]
+    async with cluster(served) as client:
+        project = await new_project(client)
+        taken: list[Object] = []
+        ours: list[Object] = []
+        for each in asked:
+            metadata = {"name": "marked", "namespace": project, **each}
+            with suppress(ApiError):
+                await client.create(CONFIG_MAPS, {"metadata": metadata}, manager=HAND, dry_run=True)
+                taken.append(each)
+            if not [*label_faults(each.get("labels", {}), ()), *annotation_faults(each.get("annotations", {}), ())]:
+                ours.append(each)
+    assert ours == taken
+    assert asked[0] in taken
 
 
 async def test_any_text_survives(served: ControlPlane) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from pincompute.api.documents import Document
 from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.names import API_VERSION
-from pincompute.api.noun import MAX_NAME, NAME_PATTERN, Fault, Noun
+from pincompute.api.noun import MAX_NAME, NAME_PATTERN, Fault, Noun, annotation_faults, label_faults
 from pincompute.api.shape import bare, misfits, perhaps, unknown
 from pincompute.api.wire import Metadata, fields_of
 from pincompute.api.workload import Workload
@@ -143,9 +143,11 @@ def _metadata(noun: type[Noun], metadata: dict[str, object]) -> Iterator[Fault]:
             yield Fault(("metadata", field), what, next=f"leave the {field} out")
         else:
             yield from _name(said, field, NAME_PATTERN, MAX_NAME, Noun.NAME_WORDS)
-    for field in ("labels", "annotations"):
+    for field, faults in (("labels", label_faults), ("annotations", annotation_faults)):
         if metadata.get(field) is not None:
-            yield from misfits(dict[str, str], metadata[field], ("metadata", field))
+            path, said = ("metadata", field), metadata[field]
+            wrong = list(misfits(dict[str, str], said, path))
+            yield from wrong or faults(msgspec.convert(said, dict[str, str]), path)
     if project and namespace and project != namespace:
         yield Fault(
             ("metadata", "namespace"),

@@ -28,7 +28,11 @@ class Fault(NamedTuple):
     next: str = ""
 
 
-_LABEL = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+MOST_ANNOTATED = 250_000
+"""Bytes of all annotations of an object: Kubernetes takes a little more, and some are written beside them."""
+
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL = re.compile(rf"((?=[^/]{{1,253}}/){_PART}(\.{_PART})*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
@@ -39,6 +43,17 @@ def label_faults(labels: Mapping[str, str], path: Path) -> Iterator[Fault]:
             yield Fault((*path, label), f"no label can be called '{label}'", "such as disk or example.com/disk")
         elif not _LABEL_VALUE.fullmatch(value):
             yield Fault((*path, label), f"no label can be {value!r}", "letters, digits and - _ . within, at most 63")
+
+
+def annotation_faults(annotations: Mapping[str, str], path: Path) -> Iterator[Fault]:
+    """What cannot be the name of an annotation, or is too much."""
+    for name in annotations:
+        # Here the domain may have capitals as well.
+        if not _LABEL.fullmatch(name.lower()):
+            yield Fault((*path, name), f"no annotation can be called '{name}'", "such as note or example.com/note")
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items())
+    if size > MOST_ANNOTATED:
+        yield Fault(path, f"they have {size:,} bytes together", f"{MOST_ANNOTATED:,} is the most")
 
 
 class Rule(NamedTuple):
