@@ -19,6 +19,7 @@ from pincompute.api.names import DESK, HAND, SUBMISSION
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import CHANGED_MEANWHILE
+from pincompute.controller.amend import resource_of
 from pincompute.controller.resources import NOUNS
 from pincompute.controller.workloads import Workloads
 from pincompute.kube.client import Client, Listing
@@ -142,6 +143,25 @@ async def test_a_list_is_from_memory_and_has_whatever_was_delivered(plane: Contr
             await here.deliver("s-3", gone.place, gone.order)
             assert len(await here.workloads(project)) == 4 - number
         assert client.lists == 0
+
+
+async def test_what_was_seen_is_asked_for_by_its_kind_alone(plane: ControlPlane) -> None:
+    async with platform(plane) as (here, client, project):
+        workload, workloads = of(HELLO, project), Workloads(client, kind_of=here.kind_of)
+        await seen(here, workload, await sent(here, workload))
+        before = client.lists
+        assert (await workloads.find(project, "hello")).kind == "PinterestService"
+        assert client.lists == before
+        # Somebody makes another of its name past the desk, which is not said to be it.
+        again = HELLO.replace("PinterestService", "PinterestJobSet").replace("port: 8080", "tasks: 1")
+        other = of(again, project)
+        made = await client.create(NOUNS[other.kind], resource_of(other), manager=HAND)
+        await seen(here, other, int(made["metadata"]["resourceVersion"]))
+        assert (await workloads.find(project, "hello")).kind == "PinterestService", "the eldest"
+        assert client.lists > before
+        # And what it was last seen to be may not be there any more.
+        await client.delete(SERVICES, "hello", project)
+        assert (await workloads.find(project, "hello")).kind == "PinterestJobSet"
 
 
 async def test_where_nothing_is_seen_any_more_the_cluster_is_asked(plane: ControlPlane) -> None:

@@ -71,8 +71,9 @@ class Census:
         await self._informers[kind].wait_for(lambda _: predicate())
 
     def kind_of(self, project: str, name: str) -> str:
-        """Empty where none is known by that name."""
-        return next((kind for kind in WORKLOADS if (project, name) in self._informers[kind].items), "")
+        """Empty where none is known by that name, or several are."""
+        known = [kind for kind in WORKLOADS if (project, name) in self._informers[kind].items]
+        return known[0] if len(known) == 1 else ""
 
     def project(self, name: str) -> Project | None:
         return self._around.projects.get(name)

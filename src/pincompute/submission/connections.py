@@ -20,6 +20,8 @@ SILENT_SECONDS = 100.0
 """Within which the head of a request has come, after the connection or what was asked before; what stands before a
 desk keeps its own for less."""
 HANDSHAKE_SECONDS = 10.0
+BACKLOG = 1_024
+"""Connections that wait to be taken up: whom the kernel has no room for tries again ever later."""
 SPEAKING: web.AppKey[set[Any]] = web.AppKey("speaking")
 """Those of which a request is being answered."""
 
@@ -76,7 +78,7 @@ async def listening(
         return server()
 
     begun = asyncio.get_running_loop().create_server(
-        opened, host, port, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None
+        opened, host, port, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None
     )
     try:
         site = await begun

@@ -74,8 +74,8 @@ class Kubernetes:
     def __init__(self, client: Client, name: str = "main") -> None:
         self.name = name
         self._client = client
-        self._workloads = Workloads(client)
         self._census = Census(client)
+        self._workloads = Workloads(client, kind_of=self.kind_of)
         self._due = Due(self._census)
         self._taken = asyncio.Event()
         self._looked: dict[Place, _Looked] = {}
@@ -122,6 +122,9 @@ class Kubernetes:
                 return await self._edit(submission, place, order)
             case Remove(uid):
                 return await self._delete(place, uid)
+
+    def kind_of(self, project: str, name: str) -> str:
+        return self._census.kind_of(project, name)
 
     async def workloads(self, project: str) -> list[Workload]:
         if self._taken.is_set() and self._census.stands and await self._due.seen(project):
@@ -212,14 +215,14 @@ class Kubernetes:
 
     async def _find(self, project: str, name: str) -> Workload:
         """As it is; as it was last seen, where the cluster does not answer."""
-        kind = self._census.kind_of(project, name)
         try:
-            found = await self._workloads.named(kind, project, name) if kind else None
+            return await self._workloads.find(project, name)
         except ApiError as error:
-            if _says_no(error):
+            kind = self.kind_of(project, name)
+            found: Workload | None = self._census.find(Place(project, kind, name)) if kind else None
+            if _says_no(error) or found is None:
                 raise
-            found = self._census.find(Place(project, kind, name))
-        return found or await self._workloads.find(project, name)
+            return found
 
     async def _write(self, submission: str, place: Place, workload: Workload) -> Delivered:
         new = self._taken.is_set() and self._census.find(place) is None and place not in self._sent

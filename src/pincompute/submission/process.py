@@ -148,7 +148,7 @@ async def at_work(  # noqa: PLR0913  (those it works with)
         if not database.shared:
             # Before a file there is one desk: what it accepts is carried by nobody else.
             await carrier.begun.wait()
-        workloads, asked = Workloads(client, lines), Policies(policies, database, platform.name)
+        workloads, asked = Workloads(client, lines, platform.kind_of), Policies(policies, database, platform.name)
         yield Desk(database, carrier, workloads, builds, clock=clock, ids=ids or RandomIds(), policies=asked)
     finally:
         for each in (working, watching):
