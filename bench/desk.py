@@ -6,8 +6,6 @@ Each has an API server of its own: a desk would follow the creates, too, and so 
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import os
 import socket
 import statistics
@@ -130,7 +128,7 @@ async def desk_before(
     (folder / "token").write_text(TOKEN)
     port = _free_port()
     process = await asyncio.create_subprocess_exec(
-        PIN, "desk", "--kubeconfig", str(_kubeconfig(plane, folder)), "--listen", f"127.0.0.1:{port}",
+        PIN, "desk", "--kubeconfig", str(plane.kubeconfig(folder)), "--listen", f"127.0.0.1:{port}",
         "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"), "--folder", str(folder), *options,
         stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
@@ -173,25 +171,6 @@ async def _pace(run: int, work: Callable[[str], Awaitable[object]]) -> Pace:
     began = time.perf_counter()
     await asyncio.gather(*map(one, range(EACH)))
     return Pace(EACH / (time.perf_counter() - began), statistics.quantiles(took, n=100)[98])
-
-
-def _kubeconfig(plane: ControlPlane, folder: Path) -> Path:
-    access, file = plane.access(), folder / "kubeconfig"
-    cluster = {"server": access.server, "certificate-authority-data": _encoded(access.authority)}
-    user = {"client-certificate-data": _encoded(access.certificate), "client-key-data": _encoded(access.key)}
-    names = {"name": "bench", "context": {"cluster": "bench", "user": "bench"}}
-    content = {
-        "clusters": [{"name": "bench", "cluster": cluster}],
-        "users": [{"name": "bench", "user": user}],
-        "contexts": [names],
-        "current-context": "bench",
-    }
-    file.write_text(json.dumps(content))
-    return file
-
-
-def _encoded(part: bytes) -> str:
-    return base64.b64encode(part).decode()
 
 
 def _free_port() -> int:
