@@ -247,9 +247,9 @@ async def test_without_a_desk_all_are_tried_before_any_is_written(plane: Control
     """As far as a cluster can be asked beforehand."""
     async with cluster(plane) as client:
         port, project_ = ClusterPort(client), await new_project(client)
-        # Only the server knows that this cannot be: a label has 63 characters at most.
-        label = f"name: api, labels: {{a: {'x' * 64}}}"
-        given = written(tmp_path, a=named("web"), b=named("api").replace("name: api", label))
+        # Only the server knows that this cannot be: what a template says is Kubernetes' own.
+        label = f"port: 8080, template: {{metadata: {{labels: {{a: {'x' * 64}}}}}}}"
+        given = written(tmp_path, a=named("web"), b=named("api").replace("port: 8080", label))
         with pytest.raises(Refused, match="63"):
             await port.submit_set(given, project_)
         assert await port.all(project_) == []
