@@ -20,6 +20,7 @@ from books import CLUSTER, place
 from pincompute.planning.quotas.footprint import MOST, Footprint
 from pincompute.submission import ledger
 from pincompute.submission.database import Connection, Database, File, Server, migrate, open_database
+from pincompute.submission.platform import Seen
 from pincompute.submission.tables import METADATA, audit, decisions, submissions
 
 FIRST = """
@@ -93,6 +94,31 @@ async def test_what_a_ledger_held_before_it_was_added_up_counts(where: str) -> N
     own, others = await after.do(partial(ledger.taken, cluster=CLUSTER, place=place("web"), tier="on-demand"))
     await after.close()
     assert (own, others) == (held, held)
+
+
+async def test_what_is_unsettled_is_found_as_soon_however_much_stands(file: Database) -> None:
+    """It is asked for once a second, on the one thread of the record."""
+
+    def steps(connection: Connection, standing: int) -> int:
+        taken, held, driver = 0, Footprint("on-demand"), connection.connection.driver_connection
+        rows = [Seen(place(f"w{number}"), held, revision=1) for number in range(standing)]
+        ledger.settle(connection, CLUSTER, rows)
+        assert isinstance(driver, sqlite3.Connection)
+
+        def step() -> None:
+            nonlocal taken
+            taken += 1
+
+        driver.set_progress_handler(step, 1)
+        found = ledger.unsettled(connection, CLUSTER)
+        driver.set_progress_handler(None, 1)
+        assert found == [place("web")]
+        return taken
+
+    await file.do(partial(ledger.take, cluster=CLUSTER, place=place("web"), submission="s", footprint=Footprint()))
+    await file.do(partial(ledger.written, cluster=CLUSTER, place=place("web"), submission="s", revision=2))
+    few, many = [await file.do(partial(steps, standing=number)) for number in (1, 500)]
+    assert many == few > 0
 
 
 @pytest.mark.parametrize("statement", [audit.update().values(who="ben"), audit.delete()])

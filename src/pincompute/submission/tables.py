@@ -101,6 +101,15 @@ ledger = Table(
     Column("pods", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
     Column("written", BigInteger),
+    Index(
+        "ledger_unsettled",
+        "cluster",
+        "project",
+        "kind",
+        "name",
+        sqlite_where=sql.text("written IS NOT NULL"),
+        postgresql_where=sql.text("written IS NOT NULL"),
+    ),
     comment="What a workload holds of its project's quota: as it stands, and as each submission on its way wants it.",
 )
 
