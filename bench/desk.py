@@ -1,6 +1,7 @@
 """Submissions taken on record by a desk, and plain creates of the same objects, in turn.
 
-Each has an API server of its own: a desk would follow the creates, too, and so slow what it is held against.
+Each has an API server of its own: a desk would follow the creates, too, and so slow what it is held against. Either has
+on disk what it acknowledges.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Pace(NamedTuple):
 
 
 def figures() -> list[Figure]:
-    with bare_plane() as (plane, folder), bare_plane() as (bare, _):
+    with bare_plane(durable=True) as (plane, folder), bare_plane(durable=True) as (bare, _):
         return asyncio.run(_measured(plane, folder, bare))
 
 

@@ -15,7 +15,10 @@ from pincompute.engine.progress import Progress
 
 
 @contextmanager
-def bare_plane() -> Iterator[tuple[ControlPlane, Path]]:
+def bare_plane(*, durable: bool = False) -> Iterator[tuple[ControlPlane, Path]]:
     programs = build(Path(setting("cache")), Progress())
-    with tempfile.TemporaryDirectory() as name, control_plane(programs.kubernetes, Path(name)) as plane:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        control_plane(programs.kubernetes, Path(name), durable=durable) as plane,
+    ):
         yield plane, Path(name)

@@ -62,16 +62,20 @@ class ControlPlane(NamedTuple):
 
 
 @contextmanager
-def control_plane(kubernetes: Path, folder: Path) -> Generator[ControlPlane]:
-    """Started and, clients being gone by then, ended: first the API server, then etcd."""
+def control_plane(kubernetes: Path, folder: Path, *, durable: bool = False) -> Generator[ControlPlane]:
+    """Started and, clients being gone by then, ended: first the API server, then etcd.
+
+    `durable` is for whoever holds it against something that has on disk what it acknowledges.
+    """
     authority = Authority(folder / "certificates")
     authority.establish()
     authority.issue("server", hosts=("127.0.0.1", "localhost"))
     authority.issue_key("accounts")
     plane = ControlPlane(_free_port(), authority)
     client, peer = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+    memory = () if durable else ("--unsafe-no-fsync",)
     with (
-        _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer)),
+        _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer), *memory),
         _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, plane)) as api,
     ):
         _wait_until_ready(plane, api, folder / "api.log")
@@ -86,7 +90,6 @@ def _etcd(folder: Path, client: str, peer: str) -> tuple[str, ...]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
-        "--unsafe-no-fsync",
     )
 
 
