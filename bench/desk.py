@@ -1,7 +1,7 @@
 """Submissions taken on record by a desk, and plain creates of the same objects, in turn.
 
 Each has an API server of its own: a desk would follow the creates, too, and so slow what it is held against. Either has
-on disk what it acknowledges.
+on disk what it acknowledges, and the same cores.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import aiohttp
 from tests.control_plane import ControlPlane
 
+from bench.cores import CONTENDERS, SERVERS, on
 from bench.figures import PIN, Figure
 from bench.plane import bare_plane
 from pincompute.api.manifests import crds
 from pincompute.api.names import API_VERSION, ENGINE, HAND, PROJECT
+from pincompute.cli.asking import Asker, Unanswered
 from pincompute.controller.resources import NOUNS
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CRDS, NAMESPACES
@@ -30,6 +31,7 @@ from pincompute.objects.content import Object
 
 SERVICES = NOUNS["PinterestService"]
 BOUNDED = "bounded"
+SUBMISSIONS = f"/v1/projects/{BOUNDED}/submissions"
 EACH = 200
 """Of either sort in one run."""
 AT_ONCE = 16
@@ -53,7 +55,7 @@ class Pace(NamedTuple):
 
 
 def figures() -> list[Figure]:
-    with bare_plane(durable=True) as (plane, folder), bare_plane(durable=True) as (bare, _):
+    with on(SERVERS), bare_plane(durable=True) as (plane, folder), bare_plane(durable=True) as (bare, _):
         return asyncio.run(_measured(plane, folder, bare))
 
 
@@ -72,7 +74,8 @@ async def _measured(plane: ControlPlane, folder: Path, bare: ControlPlane) -> li
             ours = await _pace(run, desk.submit)
             whole.append(await desk.delivered(hand, (run + 1) * EACH))
             worked.append((desk.worked() - before) / EACH * 1000)
-            pairs.append((ours, await _pace(run, _creates(other))))
+            with on(CONTENDERS):
+                pairs.append((ours, await _pace(run, _creates(other))))
         ours, peers = zip(*pairs[1:], strict=True)
     return [
         Figure(
@@ -90,8 +93,8 @@ async def _measured(plane: ControlPlane, folder: Path, bare: ControlPlane) -> li
 
 
 class Desk(NamedTuple):
-    session: aiohttp.ClientSession
-    url: str
+    asker: Asker
+    address: str
     process: int
 
     def worked(self) -> float:
@@ -100,10 +103,9 @@ class Desk(NamedTuple):
         return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
 
     async def submit(self, name: str) -> None:
-        document = FILE.replace("NAME", name)
-        headers = {"Authorization": f"Bearer {TOKEN}", "Prefer": "respond-async"}
-        async with self.session.post(f"{self.url}/submissions", data=document, headers=headers) as answer:
-            assert answer.status in {201, 202}, await answer.text()
+        async with self.asker.ask("POST", SUBMISSIONS, FILE.replace("NAME", name).encode()) as answer:
+            said = await answer.read()
+            assert answer.status in {201, 202}, said
 
     async def delivered(self, hand: Client, all_: int) -> float:
         began = time.perf_counter()
@@ -128,15 +130,19 @@ async def desk_before(
     await hand.apply(project, NOUNS["Project"], manager=HAND)
     (folder / "token").write_text(TOKEN)
     port = _free_port()
-    process = await asyncio.create_subprocess_exec(
+    address = f"http://127.0.0.1:{port}"
+    # As a hand asks, so that who asks takes little from whom is asked.
+    asker = Asker(address, {"Authorization": f"Bearer {TOKEN}", "Prefer": "respond-async"})
+    words = (
         PIN, "desk", "--kubeconfig", str(plane.kubeconfig(folder)), "--listen", f"127.0.0.1:{port}",
         "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"), "--folder", str(folder), *options,
-        stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
+    with on(CONTENDERS):
+        process = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.DEVNULL)
     try:
-        async with aiohttp.ClientSession() as session:
-            await _answers(session, f"http://127.0.0.1:{port}/healthz")
-            yield Desk(session, f"http://127.0.0.1:{port}/v1/projects/{BOUNDED}", process.pid)
+        async with asker:
+            await _answers(asker)
+            yield Desk(asker, address, process.pid)
     finally:
         process.terminate()
         await process.wait()
@@ -149,12 +155,12 @@ async def _furnished(hand: Client) -> None:
     await hand.apply({"metadata": metadata}, NAMESPACES, manager=ENGINE)
 
 
-async def _answers(session: aiohttp.ClientSession, url: str) -> None:
+async def _answers(asker: Asker) -> None:
     while True:
         try:
-            async with session.get(url):
+            async with asker.ask("GET", "/healthz"):
                 return
-        except aiohttp.ClientError:
+        except Unanswered:
             await asyncio.sleep(0.1)
 
 

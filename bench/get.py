@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tests.control_plane import ControlPlane
 
@@ -38,8 +37,7 @@ def figures() -> Iterator[Figure]:
 
 async def _measured(plane: ControlPlane, folder: Path) -> tuple[Figure, list[float], list[float]]:
     async with Client(plane.access(), "bench") as hand, desk_before(plane, folder, hand) as desk:
-        address = urlsplit(desk.url)
-        context = Context(name="main", desk=f"http://{address.netloc}", token=TOKEN, kubeconfig="")
+        context = Context(name="main", desk=desk.address, token=TOKEN, kubeconfig="")
         write_context(folder / "state", context)
         await _fill(hand, 0, 1)
         beside = await asyncio.to_thread(_beside, plane, folder)

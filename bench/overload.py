@@ -11,19 +11,21 @@ import statistics
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import aiohttp
 import msgspec
 from tests.control_plane import ControlPlane
 
-from bench.desk import BOUNDED, FILE, Desk, desk_before
+from bench.cores import SERVERS, on
+from bench.desk import BOUNDED, FILE, SUBMISSIONS, Desk, desk_before
 from bench.figures import Figure
 from bench.plane import bare_plane
 from pincompute.api.names import DESK, HAND
 from pincompute.base.clock import SystemClock
-from pincompute.cli.both_ways import coming_back
+from pincompute.cli.asking import Answer, Asker, Unanswered
 from pincompute.cli.come_back import ComeBack
 from pincompute.kube.client import Client
 from pincompute.kube.resource import SERVICE_ACCOUNTS
@@ -38,11 +40,11 @@ SECONDS = 5.0
 STALL = 30.0
 """Seconds for which it does nothing at all, in the midst of as much as can be."""
 AT_ONCE = 16
-RUNS = 3
+RUNS, STALLS = 5, 3
 
 
 def figures() -> list[Figure]:
-    with bare_plane() as (plane, folder):
+    with on(SERVERS), bare_plane(durable=True) as (plane, folder):
         return asyncio.run(_measured(plane, folder))
 
 
@@ -55,36 +57,34 @@ async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
         desk_before(plane, folder, hand, *options, members=members) as desk,
         _people(hand, desk) as people,
     ):
-        runs: list[tuple[Phase, Phase, Phase]] = []
         there = 0
-        for run in range(RUNS + 1):
-            calm = await _calm(people, run)
-            there += calm.taken
+
+        async def over(phase: Awaitable[Phase]) -> Phase:
+            nonlocal there
+            found = await phase
+            there += found.taken
             await desk.delivered(hand, there)
-            flooded = await _flooded(people, f"f{run}", calm.rate, SECONDS)
-            there += flooded.taken
-            await desk.delivered(hand, there)
-            stalled = await _stalled(people, desk, run, calm.rate)
-            there += stalled.taken
-            await desk.delivered(hand, there)
-            runs.append((calm, flooded, stalled))
-    calm, flooded, stalled = zip(*runs[1:], strict=True)
+            return found
+
+        # The first is before anything has come to its pace.
+        calm = [await over(_calm(people, run)) for run in range(2)][1:]
+        flooded: list[Phase] = []
+        for run in range(RUNS):
+            flooded.append(await over(_flooded(people, f"f{run}", calm[-1].rate, SECONDS)))
+            calm.append(await over(_calm(people, run + 2)))
+        stalled = [await over(_stalled(people, desk, run, calm[-1].rate)) for run in range(STALLS)]
+    # How fast a machine is drifts within seconds: a flood is held against what was before it and what came after.
+    beside = [(*around, flood) for around, flood in zip(pairwise(calm), flooded, strict=True)]
     return [
         Figure(
             "overload.work", f"taken a second where {OFFERED:g} times as many are sent : as many as can be",
-            [b.rate / a.rate for a, b, _ in runs[1:]], 0.9, "x",
+            [flood.rate * 2 / (a.rate + b.rate) for a, b, flood in beside], 0.9, "x",
             statistics.median(each.rate for each in flooded), statistics.median(each.rate for each in calm),
             at_least=True,
         ),
         Figure(
-            "overload.left", "the same, for each second of processors that those who send left to the others",
-            [b.rate / b.left / (a.rate / a.left) for a, b, _ in runs[1:]], None, "x",
-            statistics.median(each.left for each in flooded), statistics.median(each.left for each in calm),
-            at_least=True,
-        ),
-        Figure(
             "overload.refusal", "processor time of the desk for one that it sends away, beside that for those it takes",
-            [(b.desk - b.rate * a.desk / a.rate) / b.refused * 1000 for a, b, _ in runs[1:]], unit="ms",
+            [(flood.desk - flood.rate * _of_one(a, b)) / flood.refused * 1000 for a, b, flood in beside], unit="ms",
         ),
         Figure("overload.sent", "the same: requests sent : needed", _sent(flooded), 1.3, "x"),
         Figure(
@@ -96,15 +96,20 @@ async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
         ),
         Figure(
             "overload.p99", "the same: P99 of theirs : where as many are sent as can be",
-            [b.p99 / a.p99 for a, b, _ in runs[1:]], None, "x",
+            [flood.p99 * 2 / (a.p99 + b.p99) for a, b, flood in beside], None, "x",
             statistics.median(each.p99 for each in flooded), statistics.median(each.p99 for each in calm),
         ),
         Figure(
             "overload.reads", "the same: P99 of reads beside it : where as many are sent as can be",
-            [b.reads / a.reads for a, b, _ in runs[1:]], None, "x",
+            [flood.reads * 2 / (a.reads + b.reads) for a, b, flood in beside], None, "x",
             statistics.median(each.reads for each in flooded), statistics.median(each.reads for each in calm),
         ),
     ]  # fmt: skip
+
+
+def _of_one(before: Phase, after: Phase) -> float:
+    """Seconds of processors for one that is taken."""
+    return (before.desk / before.rate + after.desk / after.rate) / 2
 
 
 def _sent(phases: Iterable[Phase]) -> list[float]:
@@ -118,9 +123,7 @@ class Phase(NamedTuple):
     refused: float
     """A second."""
     desk: float
-    """Seconds of processors a second, and so is what is left."""
-    left: float
-    """By those who send, who on one machine take theirs from the desk and its API server."""
+    """Seconds of processors a second."""
     sent: int
     needed: int
     kept: float
@@ -138,43 +141,40 @@ class Person:
         self.desk = desk
         self.sent = self.needed = self.taken = self.refused = 0
         self.took: list[float] = []
-        headers = {"Authorization": f"Bearer {token}", "Prefer": "respond-async"}
-        connector = aiohttp.TCPConnector(limit=0)
-        self.session = aiohttp.ClientSession(connector=connector, headers=headers)
+        self.asker = Asker(desk.address, {"Authorization": f"Bearer {token}", "Prefer": "respond-async"})
 
     def forget(self) -> None:
         self.sent = self.needed = self.taken = self.refused = 0
         self.took = []
 
-    async def _counted(self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-        self.sent += 1
-        answer = await send(request)
-        self.refused += answer.status == 429
-        return answer
-
     async def submit(self, name: str) -> None:
         """By a command of its own, as each of the many would: what it may send again is counted for itself."""
         self.needed += 1
         began = time.perf_counter()
-        words = {
-            "data": FILE.replace("NAME", name),
-            "middlewares": (coming_back(ComeBack(SystemClock())), self._counted),
-        }
+        send = partial(self._sent, FILE.replace("NAME", name).encode())
         # Whom a desk that stands still never heard is told so, and sends nothing again unasked.
-        with contextlib.suppress(aiohttp.ClientConnectionError):
-            async with self.session.post(f"{self.desk.url}/submissions", **words) as answer:
+        with contextlib.suppress(Unanswered):
+            async with self.asker.held(await ComeBack(SystemClock()).heard(send, self.asker.let_go)) as answer:
+                said = await answer.read()
                 if answer.status in {201, 202}:
                     self.taken += 1
                     self.took.append(time.perf_counter() - began)
                 elif answer.status != 429:
-                    raise AssertionError(await answer.text())
+                    raise AssertionError(said)
+
+    async def _sent(self, document: bytes) -> Answer:
+        self.sent += 1
+        answer = await self.asker.send("POST", SUBMISSIONS, document)
+        self.refused += answer.status == 429
+        return answer
 
     async def look(self, name: str) -> None:
         began = time.perf_counter()
-        with contextlib.suppress(aiohttp.ClientConnectionError):
-            async with self.session.get(f"{self.desk.url}/workloads/{name}") as answer:
+        with contextlib.suppress(Unanswered):
+            async with self.asker.ask("GET", f"/v1/projects/{BOUNDED}/workloads/{name}") as answer:
+                said = await answer.read()
                 if answer.status not in {200, 429}:
-                    raise AssertionError(await answer.text())
+                    raise AssertionError(said)
                 if answer.status == 200:
                     self.took.append(time.perf_counter() - began)
 
@@ -191,7 +191,7 @@ async def _people(hand: Client, desk: Desk) -> AsyncGenerator[dict[str, Person]]
             answer = await hand.raw("POST", path, body=msgspec.json.encode(asked))
             person = Person(name, msgspec.json.decode(answer)["status"]["token"], desk)
             people[name] = person
-            stack.push_async_callback(person.session.close)
+            await stack.enter_async_context(person.asker)
         await desk.submit("first")
         await desk.delivered(hand, 1)
         yield people
@@ -243,14 +243,14 @@ async def _phase(people: dict[str, Person], seconds: float, *work: Awaitable[Non
     writers = [people[each] for each in (*KEEPS, FLOODS)]
     looks = people[LOOKS]
     desk = looks.desk
-    began, worked, sending = time.perf_counter(), desk.worked(), time.process_time()
+    began, worked = time.perf_counter(), desk.worked()
     ends = asyncio.create_task(asyncio.sleep(seconds))
     with contextlib.redirect_stderr(io.StringIO()):
         working = asyncio.gather(*work, _offered(READS, seconds, lambda _: looks.look("first")))
         await ends
         within, took = sum(each.taken for each in writers), time.perf_counter() - began
         refused = sum(each.refused for each in writers)
-        worked, sending = desk.worked() - worked, time.process_time() - sending
+        worked = desk.worked() - worked
         await working
     keep = [people[each] for each in KEEPS]
     waits = [second for each in keep for second in each.took]
@@ -259,7 +259,6 @@ async def _phase(people: dict[str, Person], seconds: float, *work: Awaitable[Non
         sum(each.taken for each in writers),
         refused / took,
         worked / took,
-        (os.cpu_count() or 1) - sending / took,
         sum(each.sent for each in writers),
         sum(each.needed for each in writers),
         sum(each.taken for each in keep) / sum(each.needed for each in keep),

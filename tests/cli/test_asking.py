@@ -111,6 +111,13 @@ async def test_who_hangs_up_between_two_questions_is_asked_anew() -> None:
     assert first[1].endswith(b"once more")
 
 
+async def test_what_is_short_is_heard_to_its_end_by_who_does_not_want_it_and_its_line_is_asked_again() -> None:
+    async with serving(OK, OK) as server, Asker(server.address, {}) as asker:
+        await asker.let_go(await asker.send("GET", "/"))
+        assert await asked(asker) == b"ok"
+    assert [len(each) for each in server.lines] == [2]
+
+
 async def test_who_does_not_read_to_the_end_leaves_the_line() -> None:
     async with serving(CHUNKED + b"2\r\nab\r\n", OK) as server, Asker(server.address, {}) as asker:
         async with asker.ask("GET", "/") as answer:

@@ -53,6 +53,11 @@ class Answer:
         """Its line is, for the next."""
         return self._over and self._left == 0 and self.headers.get("connection", "").lower() != "close"
 
+    @property
+    def short(self) -> bool:
+        """What is left of it comes at once."""
+        return not self._chunked and self._left <= PIECE
+
     async def read(self) -> bytes:
         pieces: list[bytes] = []
         while piece := await self.piece():
@@ -136,6 +141,10 @@ class Asker:
             return await _exchanged(await self._connected(), request)
 
     async def let_go(self, answer: Answer) -> None:
+        if answer.short:
+            # Hearing the rest costs both sides less than a new line.
+            with suppress(Unanswered):
+                await answer.read()
         if answer.free:
             self._free.append(answer.line)
         else:
