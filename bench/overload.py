@@ -154,13 +154,14 @@ class Person:
         send = partial(self._sent, FILE.replace("NAME", name).encode())
         # Whom a desk that stands still never heard is told so, and sends nothing again unasked.
         with contextlib.suppress(Unanswered):
-            async with self.asker.held(await ComeBack(SystemClock()).heard(send, self.asker.let_go)) as answer:
-                said = await answer.read()
-                if answer.status in {201, 202}:
-                    self.taken += 1
-                    self.took.append(time.perf_counter() - began)
-                elif answer.status != 429:
-                    raise AssertionError(said)
+            answer = await ComeBack(SystemClock()).heard(send, self.asker.let_go)
+            said = await answer.read()
+            await self.asker.let_go(answer)
+            if answer.status in {201, 202}:
+                self.taken += 1
+                self.took.append(time.perf_counter() - began)
+            elif answer.status != 429:
+                raise AssertionError(said)
 
     async def _sent(self, document: bytes) -> Answer:
         self.sent += 1

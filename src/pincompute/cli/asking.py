@@ -154,11 +154,7 @@ class Asker:
     async def ask(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = _NO_MORE
     ) -> AsyncIterator[Answer]:
-        async with self.held(await self.send(method, path, body, headers)) as answer:
-            yield answer
-
-    @asynccontextmanager
-    async def held(self, answer: Answer) -> AsyncIterator[Answer]:
+        answer = await self.send(method, path, body, headers)
         try:
             yield answer
         finally:

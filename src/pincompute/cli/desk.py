@@ -192,10 +192,13 @@ class DeskPort:
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[Response]:
         send = partial(self._asker.send, method, path, body, headers or {})
-        async with self._asker.held(await self._again.heard(send, self._asker.let_go)) as answer:
+        answer = await self._again.heard(send, self._asker.let_go)
+        try:
             if answer.status >= 300:
                 raise refusal(await answer.read(), f"the desk answered {answer.status}")
             yield answer
+        finally:
+            await self._asker.let_go(answer)
 
     async def _ask(self, method: str, path: str, type_: type[T], body: bytes = b"") -> T:
         async with self._asked(method, path, body) as answer:
