@@ -154,9 +154,11 @@ class Person:
         send = partial(self._sent, FILE.replace("NAME", name).encode())
         # Whom a desk that stands still never heard is told so, and sends nothing again unasked.
         with contextlib.suppress(Unanswered):
-            answer = await ComeBack(SystemClock()).heard(send, self.asker.let_go)
-            said = await answer.read()
-            await self.asker.let_go(answer)
+            answer = await ComeBack(SystemClock()).heard(send, self.asker.pass_over)
+            try:
+                said = await answer.read()
+            finally:
+                await self.asker.let_go(answer)
             if answer.status in {201, 202}:
                 self.taken += 1
                 self.took.append(time.perf_counter() - began)

@@ -113,9 +113,33 @@ async def test_who_hangs_up_between_two_questions_is_asked_anew() -> None:
 
 async def test_what_is_short_is_heard_to_its_end_by_who_does_not_want_it_and_its_line_is_asked_again() -> None:
     async with serving(OK, OK) as server, Asker(server.address, {}) as asker:
-        await asker.let_go(await asker.send("GET", "/"))
+        await asker.pass_over(await asker.send("GET", "/"))
         assert await asked(asker) == b"ok"
     assert [len(each) for each in server.lines] == [2]
+
+
+async def test_who_leaves_amid_a_short_answer_does_not_wait_for_its_rest() -> None:
+    begun = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK.removesuffix(b"ok"))
+        await reader.read()
+        writer.close()
+
+    async def listen() -> None:
+        async with asker.ask("GET", "/") as answer:
+            begun.set()
+            await answer.read()
+
+    listening = await asyncio.start_server(serve, HOST, 0)
+    address = f"http://{HOST}:{listening.sockets[0].getsockname()[1]}/"
+    async with listening, Asker(address, {}) as asker:
+        leaving = asyncio.ensure_future(listen())
+        await begun.wait()
+        leaving.cancel()
+        await asyncio.wait([leaving], timeout=60)
+    assert leaving.cancelled()
 
 
 async def test_who_does_not_read_to_the_end_leaves_the_line() -> None:

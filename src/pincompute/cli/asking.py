@@ -140,11 +140,16 @@ class Asker:
                     return await _exchanged(line, request)
             return await _exchanged(await self._connected(), request)
 
+    async def pass_over(self, answer: Answer) -> None:
+        """What it says is not wanted: hearing the rest costs both sides less than a new line."""
+        try:
+            if answer.short:
+                with suppress(Unanswered):
+                    await answer.read()
+        finally:
+            await self.let_go(answer)
+
     async def let_go(self, answer: Answer) -> None:
-        if answer.short:
-            # Hearing the rest costs both sides less than a new line.
-            with suppress(Unanswered):
-                await answer.read()
         if answer.free:
             self._free.append(answer.line)
         else:

@@ -192,7 +192,7 @@ class DeskPort:
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[Response]:
         send = partial(self._asker.send, method, path, body, headers or {})
-        answer = await self._again.heard(send, self._asker.let_go)
+        answer = await self._again.heard(send, self._asker.pass_over)
         try:
             if answer.status >= 300:
                 raise refusal(await answer.read(), f"the desk answered {answer.status}")
