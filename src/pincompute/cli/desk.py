@@ -112,10 +112,8 @@ class DeskPort:
     async def all(self, project: str) -> list[Summary]:
         return await self._ask("GET", _of(project, "workloads"), list[Summary])
 
-    async def watch(self, project: str) -> AsyncGenerator[Sight]:
-        decoder = msgspec.json.Decoder(Sight)
-        async for line in self._lines(_of(project, "changes")):
-            yield _read(line, decoder)
+    def watch(self, project: str) -> AsyncGenerator[Sight]:
+        return self._stream(_of(project, "changes"), Sight)
 
     async def find(self, project: str, name: str) -> Workload:
         # Only who looks at one workload needs to know every kind.
@@ -147,10 +145,8 @@ class DeskPort:
     async def change_roll(self, number: int, change: dict[str, Any]) -> Rolling:
         return await self._ask("PATCH", f"/v1/runtimes/{number}/roll", Rolling, msgspec.json.encode(change))
 
-    async def follow_roll(self, number: int) -> AsyncGenerator[Rolling]:
-        decoder = msgspec.json.Decoder(Rolling)
-        async for line in self._lines(f"/v1/runtimes/{number}/roll"):
-            yield _read(line, decoder)
+    def follow_roll(self, number: int) -> AsyncGenerator[Rolling]:
+        return self._stream(f"/v1/runtimes/{number}/roll", Rolling)
 
     async def images(self) -> list[str]:
         # Only who looks for an image needs to know how a registry is asked.
@@ -158,15 +154,11 @@ class DeskPort:
 
         return await known(self._context) if self._context.images else []
 
-    async def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
-        decoder = msgspec.json.Decoder(Summary)
-        async for line in self._lines(_of(project, "workloads", name, "progress")):
-            yield _read(line, decoder)
+    def follow(self, project: str, name: str) -> AsyncGenerator[Summary]:
+        return self._stream(_of(project, "workloads", name, "progress"), Summary)
 
-    async def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
-        decoder: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
-        async for line in self._lines(f"{_of(project, 'workloads', name, 'logs')}?{_query(wanted)}"):
-            yield _read(line, decoder)
+    def logs(self, project: str, name: str, wanted: Wanted) -> AsyncGenerator[Said]:
+        return self._stream(f"{_of(project, 'workloads', name, 'logs')}?{_query(wanted)}", Said)
 
     @asynccontextmanager
     async def enter(self, project: str, name: str, inside: Inside) -> AsyncIterator[Execution]:
@@ -228,12 +220,14 @@ class DeskPort:
             what = f"the desk at {self._context.desk} is of another version than this command: {error}"
             raise Refused(Problem(VERSIONS_DIFFER, what, next="pin up")) from error
 
-    async def _lines(self, path: str) -> AsyncGenerator[bytes]:
+    async def _stream(self, path: str, type_: type[T]) -> AsyncGenerator[T]:
+        """One document a line; whoever closes it has hung up."""
+        decoder = msgspec.json.Decoder(type_)
         async with self._asked("GET", path) as answer:
             splitter = Splitter()
             while piece := await answer.piece():
                 for line in splitter.feed(piece):
-                    yield line
+                    yield _read(line, decoder)
 
 
 def _of(project: str, *steps: str) -> str:
