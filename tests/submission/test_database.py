@@ -162,7 +162,7 @@ async def test_what_is_asked_at_once_goes_to_the_disk_together_and_fails_alone(f
         commits += 1
 
     sql.event.listen(sql.engine.Engine, "commit", count)
-    holding = asyncio.create_task(file.do(first))
+    holding = asyncio.create_task(file.do(first, long=True))
     await asyncio.to_thread(began.wait)
     asked = [asyncio.create_task(file.do(partial(enter, who=who))) for who in ("ann", "ben", "cid")]
     await asyncio.sleep(0)

@@ -18,6 +18,9 @@ from pincompute.submission.shift import Shift
 AGAIN = 1.0
 """Seconds between two looks at whether something that was written can be seen; most are seen before the first."""
 
+FEW = 100
+"""Workloads whose rows are written in next to no time."""
+
 log = structlog.get_logger()
 
 
@@ -77,4 +80,5 @@ class Bookkeeper:
 
         # Each later than the one before it: what was seen first is never written last.
         async with self._turn:
-            await self._database.do(work)
+            # There may be as much of it as there are workloads.
+            await self._database.do(work, long=len(sight.seen) > FEW)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -28,14 +29,16 @@ PATIENCE_MS = 30_000
 """How long a transaction waits for that of another process."""
 TOGETHER = 64
 """Pieces of work that go to the disk at once, at most."""
+AT_A_STRETCH = 0.002
+"""Seconds of such work after which others have a turn."""
 
 
 class Database(Protocol):
     shared: bool
     """Several desks may be before it."""
 
-    async def do(self, work: Work[T]) -> T:
-        """All of it, on disk, or nothing."""
+    async def do(self, work: Work[T], *, long: bool = False) -> T:
+        """All of it, on disk, or nothing. What takes as long as there is much of is done aside."""
         ...
 
     def shift(self, platform: str) -> AbstractAsyncContextManager[Shift]:
@@ -48,14 +51,15 @@ class Database(Protocol):
 async def open_database(where: str) -> Database:
     """With the tables that this version wants."""
     database = Server(where) if "://" in where else File(Path(where))
-    await database.do(migrate)
+    await database.do(migrate, long=True)
     return database
 
 
 class File:
-    """SQLite. One thread does everything: it has one writer at a time anyway.
+    """SQLite, which has one writer at a time: what is asked while it writes waits, and goes to the disk together.
 
-    What is asked while it writes waits, and then goes to the disk together: that is what takes the time.
+    Only who waits for the disk, or takes long, does so on a thread. A statement takes less than to hand it over would,
+    and than to get its turn back from a loop that has much to do.
     """
 
     shared = False
@@ -66,54 +70,107 @@ class File:
             # What people submit is nobody else's to read.
             file.touch(mode=0o600)
         # What is written into a row may be nobody's business: it stands in no error, and so in no log.
-        self._engine = sql.create_engine(f"sqlite:///{file}", poolclass=sql.StaticPool, hide_parameters=True)
+        self._engine = sql.create_engine(
+            f"sqlite:///{file}",
+            poolclass=sql.StaticPool,
+            hide_parameters=True,
+            # Whoever has it has it alone, wherever that is.
+            connect_args={"check_same_thread": False},
+        )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="record")
         self._asked: deque[_Asked] = deque()
+        self._working: asyncio.Task[None] | None = None
         sql.event.listen(self._engine, "connect", _prepared)
         sql.event.listen(self._engine, "begin", _begin)
 
-    async def do(self, work: Work[T]) -> T:
+    async def do(self, work: Work[T], *, long: bool = False) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._asked.append(_Asked(work, done))
-        if len(self._asked) == 1:
+        self._asked.append(_Asked(work, done, long))
+        if self._working is None or self._working.done():
             # Whoever else waits is taken along.
-            self._thread.submit(self._together, done.get_loop())
+            self._working = asyncio.create_task(self._together())
         return await done
 
     def shift(self, platform: str) -> AbstractAsyncContextManager[Shift]:
         return of_a_file(self._file)
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+        if self._working:
+            await self._working
+        await self._aside(self._engine.dispose)
         self._thread.shutdown()
 
-    def _together(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _together(self) -> None:
         """All that waits; who comes when nobody does calls for the next time."""
         while self._asked:
-            asked = [self._asked.popleft() for _ in range(min(len(self._asked), TOGETHER))]
-            loop.call_soon_threadsafe(_tell, asked, self._outcomes([each.work for each in asked]))
+            asked = self._next()
+            _tell(asked, await self._outcomes(asked))
 
-    def _outcomes(self, works: Sequence[Work[Any]]) -> list[_Outcome]:
+    def _next(self) -> list[_Asked]:
+        """Who takes long goes alone, and holds up nobody who was there before."""
+        asked = [self._asked.popleft()]
+        while self._asked and len(asked) < TOGETHER and not (asked[0].long or self._asked[0].long):
+            asked.append(self._asked.popleft())
+        return asked
+
+    async def _outcomes(self, asked: Sequence[_Asked]) -> list[_Outcome]:
         # Nearly always all of them can be done, and nobody has to be kept apart from the others.
         for one in (_with_all, _by_itself):
             try:
-                with self._engine.begin() as connection:
-                    return [one(connection, work) for work in works]
+                async with self._transaction() as connection:
+                    return await self._done(connection, one, asked)
             except Exception as error:
-                if len(works) == 1:
+                if len(asked) == 1:
                     return [_Outcome(error=error)]
         # Nothing of it is there, and whose fault that is shows when each goes alone.
-        return [outcome for work in works for outcome in self._outcomes([work])]
+        return [outcome for each in asked for outcome in await self._outcomes([each])]
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncGenerator[Connection]:
+        connection = await self._aside(self._begun)
+        try:
+            yield connection
+            await self._aside(connection.commit)
+        finally:
+            connection.close()
+
+    def _begun(self) -> Connection:
+        connection = self._engine.connect()
+        try:
+            connection.begin()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _done(self, connection: Connection, one: _Way, asked: Sequence[_Asked]) -> list[_Outcome]:
+        outcomes: list[_Outcome] = []
+        loop = asyncio.get_running_loop()
+        until = loop.time() + AT_A_STRETCH
+        for each in asked:
+            if loop.time() > until:
+                await asyncio.sleep(0)
+                until = loop.time() + AT_A_STRETCH
+            work = partial(one, connection, each.work)
+            outcomes.append(await self._aside(work) if each.long else work())
+        return outcomes
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 class _Asked(NamedTuple):
     work: Work[Any]
     done: asyncio.Future[Any]
+    long: bool
 
 
 class _Outcome(NamedTuple):
     value: Any = None
     error: Exception | None = None
+
+
+_Way = Callable[[Connection, Work[Any]], _Outcome]
 
 
 def _with_all(connection: Connection, work: Work[Any]) -> _Outcome:
@@ -154,7 +211,8 @@ class Server:
         self._engine = create_async_engine(named, pool_size=8, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
         sql.event.listen(self._engine.sync_engine, "handle_error", _without_the_row)
 
-    async def do(self, work: Work[T]) -> T:
+    async def do(self, work: Work[T], *, long: bool = False) -> T:
+        # Its statements are the server's work.
         async with self._engine.begin() as connection:
             return await connection.run_sync(work)
 
