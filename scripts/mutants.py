@@ -22,9 +22,14 @@ _PEOPLE = "tests/submission/people"
 _OWASP = "tests/submission/test_owasp.py"
 _ACCEPT = "tests/submission/test_accept.py"
 _SETS = "tests/submission/test_sets.py"
+_DOORSTEP = "tests/submission/test_doorstep.py"
 
 MUTANTS = (
     Mutant("planning/diff.py", "found.metadata.controller != owner_uid", "False", "tests/planning"),
+    Mutant("submission/connections.py", " if self._on is _On.NOTHING else None", "", _DOORSTEP),
+    Mutant("submission/connections.py", "_On.ONE if knock else _On.WHO_KNOWS", "_On.ONE", _DOORSTEP),
+    Mutant("submission/doorstep.py", " or name in fields", "", _DOORSTEP),
+    Mutant("submission/doorstep.py", ' or head.count(b"\\n") != len(lines)', "", _DOORSTEP),
     Mutant("planning/diff.py", "found.wanted != native", "found.wanted == native", "tests/planning"),
     Mutant("planning/diff.py", "if native.metadata.controller == owner_uid]", "]", "tests/planning"),
     Mutant("planning/diff.py", "if before is None or before == after:", "if True:", "tests/planning"),

@@ -10,7 +10,8 @@ import pytest
 from aiohttp import web
 
 from pincompute.submission import connections
-from pincompute.submission.connections import SPEAKING, heard, listening
+from pincompute.submission.connections import heard, listening, receive
+from pincompute.submission.doorstep import Doorstep
 
 MOST = 8
 ASKS = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -46,7 +47,7 @@ def app(ends: asyncio.Event) -> web.Application:
         return web.Response(text="answered")
 
     made = web.Application(middlewares=[heard])
-    made[SPEAKING] = set()
+    receive(made, Doorstep())
     made.add_routes([web.get("/", answers), web.get("/stays", stays)])
     return made
 

@@ -21,9 +21,11 @@ from pincompute.cli.come_back import ComeBack
 from pincompute.planning.lane import Bounds
 from pincompute.planning.rights import Verb
 from pincompute.submission import turns as bounds
+from pincompute.submission.doorstep import Doorstep
 from pincompute.submission.guards import SIGNED_IN, WHO, needs
+from pincompute.submission.refusals import problems
 from pincompute.submission.requests import body_of, sender_of
-from pincompute.submission.server import carried_through, problems
+from pincompute.submission.server import carried_through
 from pincompute.submission.speech import Manner, speaks
 from pincompute.submission.turns import Limits, turns
 
@@ -118,7 +120,7 @@ class Desk(NamedTuple):
 @asynccontextmanager
 async def desk(limits: Limits) -> AsyncGenerator[Desk]:
     work = Work()
-    let_in, in_turn = turns(limits, Still())
+    let_in, in_turn = turns(limits, Still(), Doorstep())
     passing = [problems, work.noted, let_in, carried_through, in_turn]
     app = web.Application(middlewares=passing, client_max_size=100_000)
     app.add_routes(

@@ -13,7 +13,7 @@ from pincompute.base.budget import Budget
 
 LONGEST = 30
 """Seconds that somebody is sent away for, at most: nobody knows what is then."""
-_AGAIN = 0.2
+_AGAIN = 0.1
 """Of all that come, how many may be told to come back soon, beside as many as there is room for. Each of a thousand
 commands knows only of itself; the rest are told a time for which no command waits, and their people know."""
 _NEW = 0.2
@@ -75,8 +75,8 @@ class Lane:
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
         """By client; whose turn is next comes first."""
         self._at_work = 0
-        most = bounds.at_work + bounds.waiting
-        self._soon = {own: Budget(share=_AGAIN, reserve=most) for own in (True, False)}
+        self._most = bounds.at_work + bounds.waiting
+        self._soon = {own: Budget(share=_AGAIN, reserve=self._most) for own in (True, False)}
         """Whom one client's flood keeps out spends nothing of what it may spend itself."""
         self._took = 0.0
         """Seconds that work takes, of late."""
@@ -88,25 +88,39 @@ class Lane:
 
     def come(self, client: str) -> Room | Full:
         """Room, before anything else is done for them: for those who are long in coming there is no more than that."""
-        for each in self._soon.values():
-            each.earn()
-        bounds, own = self._bounds, len(self._there.get(client, ()))
-        if own >= bounds.of_one:
-            # The others have their turns meanwhile.
-            return self._full(own, own=True)
-        most, instead = bounds.at_work + bounds.waiting, None
-        if self._all >= most:
-            if not (instead := self._who_makes_room(own)):
-                return self._full(self._all, own=False)
+        if full := self.full(client):
+            return full
+        self._came()
+        instead = self._who_makes_room(self._own(client)) if self._all >= self._most else None
+        if instead:
             self._remove(instead, State.OUT)
         ticket = Ticket(client)
         self._there.setdefault(client, []).append(ticket)
         self._all += 1
         return Room(ticket, instead)
 
+    def full(self, client: str) -> Full | None:
+        """Why there is no room for somebody who asks for it; nothing where they may come."""
+        own = self._own(client)
+        if own >= self._bounds.of_one:
+            # The others have their turns meanwhile.
+            self._came()
+            return self._full(own, own=True)
+        if self._all >= self._most and not self._who_makes_room(own):
+            self._came()
+            return self._full(self._all, own=False)
+        return None
+
     def out(self, ticket: Ticket) -> Full:
         """What one is told that had to make room."""
         return self._full(len(self._there.get(ticket.client, ())), own=True)
+
+    def _own(self, client: str) -> int:
+        return len(self._there.get(client, ()))
+
+    def _came(self) -> None:
+        for each in self._soon.values():
+            each.earn()
 
     def _who_makes_room(self, own: int) -> Ticket | None:
         """For somebody who has so many: the last of whoever has most, and has more than they will. What was begun is

@@ -1,4 +1,5 @@
-"""Connections: who opens one and says nothing gives way to whoever comes after them."""
+"""Connections: who opens one and says nothing gives way to whoever comes after them, and whoever is known to have no
+room is answered at the doorstep."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ import logging
 import resource
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from enum import Enum, auto
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler
+
+from pincompute.submission.doorstep import Doorstep, knock_in
 
 MOST = 4_000
 """At one time, whoever opened them; twice what may be open for streams."""
@@ -22,8 +25,6 @@ desk keeps its own for less."""
 HANDSHAKE_SECONDS = 10.0
 BACKLOG = 1_024
 """Connections that wait to be taken up: whom the kernel has no room for tries again ever later."""
-SPEAKING: web.AppKey[set[Any]] = web.AppKey("speaking")
-"""Those of which a request is being answered."""
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
@@ -36,14 +37,102 @@ _log = logging.getLogger(__name__)
 _log.addFilter(_is_ours)
 
 
+class _On(Enum):
+    """What of a connection the library has not answered."""
+
+    NOTHING = auto()
+    ONE = auto()
+    """Request, whole."""
+    WHO_KNOWS = auto()
+    """From now on everything is for the library, which reads whatever can be read."""
+
+
+class Visitor(asyncio.Protocol):
+    """A connection, before the library: what it is told here is never the answer to anything else."""
+
+    def __init__(self, library: asyncio.Protocol, doorstep: Doorstep, there: dict[object, Visitor]) -> None:
+        self.library = library
+        self.speaks = False
+        """Something is being done for it."""
+        self._doorstep = doorstep
+        self._there = there
+        self._transport: asyncio.Transport | None = None
+        self._on = _On.NOTHING
+        self._listens = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._there[self.library] = self
+        if transport.get_extra_info("peercert"):
+            # Who it is does not stand in what it says.
+            self._on = _On.WHO_KNOWS
+        self.library.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        knock = knock_in(data) if self._on is _On.NOTHING else None
+        # Whoever does not listen is not told more and more.
+        if knock and self._listens and self._transport and (told := self._doorstep.answer(knock)):
+            self._transport.write(told)
+            return
+        self._on = _On.ONE if knock else _On.WHO_KNOWS
+        self.library.data_received(data)
+
+    def leave(self) -> None:
+        self._there.pop(self.library, None)
+        if self._transport:
+            self._transport.abort()
+
+    def answered(self) -> None:
+        """To its end."""
+        if self._on is _On.ONE:
+            self._on = _On.NOTHING
+
+    def pause_writing(self) -> None:
+        self._listens = False
+        self.library.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._listens = True
+        self.library.resume_writing()
+
+    def eof_received(self) -> bool | None:
+        return self.library.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._there.pop(self.library, None)
+        self.library.connection_lost(exc)
+
+
+DOORSTEP: web.AppKey[Doorstep] = web.AppKey("doorstep")
+VISITORS: web.AppKey[dict[object, Visitor]] = web.AppKey("visitors")
+"""As they came, by who speaks to them."""
+
+
+def receive(app: web.Application, doorstep: Doorstep) -> None:
+    """From whoever comes."""
+    app[DOORSTEP] = doorstep
+    app[VISITORS] = {}
+
+
 @web.middleware
 async def heard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    speaking = request.app[SPEAKING]
-    speaking.add(request.protocol)
-    try:
+    visitor = request.app[VISITORS].get(request.protocol)
+    if visitor is None:
+        # It has left, or was let in by nobody, as in a test.
         return await handler(request)
+    visitor.speaks = True
+    try:
+        response = await handler(request)
+        if type(response) is web.Response:
+            # Whoever has left has left.
+            with suppress(ConnectionError):
+                await response.prepare(request)
+                await response.write_eof()
+                visitor.answered()
     finally:
-        speaking.discard(request.protocol)
+        visitor.speaks = False
+    return response
 
 
 def runner(app: web.Application) -> web.AppRunner:
@@ -68,14 +157,15 @@ async def listening(
     server = running.server
     assert server is not None
 
+    there = app[VISITORS]
+
     def opened() -> asyncio.BaseProtocol:
-        there = [each for each in server.connections if each.transport is not None]
         if len(there) >= bound:
             # Who has said nothing for longest; whoever means to say something has done so by the time it is they.
-            silent = next((each for each in there if each not in app[SPEAKING]), None)
+            silent = next((each for each in there.values() if not each.speaks), None)
             if silent:
-                silent.force_close()
-        return server()
+                silent.leave()
+        return Visitor(server(), app[DOORSTEP], there)
 
     begun = asyncio.get_running_loop().create_server(
         opened, host, port, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None

@@ -41,8 +41,8 @@ from pincompute.submission.turns import Limits
 
 FILE = click.Path(path_type=Path)
 TURN = 0.0005
-"""Seconds after which a thread gives way. The record's asks for its turn at each statement: while the loop turns many
-away, it would wait ten times as long for each."""
+"""Seconds after which a thread gives way. The record's asks for its turn when the disk is done: while the loop turns
+many away, it would wait ten times as long."""
 
 
 @click.command()

@@ -33,6 +33,11 @@ class Queue:
         self._clock = clock
         self._begun: dict[Ticket, asyncio.Future[None]] = {}
 
+    def ask(self, client: str) -> None:
+        """Go on where there is room."""
+        if full := self._lane.full(client):
+            raise self._busy(full)
+
     def come(self, client: str) -> Place:
         """Room, or the word that there is none."""
         found = self._lane.come(client)

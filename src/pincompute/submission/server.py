@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import TypeVar
 
 import msgspec
-import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -28,11 +27,8 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import (
     COPY_UNKNOWN,
     DOCUMENT_INVALID,
-    INTERNAL,
     KIND_UNKNOWN,
-    METHOD_UNKNOWN,
     NO_LOGS,
-    PATH_UNKNOWN,
     REPOSITORY_FAILED,
     SET_REFUSED,
     STORE_FAILED,
@@ -43,20 +39,20 @@ from pincompute.controller.fleet import Fleets
 from pincompute.planning.rights import Verb
 from pincompute.submission.about_routes import AboutRoutes
 from pincompute.submission.answers import all_became, became, json_of, receipt, stream
-from pincompute.submission.connections import SPEAKING, heard
+from pincompute.submission.connections import heard, receive
 from pincompute.submission.decide import Sender
 from pincompute.submission.desk import Desk
+from pincompute.submission.doorstep import Doorstep
 from pincompute.submission.entry_routes import EntryRoutes
 from pincompute.submission.fleet_routes import FleetRoutes
 from pincompute.submission.guards import NOTHING, SIGNED_IN, WHO, guards, needs
 from pincompute.submission.paths import word_in
 from pincompute.submission.people.door import Door
-from pincompute.submission.queue import KEPT, Busy
+from pincompute.submission.refusals import problems
 from pincompute.submission.requests import OfOne, Wished, asked, body_of, names_in, said, sender_of, wish_in
 from pincompute.submission.speech import BUILT, CHANGED, DOCUMENT, DOCUMENTS, HELLO, PLAIN, SUBMITTED, Manner, speaks
 from pincompute.submission.turns import Limits, turns
 
-log = structlog.get_logger()
 K = TypeVar("K")
 Submit = Callable[[str, str, Sender, Wish | None], Awaitable[K]]
 """A text to a project, by somebody, maybe through the glass; and what became of it."""
@@ -68,11 +64,12 @@ def application(
 ) -> web.Application:
     """The whole API, behind one door; where people sign in stands before it."""
     known, allowed = guards(door, desk.rights, desk.clock)
-    let_in, in_turn = turns(limits or Limits(), desk.clock)
+    doorstep = Doorstep()
+    let_in, in_turn = turns(limits or Limits(), desk.clock, doorstep)
     # Whoever is sent away has had nothing begun for them; what it costs to learn whether somebody may has its turn.
     passing = [heard, problems, known, let_in, carried_through, in_turn, allowed]
     app = web.Application(middlewares=passing, client_max_size=MAX_BYTES)
-    app[SPEAKING] = set()
+    receive(app, doorstep)
     for each in ways(desk, fleets, sign_in or SignIn()):
         # By this and by nothing else: a stream has no head without a body.
         app.router.add_route(each.method, each.path, each.handler)
@@ -296,40 +293,3 @@ async def carried_through(request: web.Request, handler: Handler) -> web.StreamR
     if request.method == "GET":
         return await handler(request)
     return await asyncio.shield(handler(request))
-
-
-@web.middleware
-async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    headers: dict[str, str] = {}
-    try:
-        return await handler(request)
-    except Busy as busy:
-        return _told(_kept(busy.problems), {"Retry-After": str(busy.seconds)})
-    except Refused as refused:
-        told = refused.problems
-    except web.HTTPNotFound:
-        told = (Problem(PATH_UNKNOWN, f"there is nothing at {request.path}"),)
-    except web.HTTPMethodNotAllowed as error:
-        headers = {"Allow": ", ".join(sorted(error.allowed_methods))}
-        told = (Problem(METHOD_UNKNOWN, f"{request.path} is asked by {headers['Allow']}, and not by {request.method}"),)
-    except web.HTTPException:
-        raise
-    except Exception:
-        # What went wrong is for the log; it may hold what is nobody's business.
-        log.exception("a request failed", method=request.method, path=request.path)
-        told = (Problem(INTERNAL, "the desk failed at this request; its log says more"),)
-    return _told(_document(told), headers)
-
-
-def _told(document: tuple[int, bytes], headers: dict[str, str]) -> web.Response:
-    status, body = document
-    return web.Response(body=body, status=status, content_type="application/problem+json", headers=headers)
-
-
-def _document(problems: tuple[Problem, ...]) -> tuple[int, bytes]:
-    document = Refused(*problems).json()
-    return document["status"], msgspec.json.encode(document)
-
-
-_kept = lru_cache(KEPT)(_document)
-"""Of what many are told with the same words; what is told to one may be long, and is nobody else's."""

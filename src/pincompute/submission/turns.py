@@ -6,6 +6,7 @@ Reads, writes and streams have a lane each, so that none of them waits behind an
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import NamedTuple
 
 from aiohttp import web
@@ -17,8 +18,9 @@ from pincompute.base.reasons import REQUEST_SLOW
 from pincompute.planning.lane import Bounds
 from pincompute.planning.pace import Pace
 from pincompute.planning.rights import Verb
+from pincompute.submission.doorstep import Doorstep, Knock
 from pincompute.submission.guards import WHO, needed
-from pincompute.submission.queue import Place, Queue, keep_pace
+from pincompute.submission.queue import Busy, Place, Queue, keep_pace
 from pincompute.submission.speech import Manner, speech_of
 
 BODY_SECONDS = 20.0
@@ -46,26 +48,52 @@ BODY: web.RequestKey[bytes | None] = web.RequestKey("body")
 """All that was sent; None where that was too much."""
 
 
-def turns(limits: Limits, clock: Clock) -> tuple[Middleware, Middleware]:
+class Room:
+    """Whether there is any for somebody, and before which lane."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        self._rate = limits.rate
+        self._pace = Pace(limits.rate, AT_ONCE)
+        self._clock = clock
+        self._reads = Queue("requests that look", limits.reads, clock)
+        self._writes = Queue("requests that change something", limits.writes, clock)
+        self._streams = Queue("streams", limits.streams, clock)
+
+    def queue(self, request: web.Request) -> Queue:
+        if streamed(request):
+            return self._streams
+        return self._reads if request.method == "GET" or needed(request) is Verb.LOOK else self._writes
+
+    def ask(self, name: str, queue: Queue) -> None:
+        """Go on where there is some; where there is none, they have asked."""
+        now = self._clock.monotonic()
+        keep_pace(self._pace, name, now, f"you ask more often than {self._rate:g} times a second")
+        try:
+            queue.ask(name)
+        except Busy:
+            self._pace.take(name, now)
+            raise
+
+    def come(self, name: str, queue: Queue) -> Place:
+        self._pace.take(name, self._clock.monotonic())
+        return queue.come(name)
+
+
+def turns(limits: Limits, clock: Clock, doorstep: Doorstep) -> tuple[Middleware, Middleware]:
     """After it is known who asks: by their names it is fair. First whether there is room for them, which costs next to
     nothing; then, where they have it, their turn."""
-    pace = Pace(limits.rate, AT_ONCE)
-    reads = Queue("requests that look", limits.reads, clock)
-    writes = Queue("requests that change something", limits.writes, clock)
-    streams = Queue("streams", limits.streams, clock)
-
-    def queue(request: web.Request) -> Queue:
-        if streamed(request):
-            return streams
-        return reads if request.method == "GET" or needed(request) is Verb.LOOK else writes
+    room = Room(limits, clock)
 
     @web.middleware
     async def let_in(request: web.Request, handler: Handler) -> web.StreamResponse:
         if who := request.get(WHO):
-            name, now = str(who), clock.monotonic()
-            keep_pace(pace, name, now, f"you ask more often than {limits.rate:g} times a second")
-            pace.take(name, now)
-            request[PLACE] = queue(request).come(name)
+            name, queue = str(who), room.queue(request)
+            try:
+                room.ask(name, queue)
+            except Busy:
+                doorstep.remember(_knock(request), partial(room.ask, name, queue))
+                raise
+            request[PLACE] = room.come(name, queue)
         return await handler(request)
 
     @web.middleware
@@ -81,6 +109,12 @@ def turns(limits: Limits, clock: Clock) -> tuple[Middleware, Middleware]:
             return await handler(request)
 
     return let_in, in_turn
+
+
+def _knock(request: web.Request) -> Knock:
+    """As it was heard, to the byte."""
+    shows = request.headers.get("Authorization", "")
+    return Knock(f"{request.method} {request.raw_path}".encode(), shows.encode() if shows.isascii() else b"")
 
 
 def streamed(request: web.Request) -> bool:
