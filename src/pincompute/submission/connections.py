@@ -81,7 +81,7 @@ class Visitor(asyncio.Protocol):
     def leave(self) -> None:
         self._there.pop(self.library, None)
         if self._transport:
-            self._transport.abort()
+            self._transport.close()
 
     def answered(self) -> None:
         """To its end."""
