@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,11 +55,11 @@ class Work:
         return web.Response(body=b"<" + await request.read() + b">")
 
     @web.middleware
-    async def known(self, request: web.Request, handler: Callable[..., object]) -> web.StreamResponse:
+    async def known(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Whoever gets as far as this was read as a request."""
         self.came.append(request.path)
         request[WHO] = Identity(request.headers["Authorization"])
-        return await handler(request)  # type: ignore[misc]  (as the library has it)
+        return await handler(request)
 
 
 class Line:
