@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 import pytest
 from aiohttp import web
 
+from lines import Line, line
 from pincompute.submission import connections
 from pincompute.submission.connections import heard, listening, receive
 from pincompute.submission.doorstep import Doorstep
 
 MOST = 8
 ASKS = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
-
-
-class Line:
-    """As somebody opens it who is free to say what they like."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    async def ask(self, path: bytes) -> bytes:
-        self.writer.write(ASKS % path)
-        return await self.reader.readline()
-
-
-@asynccontextmanager
-async def line(port: int, said: bytes = b"") -> AsyncGenerator[Line]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(said)
-        yield Line(reader, writer)
-    finally:
-        writer.close()
 
 
 def app(ends: asyncio.Event) -> web.Application:
@@ -80,7 +59,8 @@ async def test_who_says_nothing_gives_way_to_who_does(said: bytes) -> None:
             silent.append(await stack.enter_async_context(line(port, said)))
             async with line(port) as other:
                 # By then those before it were seen, too.
-                assert await other.ask(b"") == b"HTTP/1.1 200 OK\r\n"
+                other.writer.write(ASKS % b"")
+                assert await other.reader.readline() == b"HTTP/1.1 200 OK\r\n"
         for each in silent[: 2 * MOST]:
             assert await each.reader.read() == b""
         # Of who is being answered nothing is taken, however long ago they came.

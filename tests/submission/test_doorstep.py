@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lines import Line, line
 from pincompute.api.identity import Identity
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem
@@ -62,20 +63,6 @@ class Work:
         return await handler(request)
 
 
-class Line:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    async def ask(self, said: bytes) -> tuple[int, dict[str, str], bytes]:
-        self.writer.write(said)
-        return await self.hear()
-
-    async def hear(self) -> tuple[int, dict[str, str], bytes]:
-        first, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[:-2]
-        headers = dict(each.split(": ", 1) for each in lines)
-        return int(first.split()[1]), headers, await self.reader.readexactly(int(headers["Content-Length"]))
-
-
 class Desk:
     def __init__(self, bounds: Bounds = ONE) -> None:
         self.work = Work()
@@ -93,20 +80,11 @@ class Desk:
             yield self
 
     @asynccontextmanager
-    async def line(self) -> AsyncGenerator[Line]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            yield Line(reader, writer)
-        finally:
-            writer.close()
-
-    @asynccontextmanager
     async def taken(self) -> AsyncGenerator[Line]:
         """All the room there is, by ann."""
-        async with self.line() as line:
-            line.writer.write(sent())
+        async with line(self.port, sent()) as opened:
             await self.work.begun.wait()
-            yield line
+            yield opened
 
 
 @pytest.mark.parametrize(
@@ -164,33 +142,33 @@ def test_only_who_was_sent_away_is_answered_and_only_for_as_long_as_there_is_no_
 
 async def test_whoever_knocks_again_hears_the_same_and_comes_in_when_there_is_room() -> None:
     desk = Desk()
-    async with desk.open(), desk.taken() as taken, desk.line() as line:
-        assert (await line.ask(sent()))[0] == 429
+    async with desk.open(), desk.taken() as taken, line(desk.port) as here:
+        assert (await here.ask(sent()))[0] == 429
         assert desk.work.came == ["/keeps"] * 2
-        again = await line.ask(sent(body=b"something else"))
+        again = await here.ask(sent(body=b"something else"))
         assert desk.work.came == ["/keeps"] * 2, "it was not read as a request"
-        async with desk.line() as other:
+        async with line(desk.port) as other:
             read = await other.ask(sent(more=b"Connection: close\r\n"))
         assert (again[0], again[2]) == (read[0], read[2])
         assert again[1].keys() == read[1].keys() - {"Server", "Connection"}
         assert [again[1][each] for each in SAME] == [read[1][each] for each in SAME]
         # Others are not those who were sent away.
-        assert b"of yours" not in (await line.ask(sent(who=b"ben")))[2]
+        assert b"of yours" not in (await here.ask(sent(who=b"ben")))[2]
         assert len(desk.work.came) == 4
         desk.work.may_end.set()
         assert (await taken.hear())[2] == b"kept"
-        assert (await line.ask(sent(b"tells", body=b"in")))[2] == b"<in>"
-        assert (await line.ask(sent()))[2] == b"kept"
+        assert (await here.ask(sent(b"tells", body=b"in")))[2] == b"<in>"
+        assert (await here.ask(sent()))[2] == b"kept"
 
 
 async def test_who_sends_the_next_before_they_have_heard_hears_each_in_its_order() -> None:
     desk = Desk()
-    async with desk.open(), desk.taken() as taken, desk.line() as line:
-        assert (await line.ask(sent()))[0] == 429
+    async with desk.open(), desk.taken() as taken, line(desk.port) as here:
+        assert (await here.ask(sent()))[0] == 429
         taken.writer.write(sent())
         for _ in range(2):
             # By then that was heard, too.
-            await line.ask(sent(who=b"ben"))
+            await here.ask(sent(who=b"ben"))
         desk.work.may_end.set()
         assert (await taken.hear())[2] == b"kept"
         assert (await taken.hear())[2] == b"kept"
@@ -198,11 +176,11 @@ async def test_who_sends_the_next_before_they_have_heard_hears_each_in_its_order
 
 async def test_what_somebody_sends_within_a_request_is_no_knock() -> None:
     desk = Desk(Bounds(at_work=8, waiting=8, of_one=1))
-    async with desk.open(), desk.taken(), desk.line() as line:
-        assert (await line.ask(sent()))[0] == 429
+    async with desk.open(), desk.taken(), line(desk.port) as here:
+        assert (await here.ask(sent()))[0] == 429
         first, second = sent(b"tells", b"ben"), sent(b"tells", b"ben", body=sent())
-        assert (await line.ask(first + second.removesuffix(sent())))[2] == b"<12>"
-        assert (await line.ask(sent()))[2] == b"<" + sent() + b">"
+        assert (await here.ask(first + second.removesuffix(sent())))[2] == b"<12>"
+        assert (await here.ask(sent()))[2] == b"<" + sent() + b">"
 
 
 @settings(max_examples=60, deadline=None)
@@ -217,18 +195,18 @@ def test_however_it_is_sent_each_answer_is_to_its_own_question(
 
     async def run() -> None:
         desk = Desk(Bounds(at_work=8, waiting=8, of_one=1))
-        async with desk.open(), desk.taken(), desk.line() as line:
-            assert (await line.ask(sent()))[0] == 429
+        async with desk.open(), desk.taken(), line(desk.port) as here:
+            assert (await here.ask(sent()))[0] == 429
             all_, edges = b"", {0, *cuts}
             for away, body, alone in asked:
                 all_ += sent(body=body) if away else sent(b"tells", b"ben", body)
                 edges |= {len(all_)} if alone else set()
             for begin, end in pairwise(sorted({each for each in edges if each < len(all_)} | {len(all_)})):
-                line.writer.write(all_[begin:end])
-                await line.writer.drain()
+                here.writer.write(all_[begin:end])
+                await here.writer.drain()
                 await asyncio.sleep(0)
             for away, body, _ in asked:
-                status, _, told = await line.hear()
+                status, _, told = await here.hear()
                 assert status == 429 if away else (status, told) == (200, b"<" + body + b">")
 
     asyncio.run(run())

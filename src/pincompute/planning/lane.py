@@ -102,18 +102,16 @@ class Lane:
     def full(self, client: str) -> Full | None:
         """Why there is no room for somebody who asks for it; nothing where they may come."""
         own = self._own(client)
-        if own >= self._bounds.of_one:
-            # The others have their turns meanwhile.
-            self._came()
-            return self._full(own, own=True)
-        if self._all >= self._most and not self._who_makes_room(own):
-            self._came()
-            return self._full(self._all, own=False)
-        return None
+        # The others have their turns meanwhile.
+        of_one = own >= self._bounds.of_one
+        if not of_one and (self._all < self._most or self._who_makes_room(own)):
+            return None
+        self._came()
+        return self._full(own if of_one else self._all, own=of_one)
 
     def out(self, ticket: Ticket) -> Full:
         """What one is told that had to make room."""
-        return self._full(len(self._there.get(ticket.client, ())), own=True)
+        return self._full(self._own(ticket.client), own=True)
 
     def _own(self, client: str) -> int:
         return len(self._there.get(client, ()))

@@ -80,5 +80,5 @@ class Bookkeeper:
 
         # Each later than the one before it: what was seen first is never written last.
         async with self._turn:
-            # There may be as much of it as there are workloads.
-            await self._database.do(work, long=len(sight.seen) > FEW)
+            # There may be as much of it as there are workloads, or were.
+            await self._database.do(work, long=sight.whole is not None or len(sight.seen) > FEW)

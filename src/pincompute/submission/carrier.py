@@ -112,7 +112,8 @@ class Carrier:
         """What is not in hand by now, and was not meanwhile; how much that was."""
         self._meanwhile.clear()
         in_hand = frozenset(self._concluded)
-        found = await self._database.do(partial(outbox.waiting, cluster=self.platform.name, known=in_hand))
+        waiting = partial(outbox.waiting, cluster=self.platform.name, known=in_hand)
+        found = await self._database.do(waiting, long=True)
         known = self._meanwhile | self._concluded.keys()
         new = [each for each in found if each.submission.id not in known]
         for parcel in new:

@@ -127,21 +127,11 @@ class File:
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncGenerator[Connection]:
-        connection = await self._aside(self._begun)
-        try:
+        with self._engine.connect() as connection:
+            # Another process may have the file.
+            await self._aside(connection.begin)
             yield connection
             await self._aside(connection.commit)
-        finally:
-            connection.close()
-
-    def _begun(self) -> Connection:
-        connection = self._engine.connect()
-        try:
-            connection.begin()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     async def _done(self, connection: Connection, one: _Way, asked: Sequence[_Asked]) -> list[_Outcome]:
         outcomes: list[_Outcome] = []

@@ -156,7 +156,8 @@ class Desk:
     async def project(self, name: str) -> Tenancy:
         """All that is known of it, what it holds by the ledger, and what is on its way there."""
         project, whole = await asyncio.gather(self._platform.project(name), self._platform.workloads(name))
-        held, on_their_way = await self._database.do(partial(_booked, cluster=self._platform.name, project=name))
+        booked = partial(_booked, cluster=self._platform.name, project=name)
+        held, on_their_way = await self._database.do(booked, long=True)
         return tenancy(name, project, whole, Beside(held, self._policies.platform, on_their_way), self.clock.now())
 
     async def all(self, project: str) -> list[Summary]:
@@ -234,7 +235,7 @@ class Desk:
         problems: Sequence[Sequence[Problem]],
     ) -> list[Preview]:
         """With what each takes of its quota beside the others, and all that would keep it from being accepted."""
-        fits = await self._database.do(partial(foretold, cluster=self._platform.name, rendered=rendered))
+        fits = await self._database.do(partial(foretold, cluster=self._platform.name, rendered=rendered), long=True)
         return [within(preview, fit, found) for preview, fit, found in zip(told, fits, problems, strict=True)]
 
     async def plan_build(self, project: str, name: str, version: str, sender: Sender) -> BuildPreview:
@@ -297,12 +298,12 @@ class Desk:
             return
         place, version = Place.of(workload), workload.spec.build
         if workload.spec.break_glass:
-            let_in = await self._database.do(partial(record.let_in, project=place.project, name=place.name))
+            let_in = await self._database.do(partial(record.let_in, project=place.project, name=place.name), long=True)
             refuse_if(forged(workload, let_in))
             return
         by = max(1, project.spec.landing.reviewers if project.spec.landing else 1)
         asked = partial(record.reviewed, project=place.project, name=place.name, version=version, by=by)
-        if not (known := await self._database.do(asked)):
+        if not (known := await self._database.do(asked, long=True)):
             build = await self.builds.find(place.project, place.name, version)
             await self.builds.vouch(build, project, glass=False)
             known = [deployable(build)]

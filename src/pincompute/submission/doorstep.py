@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from pincompute.base.recent import Recent
 from pincompute.submission.queue import KEPT, Busy
-from pincompute.submission.refusals import TYPE, kept
+from pincompute.submission.refusals import kept
+from pincompute.submission.speech import PROBLEM
 
 MOST = 1024
 """Ways to ask, of so many who were sent away last."""
@@ -66,12 +67,11 @@ class Doorstep:
 
     def answer(self, knock: Knock) -> bytes | None:
         """All that they are told; nothing where somebody has to look at what they want."""
-        if not (knock.shows and (ask := self._away.get(_digest(knock)))):
-            return None
-        try:
-            ask()
-        except Busy as busy:
-            return _written(busy, int(time.time()))
+        if ask := self._away.get(_digest(knock)):
+            try:
+                ask()
+            except Busy as busy:
+                return _written(busy, int(time.time()))
         return None
 
 
@@ -89,7 +89,7 @@ def _head(status: int, seconds: int, length: int, now: int) -> bytes:
     lines = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         f"Retry-After: {seconds}",
-        f"Content-Type: {TYPE}",
+        f"Content-Type: {PROBLEM}",
         f"Content-Length: {length}",
         f"Date: {formatdate(now, usegmt=True)}",
     )

@@ -37,9 +37,9 @@ from pincompute.submission.guards import NOTHING, needed_by
 from pincompute.submission.paths import PLACES
 from pincompute.submission.requests import MAX_KEY
 from pincompute.submission.schemas import ref, schemas, words_of
-from pincompute.submission.speech import DOCUMENT, DOCUMENTS, LINES, Manner, Speech, Text, speech_of
+from pincompute.submission.speech import DOCUMENT, DOCUMENTS, LINES, PROBLEM, Manner, Speech, Text, speech_of
 
-_JSON, _PROBLEM = "application/json", "application/problem+json"
+_JSON = "application/json"
 _DESCRIBED = {DOCUMENT: "WorkloadDocument", DOCUMENTS: "Document"}
 _ABOUT = """\
 What a person or a program asks of PinCompute: deploy, look, change, and go into what runs. Whatever is refused is a \
@@ -241,7 +241,7 @@ def _refusals(reasons: Iterable[Reason]) -> Object:
     return {
         str(status): {
             "description": "\n".join(f"- `{each.code}`: {each.means}" for each in those),
-            "content": {_PROBLEM: {"schema": ref("Problem")}},
+            "content": {PROBLEM: {"schema": ref("Problem")}},
             **(_LATER if status == 429 else {}),
         }
         for status, those in sorted(by_status.items())

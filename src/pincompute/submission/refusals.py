@@ -12,8 +12,7 @@ from aiohttp.typedefs import Handler
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL, METHOD_UNKNOWN, PATH_UNKNOWN
 from pincompute.submission.queue import KEPT, Busy
-
-TYPE = "application/problem+json"
+from pincompute.submission.speech import PROBLEM
 
 log = structlog.get_logger()
 
@@ -43,7 +42,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _told(document: tuple[int, bytes], headers: dict[str, str]) -> web.Response:
     status, body = document
-    return web.Response(body=body, status=status, content_type=TYPE, headers=headers)
+    return web.Response(body=body, status=status, content_type=PROBLEM, headers=headers)
 
 
 def document(problems: tuple[Problem, ...]) -> tuple[int, bytes]:

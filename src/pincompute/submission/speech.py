@@ -28,6 +28,7 @@ from pincompute.base.reasons import (
 
 H = TypeVar("H", bound=Callable[..., Any])
 LINES = "application/x-ndjson"
+PROBLEM = "application/problem+json"
 _SPEECH = "speech"
 
 HELLO = f"""\

@@ -64,19 +64,24 @@ class Room:
             return self._streams
         return self._reads if request.method == "GET" or needed(request) is Verb.LOOK else self._writes
 
+    def come(self, name: str, queue: Queue) -> Place:
+        self._pace.take(name, self._kept_pace(name))
+        return queue.come(name)
+
     def ask(self, name: str, queue: Queue) -> None:
-        """Go on where there is some; where there is none, they have asked."""
-        now = self._clock.monotonic()
-        keep_pace(self._pace, name, now, f"you ask more often than {self._rate:g} times a second")
+        """Go on where they may come; who may not has asked all the same."""
+        now = self._kept_pace(name)
         try:
             queue.ask(name)
         except Busy:
             self._pace.take(name, now)
             raise
 
-    def come(self, name: str, queue: Queue) -> Place:
-        self._pace.take(name, self._clock.monotonic())
-        return queue.come(name)
+    def _kept_pace(self, name: str) -> float:
+        """What time it is, where they keep it."""
+        now = self._clock.monotonic()
+        keep_pace(self._pace, name, now, f"you ask more often than {self._rate:g} times a second")
+        return now
 
 
 def turns(limits: Limits, clock: Clock, doorstep: Doorstep) -> tuple[Middleware, Middleware]:
@@ -89,11 +94,10 @@ def turns(limits: Limits, clock: Clock, doorstep: Doorstep) -> tuple[Middleware,
         if who := request.get(WHO):
             name, queue = str(who), room.queue(request)
             try:
-                room.ask(name, queue)
+                request[PLACE] = room.come(name, queue)
             except Busy:
                 doorstep.remember(_knock(request), partial(room.ask, name, queue))
                 raise
-            request[PLACE] = room.come(name, queue)
         return await handler(request)
 
     @web.middleware
