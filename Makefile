@@ -1,46 +1,46 @@
 .DEFAULT_GOAL := help
 
-# Everything a newcomer types. Each line's comment is its help.
-help:  ## these lines
+# The commands of development. The comment of each target is its help text.
+help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
 
-demo: .venv/.ready  ## a platform on this machine, with an example that answers
+demo: .venv/.ready  ## start a platform on this machine and deploy the examples
 	@scripts/demo
 
-down: .venv/.ready  ## end what `make demo` left running
+down: .venv/.ready  ## stop the platform of `make demo`
 	@.venv/bin/pin down
 
-test: .venv/.ready  ## the whole gate: format, lint, types, layers, tests, real clusters
-	@scripts/test
+test: .venv/.ready  ## run all checks: format, lint, types, layers, unit tests, cluster tests
+	@.venv/bin/python scripts/gate.py
 
-fast: .venv/.ready  ## the part of the gate that needs no cluster
-	@scripts/test --fast
+fast: .venv/.ready  ## run the checks that need no cluster
+	@.venv/bin/python scripts/gate.py --fast
 
-bench: .venv/.ready  ## the figures, into build/bench.json (SUITE=hand, engine, scale, runtime …)
+bench: .venv/.ready  ## run benchmarks, results in build/bench.json (SUITE=engine, scale, runtime-rollout …)
 	@.venv/bin/python -m bench $(SUITE)
 
-break: .venv/.ready  ## ten faults put on what runs, one by one, each told by `pin why` and cured by what it says
-	@.venv/bin/python scripts/breaking.py
+break: .venv/.ready  ## inject ten faults into running workloads, one by one; diagnose and fix each with `pin why`
+	@.venv/bin/python scripts/fault_rounds.py
 
-sim: .venv/.ready  ## the operator killed at each of its writes, on a simulated cluster, into build/sim.json
+sim: .venv/.ready  ## simulate the operator being killed at each of its writes, results in build/sim.json
 	@.venv/bin/python -m simulation
 
-prove: .venv/.ready  ## what takes longer: many more examples, faults put in on purpose, size
+prove: .venv/.ready  ## run the long checks: more property examples, mutation tests, fuzzing, scale
 	@.venv/bin/pytest -m "not cluster" --hypothesis-profile long
 	@.venv/bin/python scripts/mutants.py
-	@.venv/bin/pytest tests/submission/test_fuzz.py --fuzz 100000
+	@.venv/bin/pytest tests/desk/http/test_schemathesis.py --fuzz 100000
 	@.venv/bin/python -m bench scale
 
-docs: .venv/.ready  ## write again what is written from the code
-	@.venv/bin/python scripts/writing.py
+docs: .venv/.ready  ## regenerate the files that are written from the code
+	@.venv/bin/python scripts/generate_docs.py
 
-format: .venv/.ready  ## put every line where it belongs
+format: .venv/.ready  ## format the code and apply automatic fixes
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-lock: .venv/.ready  ## the newest versions of every dependency
+lock: .venv/.ready  ## update all dependencies to their newest versions
 	@scripts/lock
 
-hooks: .venv/.ready  ## run the fast part of the gate before each commit
+hooks: .venv/.ready  ## install the pre-commit hook, which runs the fast checks
 	@.venv/bin/pre-commit install
 
 .venv/.ready: scripts/setup pyproject.toml $(wildcard requirements/*.txt)

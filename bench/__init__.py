@@ -1,1 +1,1 @@
-"""The figures that we hold ourselves to, measured on this machine: `make bench`."""
+"""Benchmarks: figures with thresholds, measured on this machine by `make bench`."""

@@ -1,46 +1,62 @@
-"""Measure, print each figure as it is found, and leave `build/bench.json`."""
+"""Runs suites, prints each figure, and writes `build/bench.json`: `python -m bench [SUITE …]`."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from bench import desk, engine, enter, get, hand, loop, overload, plans, roll, runtime, scale, settled, tell, why, wire
-from bench.figures import ROOT, write
+from bench import (
+    cli,
+    crash_report,
+    deploy_latency,
+    desk,
+    diagnosis,
+    engine,
+    get,
+    kube_client,
+    overload,
+    planning,
+    reconcile,
+    rollout_plan,
+    runtime_rollout,
+    scale,
+    steady_state,
+)
+from bench.figures import ROOT, write_figures
 
 SUITES = {
-    "hand": hand.figures,
+    "cli": cli.figures,
     "engine": engine.figures,
     "scale": scale.figures,
-    "plans": plans.figures,
-    "roll": roll.figures,
-    "runtime": runtime.figures,
-    "wire": wire.figures,
-    "why": why.figures,
-    "loop": loop.figures,
+    "planning": planning.figures,
+    "rollout-plan": rollout_plan.figures,
+    "runtime-rollout": runtime_rollout.figures,
+    "kube-client": kube_client.figures,
+    "diagnosis": diagnosis.figures,
+    "reconcile": reconcile.figures,
     "desk": desk.figures,
     "overload": overload.figures,
-    "enter": enter.figures,
+    "deploy-latency": deploy_latency.figures,
     "get": get.figures,
-    "settled": settled.figures,
-    "tell": tell.figures,
+    "steady-state": steady_state.figures,
+    "crash-report": crash_report.figures,
 }
 
 
 def main(names: list[str]) -> int:
     unknown = set(names) - set(SUITES)
     if unknown:
-        print(f"no suite is called {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}", file=sys.stderr)
+        print(f"no such suite: {', '.join(sorted(unknown))}; suites: {', '.join(SUITES)}", file=sys.stderr)
         return 2
-    # As on a person's machine: what Python has compiled once is kept.
+    # Bytecode is cached, as on a user's machine.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found = []
     for name in names or SUITES:
         for figure in SUITES[name]():
             print(figure.line(), flush=True)
             found.append(figure)
-    write(found, ROOT / "build" / "bench.json")
-    return 0 if all(figure.holds for figure in found) else 1
+    write_figures(found, ROOT / "build" / "bench.json")
+    return 0 if all(figure.passes for figure in found) else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Submissions taken on record by a desk, and plain creates of the same objects, in turn.
+"""Submissions to a desk, compared with plain creates of the same objects at an API server.
 
-Each has an API server of its own: a desk would follow the creates, too, and so slow what it is held against. Either has
-on disk what it acknowledges, and the same cores.
+Each has its own API server, because a desk would also watch the created objects and slow the creates down. Both write
+to disk before they acknowledge, and use the same cores.
 """
 
 from __future__ import annotations
@@ -16,168 +16,176 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.control_plane import ControlPlane
+from tests.support.control_plane import ControlPlane
 
-from bench.cores import CONTENDERS, SERVERS, on
+from bench.cpu_affinity import CONTENDER_CPUS, SERVER_CPUS, pinned_to
+from bench.empty_control_plane import empty_control_plane
 from bench.figures import PIN, Figure
-from bench.plane import bare_plane
 from pincompute.api.manifests import crds
-from pincompute.api.names import API_VERSION, ENGINE, HAND, PROJECT
-from pincompute.cli.asking import Asker, Unanswered
-from pincompute.controller.resources import NOUNS
+from pincompute.api.names import API_VERSION, CLI_MANAGER, ENGINE, PROJECT_LABEL
+from pincompute.cli.http_client import HttpClient, TransportError
+from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CRDS, NAMESPACES
 from pincompute.objects.content import Object
 
-SERVICES = NOUNS["PinterestService"]
-BOUNDED = "bounded"
-SUBMISSIONS = f"/v1/projects/{BOUNDED}/submissions"
-EACH = 200
-"""Of either sort in one run."""
-AT_ONCE = 16
+SERVICES = CUSTOM_RESOURCES["PinterestService"]
+QUOTA_PROJECT = "bounded"
+SUBMISSIONS = f"/v1/projects/{QUOTA_PROJECT}/submissions"
+REQUESTS_PER_RUN = 200
+"""Submissions, and creates, in one run."""
+CONCURRENCY = 16
 RUNS = 5
-TOKEN = "the bench"
+DESK_TOKEN = "the bench"
 
 
-FILE = """\
+DOCUMENT = """\
 apiVersion: pinterest.com/v1
 kind: PinterestService
 metadata: {name: NAME}
 spec: {image: "hello:dev", port: 8080}
 """
-"""As people write it."""
+"""A short document, as users write it."""
 
 
-class Pace(NamedTuple):
-    rate: float
-    """A second."""
-    p99: float
+class Throughput(NamedTuple):
+    per_second: float
+    p99_s: float
 
 
 def figures() -> list[Figure]:
-    with on(SERVERS), bare_plane(durable=True) as (plane, folder), bare_plane(durable=True) as (bare, _):
-        return asyncio.run(_measured(plane, folder, bare))
-
-
-async def _measured(plane: ControlPlane, folder: Path, bare: ControlPlane) -> list[Figure]:
-    async with (
-        Client(plane.access(), "bench") as hand,
-        Client(bare.access(), "bench") as other,
-        desk_before(plane, folder, hand) as desk,
+    with (
+        pinned_to(SERVER_CPUS),
+        empty_control_plane(durable=True) as (plane, folder),
+        empty_control_plane(durable=True) as (bare, _),
     ):
-        await _furnished(other)
-        pairs: list[tuple[Pace, Pace]] = []
+        return asyncio.run(_compare_with_creates(plane, folder, bare))
+
+
+async def _compare_with_creates(plane: ControlPlane, folder: Path, bare: ControlPlane) -> list[Figure]:
+    async with (
+        Client(plane.access(), "bench") as client,
+        Client(bare.access(), "bench") as other,
+        running_desk(plane, folder, client) as desk,
+    ):
+        await _create_project_namespace(other)
+        pairs: list[tuple[Throughput, Throughput]] = []
         whole: list[float] = []
         worked: list[float] = []
         for run in range(RUNS + 1):
             before = desk.worked()
-            ours = await _pace(run, desk.submit)
-            whole.append(await desk.delivered(hand, (run + 1) * EACH))
-            worked.append((desk.worked() - before) / EACH * 1000)
-            with on(CONTENDERS):
-                pairs.append((ours, await _pace(run, _creates(other))))
+            ours = await _measure_throughput(run, desk.submit)
+            whole.append(await desk.delivered(client, (run + 1) * REQUESTS_PER_RUN))
+            worked.append((desk.worked() - before) / REQUESTS_PER_RUN * 1000)
+            with pinned_to(CONTENDER_CPUS):
+                pairs.append((ours, await _measure_throughput(run, _create_with(other))))
         ours, peers = zip(*pairs[1:], strict=True)
     return [
         Figure(
-            "P8.1", "submissions taken : plain creates, per second", [a.rate / b.rate for a, b in pairs[1:]], 0.7, "x",
-            statistics.median(each.rate for each in ours), statistics.median(each.rate for each in peers),
-            at_least=True,
+            "P8.1", "submissions accepted : plain creates, per second",
+            [a.per_second / b.per_second for a, b in pairs[1:]], 0.7, "x",
+            statistics.median(each.per_second for each in ours),
+            statistics.median(each.per_second for each in peers),
+            higher_is_better=True,
         ),
         Figure(
-            "P8.2", f"the same, P99 of {AT_ONCE} at once", [a.p99 / b.p99 for a, b in pairs[1:]], 1.6, "x",
-            statistics.median(each.p99 for each in ours), statistics.median(each.p99 for each in peers),
+            "P8.2", f"the same, P99 with {CONCURRENCY} concurrent requests",
+            [a.p99_s / b.p99_s for a, b in pairs[1:]], 1.6, "x",
+            statistics.median(each.p99_s for each in ours), statistics.median(each.p99_s for each in peers),
         ),
-        Figure("desk.delivered", f"{EACH} taken submissions, until the cluster has the last of them", whole[1:]),
-        Figure("desk.work", "processor time of the desk for one, delivery included", worked[1:], unit="ms"),
+        Figure(
+            "desk.delivered", f"{REQUESTS_PER_RUN} accepted submissions, until the last is in the cluster", whole[1:]
+        ),
+        Figure("desk.work", "processor time of the desk per submission, delivery included", worked[1:], unit="ms"),
     ]  # fmt: skip
 
 
 class Desk(NamedTuple):
-    asker: Asker
+    http_client: HttpClient
     address: str
     process: int
 
     def worked(self) -> float:
-        """Seconds of processors."""
+        """Processor time of the desk in seconds."""
         spent = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
         return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
 
     async def submit(self, name: str) -> None:
-        async with self.asker.ask("POST", SUBMISSIONS, FILE.replace("NAME", name).encode()) as answer:
-            said = await answer.read()
-            assert answer.status in {201, 202}, said
+        async with self.http_client.request("POST", SUBMISSIONS, DOCUMENT.replace("NAME", name).encode()) as response:
+            body = await response.read()
+            assert response.status in {201, 202}, body
 
-    async def delivered(self, hand: Client, all_: int) -> float:
+    async def delivered(self, client: Client, all_: int) -> float:
         began = time.perf_counter()
-        while len((await hand.list(SERVICES, BOUNDED)).items) < all_:  # noqa: ASYNC110  (how fast is not what is measured)
+        while len((await client.list(SERVICES, QUOTA_PROJECT)).items) < all_:  # noqa: ASYNC110  (how fast is not what is measured)
             await asyncio.sleep(0.2)
         return time.perf_counter() - began
 
 
 @asynccontextmanager
-async def desk_before(
-    plane: ControlPlane, folder: Path, hand: Client, *options: str, members: Object | None = None
+async def running_desk(
+    plane: ControlPlane, folder: Path, client: Client, *options: str, members: Object | None = None
 ) -> AsyncGenerator[Desk]:
-    """A process of its own, as on every platform; and a project whose quota is counted, and suffices."""
-    await _furnished(hand)
+    """Starts a desk as a process, and creates a project with a sufficient quota, so that quota is counted."""
+    await _create_project_namespace(client)
     spec: Object = {
         "owner": "ann",
         "review": "open",
         "quota": {"on-demand": {"pods": 1_000_000}},
         "members": members or {},
     }
-    project: Object = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": BOUNDED}, "spec": spec}
-    await hand.apply(project, NOUNS["Project"], manager=HAND)
-    (folder / "token").write_text(TOKEN)
+    project: Object = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": QUOTA_PROJECT}, "spec": spec}
+    await client.apply(project, CUSTOM_RESOURCES["Project"], manager=CLI_MANAGER)
+    (folder / "token").write_text(DESK_TOKEN)
     port = _free_port()
     address = f"http://127.0.0.1:{port}"
-    # As a hand asks, so that who asks takes little from whom is asked.
-    asker = Asker(address, {"Authorization": f"Bearer {TOKEN}", "Prefer": "respond-async"})
+    # The CLI's client, which needs little processor time of the shared cores.
+    http_client = HttpClient(address, {"Authorization": f"Bearer {DESK_TOKEN}", "Prefer": "respond-async"})
     words = (
         PIN, "desk", "--kubeconfig", str(plane.kubeconfig(folder)), "--listen", f"127.0.0.1:{port}",
         "--token-file", str(folder / "token"), "--database", str(folder / "desk.db"), "--folder", str(folder), *options,
     )  # fmt: skip
-    with on(CONTENDERS):
+    with pinned_to(CONTENDER_CPUS):
         process = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.DEVNULL)
     try:
-        async with asker:
-            await _answers(asker)
-            yield Desk(asker, address, process.pid)
+        async with http_client:
+            await _wait_until_healthy(http_client)
+            yield Desk(http_client, address, process.pid)
     finally:
         process.terminate()
         await process.wait()
 
 
-async def _furnished(hand: Client) -> None:
+async def _create_project_namespace(client: Client) -> None:
     for crd in crds():
-        await hand.apply(crd, CRDS, manager=ENGINE)
-    metadata = {"name": BOUNDED, "labels": {PROJECT: BOUNDED}}
-    await hand.apply({"metadata": metadata}, NAMESPACES, manager=ENGINE)
+        await client.apply(crd, CRDS, manager=ENGINE)
+    metadata = {"name": QUOTA_PROJECT, "labels": {PROJECT_LABEL: QUOTA_PROJECT}}
+    await client.apply({"metadata": metadata}, NAMESPACES, manager=ENGINE)
 
 
-async def _answers(asker: Asker) -> None:
+async def _wait_until_healthy(http_client: HttpClient) -> None:
     while True:
         try:
-            async with asker.ask("GET", "/healthz"):
+            async with http_client.request("GET", "/healthz"):
                 return
-        except Unanswered:
+        except TransportError:
             await asyncio.sleep(0.1)
 
 
-async def _pace(run: int, work: Callable[[str], Awaitable[object]]) -> Pace:
-    """Of many, some at once."""
-    hands = asyncio.Semaphore(AT_ONCE)
+async def _measure_throughput(run: int, work: Callable[[str], Awaitable[object]]) -> Throughput:
+    """Runs many calls of `work`, some concurrently."""
+    slots = asyncio.Semaphore(CONCURRENCY)
     took = []
 
-    async def one(number: int) -> None:
-        async with hands:
+    async def call(number: int) -> None:
+        async with slots:
             began = time.perf_counter()
             await work(f"w{run}-{number}")
             took.append(time.perf_counter() - began)
 
     began = time.perf_counter()
-    await asyncio.gather(*map(one, range(EACH)))
-    return Pace(EACH / (time.perf_counter() - began), statistics.quantiles(took, n=100)[98])
+    await asyncio.gather(*map(call, range(REQUESTS_PER_RUN)))
+    return Throughput(REQUESTS_PER_RUN / (time.perf_counter() - began), statistics.quantiles(took, n=100)[98])
 
 
 def _free_port() -> int:
@@ -187,11 +195,11 @@ def _free_port() -> int:
         return port
 
 
-def _creates(hand: Client) -> Callable[[str], Awaitable[object]]:
-    return lambda name: hand.create(SERVICES, service(name), manager=HAND)
+def _create_with(client: Client) -> Callable[[str], Awaitable[object]]:
+    return lambda name: client.create(SERVICES, service(name), manager=CLI_MANAGER)
 
 
 def service(name: str) -> Object:
-    metadata = {"name": name, "namespace": BOUNDED}
+    metadata = {"name": name, "namespace": QUOTA_PROJECT}
     spec = {"image": "hello:dev", "port": 8080}
     return {"apiVersion": API_VERSION, "kind": SERVICES.kind, "metadata": metadata, "spec": spec}

@@ -1,4 +1,4 @@
-"""A figure: measured several times, with its spread, beside the bar it must hold."""
+"""Figures: values measured several times, with their spread and threshold."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ PYTHON = str(ROOT / ".venv" / "bin" / "python")
 
 class Figure(NamedTuple):
     id: str
-    """As in the table of goals, or a name of its own."""
-    what: str
+    """ID in the table of goals, or a name."""
+    label: str
     values: Sequence[float]
-    bar: float | None = None
-    """At most this; nothing where it is only told."""
+    threshold: float | None = None
+    """Upper limit, or with `higher_is_better` lower limit; None if the figure is only reported."""
     unit: str = "s"
     ours: float | None = None
     peer: float | None = None
     """The medians behind a ratio."""
-    at_least: bool = False
-    """The bar is a floor."""
+    higher_is_better: bool = False
 
     @property
     def value(self) -> float:
         return statistics.median(self.values)
 
     @property
-    def holds(self) -> bool:
-        if self.bar is None:
+    def passes(self) -> bool:
+        if self.threshold is None:
             return True
-        return self.value >= self.bar if self.at_least else self.value <= self.bar
+        return self.value >= self.threshold if self.higher_is_better else self.value <= self.threshold
 
     def line(self) -> str:
-        bar = "" if self.bar is None else f"bar {self.bar:g}  {'holds' if self.holds else 'MISSED'}"
+        bar = "" if self.threshold is None else f"bar {self.threshold:g}  {'holds' if self.passes else 'MISSED'}"
         spread = f"({min(self.values):.2f} to {max(self.values):.2f}, {len(self.values)} runs)"
-        return f"{self.id:<14} {self.value:>9.2f} {self.unit:<8} {spread:<30} {self.what:<62} {bar}".rstrip()
+        return f"{self.id:<14} {self.value:>9.2f} {self.unit:<8} {spread:<30} {self.label:<62} {bar}".rstrip()
 
     def json(self) -> dict[str, object]:
         whole: dict[str, object] = {
@@ -53,34 +52,34 @@ class Figure(NamedTuple):
         return whole | {name: value for name, value in (("ours", self.ours), ("peer", self.peer)) if value is not None}
 
 
-def paired(  # noqa: PLR0917  (a table's row)
+def paired_ratio(  # noqa: PLR0917  (a table's row)
     id_: str, what: str, ours: Callable[[], object], peer: Callable[[], object], runs: int, bar: float
 ) -> Figure:
-    """Ours and the peer in turn, A B A B: the machine's drift hits both, so that their ratio can be trusted."""
+    """Ratio of our time to the peer's. Both are measured in turn, so that drift of the machine affects both."""
     ours()
     peer()
-    pairs = [(timed(ours), timed(peer)) for _ in range(runs)]
+    pairs = [(measure_seconds(ours), measure_seconds(peer)) for _ in range(runs)]
     ratios = [first / second for first, second in pairs]
     medians = (statistics.median(times) for times in zip(*pairs, strict=True))
     return Figure(id_, what, ratios, bar, "x", *medians)
 
 
-def timed(work: Callable[[], object]) -> float:
+def measure_seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
-def run(*words: str, check: bool = True) -> str:
-    """A command's words, those on stderr with them."""
+def run_command(*words: str, check: bool = True) -> str:
+    """Runs a command and returns its output, including stderr. Exits if the command fails."""
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if check and done.returncode:
         raise SystemExit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}")
     return done.stdout
 
 
-def write(figures: Sequence[Figure], file: Path) -> None:
-    """Figures that were not measured this time stay as they were."""
+def write_figures(figures: Sequence[Figure], file: Path) -> None:
+    """Updates the file; figures that were not measured this time keep their values."""
     before = json.loads(file.read_text()) if file.exists() else {}
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(before | {figure.id: figure.json() for figure in figures}, indent=2) + "\n")

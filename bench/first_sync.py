@@ -1,4 +1,4 @@
-"""One first sync, in a process of its own so that its memory can be weighed: `first_sync informer|dicts PORT RUN`."""
+"""One first sync in its own process, to measure its memory: `first_sync informer|dicts PORT RUN`."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from pincompute.base import log as logs
-from pincompute.base.memory import keep_much
+from pincompute.base import logging as logs
+from pincompute.base.gc_settings import relax_gc
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.resource import PODS
-from pincompute.planning.snapshot import Pod
+from pincompute.planning.observed_pods import Pod
 
 
 def memory(what: str) -> int:
-    """Bytes: `VmRSS` is now, `VmHWM` was the most since it was last forgotten."""
+    """Bytes of `VmRSS`, the current size, or `VmHWM`, the peak since the last reset."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{what}:"))
 
 
-def forget_peak() -> None:
+def reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
 async def informer(port: str, run: str) -> dict[str, float]:
-    """The operator's own type of a pod; then once more, after its revision was forgotten."""
+    """Syncs with the operator's own pod type; and once more after its resourceVersion has expired."""
     async with Client(Access(f"http://127.0.0.1:{port}"), agent="bench") as client:
         pods = Informer(client, PODS, type=Pod, namespace=run)
         before = memory("VmRSS")
-        forget_peak()
+        reset_peak()
         began, worked = time.perf_counter(), time.process_time()
         task = asyncio.create_task(pods.run())
         stall = asyncio.create_task(longest_stall(pods.synced))
@@ -46,18 +46,18 @@ async def informer(port: str, run: str) -> dict[str, float]:
             "peak": memory("VmHWM"),
         }
         settled = memory("VmRSS")
-        forget_peak()
-        before_it = len(pods.items)
-        # The second list has one more.
-        await pods.wait_for(lambda items: len(items) > before_it)
-        found |= {"again": memory("VmHWM"), "settled": settled, "kept": settled - before, "pods": before_it}
+        reset_peak()
+        first_count = len(pods.items)
+        # The second list has one more pod.
+        await pods.wait_for(lambda items: len(items) > first_count)
+        found |= {"again": memory("VmHWM"), "settled": settled, "kept": settled - before, "pods": first_count}
         task.cancel()
         await asyncio.wait([task])
     return found
 
 
 async def longest_stall(end: asyncio.Event) -> float:
-    """The longest that another task had to wait for its turn."""
+    """Longest time in seconds that another task had to wait for the event loop."""
     longest = 0.0
     while not end.is_set():
         began = time.perf_counter()
@@ -67,10 +67,10 @@ async def longest_stall(end: asyncio.Event) -> float:
 
 
 def dicts(port: str, run: str) -> dict[str, float]:
-    """What a script does: pages, read by `json`, and all of them kept."""
+    """Baseline of a simple script: reads pages with `json` and keeps all objects."""
     items: dict[tuple[str, str], Any] = {}
     before = memory("VmRSS")
-    forget_peak()
+    reset_peak()
     began, worked = time.perf_counter(), time.process_time()
     token = "0"
     while token:
@@ -86,6 +86,6 @@ def dicts(port: str, run: str) -> dict[str, float]:
 
 if __name__ == "__main__":
     logs.configure(process="bench")
-    keep_much()
-    way, where, run_ = sys.argv[1:]
-    print(json.dumps(asyncio.run(informer(where, run_)) if way == "informer" else dicts(where, run_)))
+    relax_gc()
+    method, port_, run_ = sys.argv[1:]
+    print(json.dumps(asyncio.run(informer(port_, run_)) if method == "informer" else dicts(port_, run_)))

@@ -1,4 +1,4 @@
-"""A desk that is asked three times what it can do: beside its own pace before, and for whom."""
+"""A desk under three times its capacity: throughput, fairness and retries, compared with normal load."""
 
 from __future__ import annotations
 
@@ -17,264 +17,275 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from tests.control_plane import ControlPlane
+from tests.support.control_plane import ControlPlane
 
-from bench.cores import SERVERS, on
-from bench.desk import BOUNDED, FILE, SUBMISSIONS, Desk, desk_before
+from bench.cpu_affinity import SERVER_CPUS, pinned_to
+from bench.desk import DOCUMENT, QUOTA_PROJECT, SUBMISSIONS, Desk, running_desk
+from bench.empty_control_plane import empty_control_plane
 from bench.figures import Figure
-from bench.plane import bare_plane
-from pincompute.api.names import DESK, HAND
+from pincompute.api.names import CLI_MANAGER, DESK
 from pincompute.base.clock import SystemClock
-from pincompute.cli.asking import Answer, Asker, Unanswered
-from pincompute.cli.come_back import ComeBack
+from pincompute.cli.http_client import HttpClient, HttpResponse, TransportError
+from pincompute.cli.retry import RetryPolicy
 from pincompute.kube.client import Client
 from pincompute.kube.resource import SERVICE_ACCOUNTS
 
-KEEPS, FLOODS, LOOKS = ("ann", "ben", "cay"), "flood", "eve"
-SHARE = 0.2
-"""Of what the desk can do, that each of those asks who keep within it; the flood asks for the rest of three times."""
-OFFERED = 3.0
-READS = 20.0
-"""A second."""
-SECONDS = 5.0
-STALL = 30.0
-"""Seconds for which it does nothing at all, in the midst of as much as can be."""
-AT_ONCE = 16
+FAIR_CLIENTS, FLOODING_CLIENT, READING_CLIENT = ("ann", "ben", "cay"), "flood", "eve"
+FAIR_SHARE = 0.2
+"""Share of the desk's capacity that each fair client requests; the flooding client requests the rest of three times."""
+OVERLOAD_FACTOR = 3.0
+READS_PER_S = 20.0
+"""Reads per second."""
+PHASE_S = 5.0
+STALL_S = 30.0
+"""Seconds for which the desk is stopped under full load."""
+CONCURRENCY = 16
 RUNS, STALLS = 5, 3
 
 
 def figures() -> list[Figure]:
-    with on(SERVERS), bare_plane(durable=True) as (plane, folder):
-        return asyncio.run(_measured(plane, folder))
+    with pinned_to(SERVER_CPUS), empty_control_plane(durable=True) as (plane, folder):
+        return asyncio.run(_run_phases(plane, folder))
 
 
-async def _measured(plane: ControlPlane, folder: Path) -> list[Figure]:
-    members = {"deployer": {"programs": [*KEEPS, FLOODS]}, "viewer": {"programs": [LOOKS]}}
-    # What bounds one client alone would spare the desk the flood.
+async def _run_phases(plane: ControlPlane, folder: Path) -> list[Figure]:
+    members = {"deployer": {"programs": [*FAIR_CLIENTS, FLOODING_CLIENT]}, "viewer": {"programs": [READING_CLIENT]}}
+    # No rate limit per client: it would fair the flood away from the desk.
     options = ("--rate", "0")
     async with (
-        Client(plane.access(), "bench") as hand,
-        desk_before(plane, folder, hand, *options, members=members) as desk,
-        _people(hand, desk) as people,
+        Client(plane.access(), "bench") as client,
+        running_desk(plane, folder, client, *options, members=members) as desk,
+        _users(client, desk) as users,
     ):
-        there = 0
+        total_accepted = 0
 
-        async def over(phase: Awaitable[Phase]) -> Phase:
-            nonlocal there
+        async def complete(phase: Awaitable[Phase]) -> Phase:
+            nonlocal total_accepted
             found = await phase
-            there += found.taken
-            await desk.delivered(hand, there)
+            total_accepted += found.accepted
+            await desk.delivered(client, total_accepted)
             return found
 
-        # The first is before anything has come to its pace.
-        calm = [await over(_calm(people, run)) for run in range(2)][1:]
+        # The first run is a warm-up.
+        at_capacity = [await complete(_at_capacity(users, run)) for run in range(2)][1:]
         flooded: list[Phase] = []
         for run in range(RUNS):
-            flooded.append(await over(_flooded(people, f"f{run}", calm[-1].rate, SECONDS)))
-            calm.append(await over(_calm(people, run + 2)))
-        stalled = [await over(_stalled(people, desk, run, calm[-1].rate)) for run in range(STALLS)]
-    # How fast a machine is drifts within seconds: a flood is held against what was before it and what came after.
-    beside = [(*around, flood) for around, flood in zip(pairwise(calm), flooded, strict=True)]
+            flooded.append(await complete(_flooded(users, f"f{run}", at_capacity[-1].rate, PHASE_S)))
+            at_capacity.append(await complete(_at_capacity(users, run + 2)))
+        stalled = [await complete(_stalled(users, desk, run, at_capacity[-1].rate)) for run in range(STALLS)]
+    # The machine's speed drifts within seconds: each flood is compared with the phases before and after it.
+    compared = [(*around, flood) for around, flood in zip(pairwise(at_capacity), flooded, strict=True)]
     return [
         Figure(
-            "overload.work", f"taken a second where {OFFERED:g} times as many are sent : as many as can be",
-            [flood.rate * 2 / (a.rate + b.rate) for a, b, flood in beside], 0.9, "x",
-            statistics.median(each.rate for each in flooded), statistics.median(each.rate for each in calm),
-            at_least=True,
+            "overload.work", f"accepted per second at {OVERLOAD_FACTOR:g} times the capacity : at capacity",
+            [flood.rate * 2 / (a.rate + b.rate) for a, b, flood in compared], 0.9, "x",
+            statistics.median(each.rate for each in flooded), statistics.median(each.rate for each in at_capacity),
+            higher_is_better=True,
         ),
         Figure(
-            "overload.refusal", "processor time of the desk for one that it sends away, beside that for those it takes",
-            [(flood.desk - flood.rate * _of_one(a, b)) / flood.refused * 1000 for a, b, flood in beside], unit="ms",
+            "overload.refusal", "processor time of the desk per rejected request",
+            [
+                (flood.desk - flood.rate * _seconds_per_accepted(a, b)) / flood.rejected * 1000
+                for a, b, flood in compared
+            ],
+            unit="ms",
         ),
-        Figure("overload.sent", "the same: requests sent : needed", _sent(flooded), 1.3, "x"),
+        Figure("overload.sent", "the same: requests sent : needed", _sent_ratio(flooded), 1.3, "x"),
         Figure(
-            "R12", f"and where nobody is answered for {STALL:g} s: requests sent : needed", _sent(stalled), 1.3, "x",
-        ),
-        Figure(
-            "overload.kept", "the same: of those who keep within their share, as much is taken",
-            [each.kept for each in flooded], 0.99, "x", at_least=True,
-        ),
-        Figure(
-            "overload.p99", "the same: P99 of theirs : where as many are sent as can be",
-            [flood.p99 * 2 / (a.p99 + b.p99) for a, b, flood in beside], None, "x",
-            statistics.median(each.p99 for each in flooded), statistics.median(each.p99 for each in calm),
+            "R12", f"after the desk is stopped for {STALL_S:g} s: requests sent : needed", _sent_ratio(stalled), 1.3,
+            "x",
         ),
         Figure(
-            "overload.reads", "the same: P99 of reads beside it : where as many are sent as can be",
-            [flood.reads * 2 / (a.reads + b.reads) for a, b, flood in beside], None, "x",
-            statistics.median(each.reads for each in flooded), statistics.median(each.reads for each in calm),
+            "overload.kept", "overload: share of the fair clients' requests that is accepted",
+            [each.fair_share_accepted for each in flooded], 0.99, "x", higher_is_better=True,
+        ),
+        Figure(
+            "overload.p99", "overload: P99 of the fair clients : at capacity",
+            [flood.p99 * 2 / (a.p99 + b.p99) for a, b, flood in compared], None, "x",
+            statistics.median(each.p99 for each in flooded), statistics.median(each.p99 for each in at_capacity),
+        ),
+        Figure(
+            "overload.reads", "overload: P99 of reads : at capacity",
+            [flood.reads * 2 / (a.reads + b.reads) for a, b, flood in compared], None, "x",
+            statistics.median(each.reads for each in flooded), statistics.median(each.reads for each in at_capacity),
         ),
     ]  # fmt: skip
 
 
-def _of_one(before: Phase, after: Phase) -> float:
-    """Seconds of processors for one that is taken."""
+def _seconds_per_accepted(before: Phase, after: Phase) -> float:
+    """Processor seconds per accepted request."""
     return (before.desk / before.rate + after.desk / after.rate) / 2
 
 
-def _sent(phases: Iterable[Phase]) -> list[float]:
+def _sent_ratio(phases: Iterable[Phase]) -> list[float]:
     return [each.sent / each.needed for each in phases]
 
 
 class Phase(NamedTuple):
     rate: float
-    """Taken a second."""
-    taken: int
-    refused: float
-    """A second."""
+    """Accepted requests per second."""
+    accepted: int
+    rejected: float
+    """Rejected requests per second."""
     desk: float
-    """Seconds of processors a second."""
+    """Processor seconds of the desk per second."""
     sent: int
     needed: int
-    kept: float
-    """Of what was asked by those who keep within their share."""
+    fair_share_accepted: float
+    """Share of the fair clients' requests that was accepted."""
     p99: float
     reads: float
-    """P99 of them."""
+    """P99 of the reads."""
 
 
-class Person:
-    """Who asks by a hand: it comes back when it is told to."""
+class User:
+    """A user with the CLI's HTTP client, which retries as the server asks."""
 
     def __init__(self, name: str, token: str, desk: Desk) -> None:
         self.name = name
         self.desk = desk
-        self.sent = self.needed = self.taken = self.refused = 0
-        self.took: list[float] = []
-        self.asker = Asker(desk.address, {"Authorization": f"Bearer {token}", "Prefer": "respond-async"})
+        self.sent = self.needed = self.accepted = self.rejected = 0
+        self.durations: list[float] = []
+        self.http_client = HttpClient(desk.address, {"Authorization": f"Bearer {token}", "Prefer": "respond-async"})
 
-    def forget(self) -> None:
-        self.sent = self.needed = self.taken = self.refused = 0
-        self.took = []
+    def reset(self) -> None:
+        self.sent = self.needed = self.accepted = self.rejected = 0
+        self.durations = []
 
     async def submit(self, name: str) -> None:
-        """By a command of its own, as each of the many would: what it may send again is counted for itself."""
+        """Submits as a separate command would: with its own retry budget."""
         self.needed += 1
         began = time.perf_counter()
-        send = partial(self._sent, FILE.replace("NAME", name).encode())
-        # Whom a desk that stands still never heard is told so, and sends nothing again unasked.
-        with contextlib.suppress(Unanswered):
-            answer = await ComeBack(SystemClock()).heard(send, self.asker.pass_over)
+        send = partial(self._send, DOCUMENT.replace("NAME", name).encode())
+        # A client that gets no response from a stopped desk reports that and does not retry.
+        with contextlib.suppress(TransportError):
+            response = await RetryPolicy(SystemClock()).send_with_retry(send, self.http_client.discard)
             try:
-                said = await answer.read()
+                body = await response.read()
             finally:
-                await self.asker.let_go(answer)
-            if answer.status in {201, 202}:
-                self.taken += 1
-                self.took.append(time.perf_counter() - began)
-            elif answer.status != 429:
-                raise AssertionError(said)
+                await self.http_client.release(response)
+            if response.status in {201, 202}:
+                self.accepted += 1
+                self.durations.append(time.perf_counter() - began)
+            elif response.status != 429:
+                raise AssertionError(body)
 
-    async def _sent(self, document: bytes) -> Answer:
+    async def _send(self, document: bytes) -> HttpResponse:
         self.sent += 1
-        answer = await self.asker.send("POST", SUBMISSIONS, document)
-        self.refused += answer.status == 429
-        return answer
+        response = await self.http_client.send("POST", SUBMISSIONS, document)
+        self.rejected += response.status == 429
+        return response
 
-    async def look(self, name: str) -> None:
+    async def read(self, name: str) -> None:
         began = time.perf_counter()
-        with contextlib.suppress(Unanswered):
-            async with self.asker.ask("GET", f"/v1/projects/{BOUNDED}/workloads/{name}") as answer:
-                said = await answer.read()
-                if answer.status not in {200, 429}:
-                    raise AssertionError(said)
-                if answer.status == 200:
-                    self.took.append(time.perf_counter() - began)
+        with contextlib.suppress(TransportError):
+            async with self.http_client.request("GET", f"/v1/projects/{QUOTA_PROJECT}/workloads/{name}") as response:
+                body = await response.read()
+                if response.status not in {200, 429}:
+                    raise AssertionError(body)
+                if response.status == 200:
+                    self.durations.append(time.perf_counter() - began)
 
 
 @asynccontextmanager
-async def _people(hand: Client, desk: Desk) -> AsyncGenerator[dict[str, Person]]:
-    """Programs with an account each."""
+async def _users(client: Client, desk: Desk) -> AsyncGenerator[dict[str, User]]:
+    """Programs, each with its own service account."""
     async with contextlib.AsyncExitStack() as stack:
-        people = {}
-        for name in (*KEEPS, FLOODS, LOOKS):
-            await hand.create(SERVICE_ACCOUNTS, {"metadata": {"name": name, "namespace": BOUNDED}}, manager=HAND)
-            path = f"/api/v1/namespaces/{BOUNDED}/serviceaccounts/{name}/token"
-            asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [DESK]}}
-            answer = await hand.raw("POST", path, body=msgspec.json.encode(asked))
-            person = Person(name, msgspec.json.decode(answer)["status"]["token"], desk)
-            people[name] = person
-            await stack.enter_async_context(person.asker)
+        users = {}
+        for name in (*FAIR_CLIENTS, FLOODING_CLIENT, READING_CLIENT):
+            await client.create(
+                SERVICE_ACCOUNTS, {"metadata": {"name": name, "namespace": QUOTA_PROJECT}}, manager=CLI_MANAGER
+            )
+            path = f"/api/v1/namespaces/{QUOTA_PROJECT}/serviceaccounts/{name}/token"
+            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [DESK]}}
+            response = await client.raw("POST", path, body=msgspec.json.encode(request))
+            user = User(name, msgspec.json.decode(response)["status"]["token"], desk)
+            users[name] = user
+            await stack.enter_async_context(user.http_client)
         await desk.submit("first")
-        await desk.delivered(hand, 1)
-        yield people
+        await desk.delivered(client, 1)
+        yield users
 
 
-async def _calm(people: dict[str, Person], run: int) -> Phase:
-    """As much as it can: each has so many at once, and sends the next when one is taken."""
-    writers = [people[each] for each in (*KEEPS, FLOODS)]
+async def _at_capacity(users: dict[str, User], run: int) -> Phase:
+    """Load at capacity: each client has a fixed number of open requests, and sends the next when one is accepted."""
+    writers = [users[each] for each in (*FAIR_CLIENTS, FLOODING_CLIENT)]
 
-    async def one(person: Person, hand: int) -> None:
+    async def submit_repeatedly(user: User, client: int) -> None:
         number = 0
         while time.perf_counter() < ends:
-            await person.submit(f"c{run}-{person.name}-{hand}-{number}")
+            await user.submit(f"c{run}-{user.name}-{client}-{number}")
             number += 1
 
-    ends = time.perf_counter() + SECONDS
+    ends = time.perf_counter() + PHASE_S
     return await _phase(
-        people, SECONDS, *(one(each, hand) for each in writers for hand in range(AT_ONCE // len(writers)))
+        users,
+        PHASE_S,
+        *(submit_repeatedly(each, client) for each in writers for client in range(CONCURRENCY // len(writers))),
     )
 
 
-async def _stalled(people: dict[str, Person], desk: Desk, run: int, rate: float) -> Phase:
-    """As many go on to come while nobody is answered."""
+async def _stalled(users: dict[str, User], desk: Desk, run: int, rate: float) -> Phase:
+    """The load continues while the desk is stopped."""
 
-    async def stands() -> None:
+    async def stop_desk() -> None:
         os.kill(desk.process, signal.SIGSTOP)
         try:
-            await asyncio.sleep(STALL)
+            await asyncio.sleep(STALL_S)
         finally:
             os.kill(desk.process, signal.SIGCONT)
 
-    return await _flooded(people, f"s{run}", rate, STALL + SECONDS, stands())
+    return await _flooded(users, f"s{run}", rate, STALL_S + PHASE_S, stop_desk())
 
 
-async def _flooded(people: dict[str, Person], name: str, rate: float, seconds: float, *work: Awaitable[None]) -> Phase:
-    """At a pace that asks nobody, as the many behind each of them would."""
-    offers = [(people[each], SHARE * rate) for each in KEEPS]
-    offers.append((people[FLOODS], (OFFERED - SHARE * len(KEEPS)) * rate))
+async def _flooded(users: dict[str, User], name: str, rate: float, seconds: float, *work: Awaitable[None]) -> Phase:
+    """Load at a fixed rate, independent of responses, as from many users behind each client."""
+    offers = [(users[each], FAIR_SHARE * rate) for each in FAIR_CLIENTS]
+    offers.append((users[FLOODING_CLIENT], (OVERLOAD_FACTOR - FAIR_SHARE * len(FAIR_CLIENTS)) * rate))
 
-    def submits(person: Person) -> Callable[[int], Awaitable[None]]:
-        return lambda number: person.submit(f"{name}-{person.name}-{number}")
+    def submits(user: User) -> Callable[[int], Awaitable[None]]:
+        return lambda number: user.submit(f"{name}-{user.name}-{number}")
 
-    return await _phase(people, seconds, *work, *(_offered(pace, seconds, submits(person)) for person, pace in offers))
-
-
-async def _phase(people: dict[str, Person], seconds: float, *work: Awaitable[None]) -> Phase:
-    for each in people.values():
-        each.forget()
-    writers = [people[each] for each in (*KEEPS, FLOODS)]
-    looks = people[LOOKS]
-    desk = looks.desk
-    began, worked = time.perf_counter(), desk.worked()
-    ends = asyncio.create_task(asyncio.sleep(seconds))
-    with contextlib.redirect_stderr(io.StringIO()):
-        working = asyncio.gather(*work, _offered(READS, seconds, lambda _: looks.look("first")))
-        await ends
-        within, took = sum(each.taken for each in writers), time.perf_counter() - began
-        refused = sum(each.refused for each in writers)
-        worked = desk.worked() - worked
-        await working
-    keep = [people[each] for each in KEEPS]
-    waits = [second for each in keep for second in each.took]
-    return Phase(
-        within / took,
-        sum(each.taken for each in writers),
-        refused / took,
-        worked / took,
-        sum(each.sent for each in writers),
-        sum(each.needed for each in writers),
-        sum(each.taken for each in keep) / sum(each.needed for each in keep),
-        statistics.quantiles(waits, n=100)[98],
-        statistics.quantiles(looks.took, n=100)[98],
+    return await _phase(
+        users, seconds, *work, *(_at_fixed_rate(rate_, seconds, submits(user)) for user, rate_ in offers)
     )
 
 
-async def _offered(rate: float, seconds: float, work: Callable[[int], Awaitable[None]]) -> None:
-    """So many a second, whether or not those before them were answered."""
+async def _phase(users: dict[str, User], seconds: float, *work: Awaitable[None]) -> Phase:
+    for user in users.values():
+        user.reset()
+    writers = [users[each] for each in (*FAIR_CLIENTS, FLOODING_CLIENT)]
+    reader = users[READING_CLIENT]
+    desk = reader.desk
+    began, worked = time.perf_counter(), desk.worked()
+    ends = asyncio.create_task(asyncio.sleep(seconds))
+    with contextlib.redirect_stderr(io.StringIO()):
+        working = asyncio.gather(*work, _at_fixed_rate(READS_PER_S, seconds, lambda _: reader.read("first")))
+        await ends
+        within, took = sum(each.accepted for each in writers), time.perf_counter() - began
+        rejected = sum(each.rejected for each in writers)
+        worked = desk.worked() - worked
+        await working
+    fair = [users[each] for each in FAIR_CLIENTS]
+    waits = [second for each in fair for second in each.durations]
+    return Phase(
+        within / took,
+        sum(each.accepted for each in writers),
+        rejected / took,
+        worked / took,
+        sum(each.sent for each in writers),
+        sum(each.needed for each in writers),
+        sum(each.accepted for each in fair) / sum(each.needed for each in fair),
+        statistics.quantiles(waits, n=100)[98],
+        statistics.quantiles(reader.durations, n=100)[98],
+    )
+
+
+async def _at_fixed_rate(rate: float, seconds: float, work: Callable[[int], Awaitable[None]]) -> None:
+    """Starts work at a fixed rate, whether or not earlier work has finished."""
     began = time.perf_counter()
-    asked: list[asyncio.Future[None]] = []
+    started: list[asyncio.Future[None]] = []
     for number in range(int(rate * seconds)):
         await asyncio.sleep(began + number / rate - time.perf_counter())
-        asked.append(asyncio.ensure_future(work(number)))
-    await asyncio.gather(*asked)
+        started.append(asyncio.ensure_future(work(number)))
+    await asyncio.gather(*started)

@@ -1,4 +1,4 @@
-"""Size: 1,000 simulated nodes and 5,000 pods, through the desk, the operator and the real scheduler."""
+"""Scale: 1,000 simulated nodes and 5,000 pods, through the desk, the operator and the real scheduler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.figures import PIN, Figure, run
+from bench.figures import PIN, Figure, run_command
 
 NAME = "bench-size"
 NODES = 1000
@@ -18,9 +18,9 @@ REPLICAS = 500
 
 
 def figures() -> Iterator[Figure]:
-    run(PIN, "down", "--name", NAME, "--purge", check=False)
-    said = run(PIN, "up", "--name", NAME, "--simulated", "--nodes", str(NODES))
-    ready = float(re.search(r"nodes ready in (\d+\.?\d*) s", said)[1])  # type: ignore[index]
+    run_command(PIN, "down", "--name", NAME, "--purge", check=False)
+    output = run_command(PIN, "up", "--name", NAME, "--simulated", "--nodes", str(NODES))
+    ready = float(re.search(r"nodes ready in (\d+\.?\d*) s", output)[1])  # type: ignore[index]
     yield Figure("scale.nodes", f"{NODES} nodes ready, from nothing running", [ready])
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -31,7 +31,7 @@ def figures() -> Iterator[Figure]:
     took = time.perf_counter() - began
     pods = SERVICES * REPLICAS
     yield Figure("scale.pods", f"{pods} pods of {SERVICES} services running, per second", [pods / took], unit="pods/s")
-    run(PIN, "down", "--name", NAME, "--purge")
+    run_command(PIN, "down", "--name", NAME, "--purge")
 
 
 def _submit(file: Path, name: str) -> None:
@@ -39,9 +39,9 @@ def _submit(file: Path, name: str) -> None:
         "apiVersion: pinterest.com/v1\nkind: PinterestService\n"
         f"metadata: {{name: {name}}}\nspec: {{image: 'none:1', port: 80, replicas: {REPLICAS}}}\n"
     )
-    run(PIN, "deploy", str(file), "--no-wait", "--name", NAME)
+    run_command(PIN, "deploy", str(file), "--no-wait", "--name", NAME)
 
 
 def _workloads() -> list[dict[str, bool]]:
-    found: list[dict[str, bool]] = json.loads(run(PIN, "get", "-o", "json", "--name", NAME))
+    found: list[dict[str, bool]] = json.loads(run_command(PIN, "get", "-o", "json", "--name", NAME))
     return found

@@ -1,4 +1,4 @@
-"""Faults put into the code on purpose, one at a time: the tests must see each. `make prove` runs it."""
+"""Mutation tests: faults that are put into the code, one at a time, and that the tests must detect (`make prove`)."""
 
 from __future__ import annotations
 
@@ -13,344 +13,477 @@ SOURCE = ROOT / "src" / "pincompute"
 
 class Mutant(NamedTuple):
     file: str
-    is_now: str
-    becomes: str
+    original: str
+    replacement: str
     tests: str
 
 
-_PEOPLE = "tests/submission/people"
-_OWASP = "tests/submission/test_owasp.py"
-_ACCEPT = "tests/submission/test_accept.py"
-_SETS = "tests/submission/test_sets.py"
-_DOORSTEP = "tests/submission/test_doorstep.py"
+_AUTHN = "tests/desk/authn"
+_OWASP = "tests/desk/test_owasp.py"
+_TRANSACTION = "tests/desk/store/test_transaction.py"
+_SETS = "tests/desk/test_sets.py"
+_CONNECTIONS = "tests/desk/limits/test_connections.py"
 
 MUTANTS = (
-    Mutant("planning/diff.py", "found.metadata.controller != owner_uid", "False", "tests/planning"),
-    Mutant("planning/diff.py", "found.wanted != native", "found.wanted == native", "tests/planning"),
-    Mutant("planning/diff.py", "if native.metadata.controller == owner_uid]", "]", "tests/planning"),
-    Mutant("planning/diff.py", "if before is None or before == after:", "if True:", "tests/planning"),
-    Mutant("planning/service.py", "each.template == made.digest", "True", "tests/planning"),
-    Mutant("planning/snapshot.py", "not self.metadata.deletion_timestamp and", "", "tests/planning"),
+    Mutant("planning/diff.py", "existing.metadata.controller_uid != owner_uid", "False", "tests/planning"),
+    Mutant("planning/diff.py", "existing.wanted_hash != wanted", "existing.wanted_hash == wanted", "tests/planning"),
+    Mutant("planning/diff.py", "if native.metadata.controller_uid == owner_uid]", "]", "tests/planning"),
+    Mutant("planning/diff.py", "if hash_before is None or hash_before == hash_after:", "if True:", "tests/planning"),
+    Mutant("planning/kinds/service.py", "each.template_hash == built.template_hash", "True", "tests/planning"),
+    Mutant("planning/observed_pods.py", "not self.metadata.deletion_timestamp and", "", "tests/planning"),
     Mutant("planning/status.py", "before.last_transition_time if before and same else", "", "tests/planning"),
-    Mutant("planning/diff.py", "known.instead is Instead.PODS_STAY", "False", "tests/planning"),
-    Mutant("planning/adoption.py", "pods_stay=native.kind == MAKER", "pods_stay=False", "tests/planning"),
-    Mutant("planning/adoption.py", "    if KIND not in metadata.labels:", "    if False:", "tests/planning"),
-    Mutant("planning/adoption.py", "if each.metadata.controller and each.taken_up", "", "tests/planning"),
-    Mutant("planning/adoption.py", "bool(_ours(snapshot)) and", "", "tests/planning"),
-    Mutant("planning/importing/form.py", "name in others or ", "", "tests/planning/importing"),
+    Mutant(
+        "planning/diff.py", "immutable.on_change is OnImmutableChange.RECREATE_AROUND_PODS", "False", "tests/planning"
+    ),
+    Mutant(
+        "planning/migration/adoption.py", "orphan_pods=native.kind == DEPLOYMENT", "orphan_pods=False", "tests/planning"
+    ),
+    Mutant(
+        "planning/migration/adoption.py", "    if KIND_LABEL not in metadata.labels:", "    if False:", "tests/planning"
+    ),
+    Mutant(
+        "planning/migration/adoption.py",
+        "if each.metadata.controller_uid and each.generation_observed",
+        "",
+        "tests/planning",
+    ),
+    Mutant("planning/migration/adoption.py", "bool(_own_deployments(snapshot)) and", "", "tests/planning"),
+    Mutant("planning/migration/short_form.py", "name in mounted_by_others or ", "", "tests/planning/migration"),
     Mutant("controller/adopt.py", "if controller_uid(pod) != uid:", "if False:", "tests/controller/test_adopt.py"),
-    Mutant("planning/training/gang.py", "    if not found.enough:\n", "    if False:\n", "tests/planning"),
+    Mutant("planning/training/gang.py", "    if not gang.can_start:\n", "    if False:\n", "tests/planning"),
     Mutant(
-        "planning/training/gang.py", "missing >= self.least", "missing > self.least", "tests/planning/test_cases.py"
+        "planning/training/gang.py",
+        "missing >= self.min_replicas",
+        "missing > self.min_replicas",
+        "tests/planning/test_cases.py",
     ),
-    Mutant("planning/fixed.py", '"replicas": 0', "**{}", "tests/planning/test_cases.py"),
+    Mutant("planning/immutable.py", '"replicas": 0', "**{}", "tests/planning/test_cases.py"),
     Mutant(
-        "planning/pods/injection.py", "not each.provided.isdisjoint", "not each.provided.issubset", "tests/planning"
+        "planning/pods/injection.py",
+        "not each.provided_names.isdisjoint",
+        "not each.provided_names.issubset",
+        "tests/planning",
     ),
-    Mutant("planning/pods/identity.py", "if not head else", "if True else", "tests/planning/pods/test_identity.py"),
-    Mutant("planning/pods/identity.py", 'self._said("node-name")', '"node-1"', "tests/planning/pods/test_identity.py"),
     Mutant(
-        "planning/pods/identity.py", "- USAGES)", "- set(request.spec.usages))", "tests/planning/pods/test_identity.py"
+        "planning/pods/certificate_approval.py",
+        "if not head else",
+        "if True else",
+        "tests/planning/pods/test_certificate_approval.py",
     ),
-    Mutant("agents/identity/forms.py", "if not asked.approved:", "if True:", "tests/agents/identity/test_signer.py"),
-    Mutant("agents/identity/asking.py", "_left(life, share) <= 0", "False", "tests/agents/identity/test_asking.py"),
-    Mutant("agents/logs/kept.py", "os.truncate(self.path, before)", "pass", "tests/agents/logs"),
-    Mutant("agents/logs/store.py", "len(batch.lines) > self._room", "False", "tests/agents/logs/test_store.py"),
-    Mutant("engine/tend.py", "or renew.can(wanted, process)", "", "tests/engine/test_tend.py"),
-    Mutant("planning/why/answers.py", "age < PATIENCE", "age > PATIENCE", "tests/planning"),
-    Mutant("planning/why/ends.py", '"CrashLoopBackOff"', '"CrashLoop"', "tests/planning"),
-    Mutant("planning/why/starts.py", '"runAsNonRoot" in words', "False", "tests/planning"),
+    Mutant(
+        "planning/pods/certificate_approval.py",
+        'self._token_field("node-name")',
+        '"node-1"',
+        "tests/planning/pods/test_certificate_approval.py",
+    ),
+    Mutant(
+        "planning/pods/certificate_approval.py",
+        "- ALLOWED_USAGES)",
+        "- set(request.spec.usages))",
+        "tests/planning/pods/test_certificate_approval.py",
+    ),
+    Mutant(
+        "agents/identity/request_kinds.py",
+        "if not request.approved:",
+        "if True:",
+        "tests/agents/identity/test_signer.py",
+    ),
+    Mutant(
+        "agents/identity/certificate_request.py",
+        "_renews_in_s(validity, renew_at) <= 0",
+        "False",
+        "tests/agents/identity/test_certificate_request.py",
+    ),
+    Mutant("agents/logs/stream_file.py", "os.truncate(self.path, size)", "pass", "tests/agents/logs"),
+    Mutant("agents/logs/store.py", "len(batch.lines) > self._free_bytes", "False", "tests/agents/logs/test_store.py"),
+    Mutant("engine/converge.py", "or part_reexec.can_reexec(wanted, process)", "", "tests/engine/test_converge.py"),
+    Mutant("planning/diagnosis/probes.py", "age_s < grace_s", "age_s > grace_s", "tests/planning"),
+    Mutant("planning/diagnosis/exits.py", '"CrashLoopBackOff"', '"CrashLoop"', "tests/planning"),
+    Mutant("planning/diagnosis/container_start.py", '"runAsNonRoot" in message', "False", "tests/planning"),
     Mutant("planning/pods/pod.py", "cluster.simulated or owner.spec.simulated", "cluster.simulated", "tests/planning"),
     Mutant("planning/pods/pod.py", "in sorted(spec.environment)", "in spec.environment", "tests/planning"),
-    Mutant("planning/pods/pod.py", '{**safe, "runAsNonRoot": False}', "safe", "tests/planning"),
+    Mutant("planning/pods/pod.py", '{**defaults, "runAsNonRoot": False}', "defaults", "tests/planning"),
     Mutant("planning/revision.py", '- {""}', "- files", "tests/planning"),
-    Mutant("planning/runtimes/runtime.py", "if now > end or", "if", "tests/planning"),
-    Mutant("planning/runtimes/runtime.py", "or hold.runtime < _broken(runtimes, turn)", "", "tests/planning"),
+    Mutant("planning/runtimes/selection.py", "if now > end or", "if", "tests/planning"),
+    Mutant(
+        "planning/runtimes/selection.py", "or hold.runtime < _holds_void_before(runtimes, number)", "", "tests/planning"
+    ),
     Mutant("planning/pods/injection.py", "    if problems:\n", "    if False:\n", "tests/planning"),
     Mutant(
-        "planning/pods/identity.py",
-        "        if each.metadata.uid != expected:",
+        "planning/pods/certificate_approval.py",
+        "        if owner.metadata.uid != expected_uid:",
         "        if False:",
-        "tests/planning/pods/test_identity.py",
+        "tests/planning/pods/test_certificate_approval.py",
     ),
-    Mutant("planning/pods/identity.py", "if kinds not in CHAINS:", "if False:", "tests/planning/pods/test_identity.py"),
-    Mutant("objects/svid.py", "who.trust_domain != trust_domain", "False", "tests/agents/identity"),
-    Mutant("objects/svid.py", "len(names) != 1", "not names", "tests/agents/identity"),
+    Mutant(
+        "planning/pods/certificate_approval.py",
+        "if kinds not in OWNER_CHAINS:",
+        "if False:",
+        "tests/planning/pods/test_certificate_approval.py",
+    ),
+    Mutant("objects/svid.py", "spiffe_id.trust_domain != trust_domain", "False", "tests/objects/test_svid.py"),
+    Mutant("objects/svid.py", "len(names) != 1", "not names", "tests/objects/test_svid.py"),
     Mutant("agents/identity/signer.py", "except (Conflict, NotFound):", "except NotFound:", "tests/agents/identity"),
     Mutant("agents/identity/signer.py", "not event.object.answered", "True", "tests/agents/identity/test_signer.py"),
     Mutant(
-        "planning/runtimes/roll.py",
-        "max(1, share_of(share, pods, up=False))",
-        "share_of(share, pods, up=False)",
+        "planning/runtimes/roll_preview.py",
+        "max(1, scaled_value(share, pods, up=False))",
+        "scaled_value(share, pods, up=False)",
         "tests/planning",
     ),
-    Mutant("planning/project.py", '_scope("NotIn", by_class)', '_scope("In", by_class)', "tests/planning"),
+    Mutant("planning/kinds/project.py", '_scope("NotIn", by_class)', '_scope("In", by_class)', "tests/planning"),
     Mutant("planning/batch/runs.py", "run.revision not in", "run.revision in", "tests/planning"),
     Mutant(
-        "planning/people/preview.py",
-        "set(wanted) - {each.native for each in told}",
+        "planning/views/plan_preview.py",
+        "set(wanted) - {change.native for change in changes}",
         "set(wanted)",
-        "tests/planning/people/test_preview.py",
+        "tests/planning/views/test_plan_preview.py",
     ),
-    Mutant("planning/people/edits.py", " and work(old) == work(new)", "", "tests/planning/people/test_edits.py"),
-    Mutant("planning/people/history.py", "each.said != now", "True", "tests/planning/people/test_edits.py"),
+    Mutant("planning/edits.py", " and work_hash_of(old) == work_hash_of(new)", "", "tests/planning/test_edits.py"),
+    Mutant("planning/views/history.py", "each.raw_spec != present", "True", "tests/planning/test_edits.py"),
     Mutant(
-        "planning/people/answer.py", "waited < PATIENCE", "waited > PATIENCE", "tests/planning/people/test_answer.py"
+        "planning/diagnosis/explain.py",
+        "waited_s < OPERATOR_RESPONSE_GRACE_S",
+        "waited_s > OPERATOR_RESPONSE_GRACE_S",
+        "tests/planning/diagnosis/test_explain.py",
     ),
-    Mutant("planning/why/evidence.py", 'each.type == "Warning" and', "", "tests/planning/people/test_answer.py"),
-    Mutant("controller/amend.py", "_edited(read) != _edited(before)", "False", "tests/submission"),
-    Mutant("controller/amend.py", "spoken(found.spec) == spoken(wanted.spec)", "True", "tests/submission"),
+    Mutant(
+        "planning/diagnosis/evidence.py", 'each.type == "Warning" and', "", "tests/planning/diagnosis/test_explain.py"
+    ),
+    Mutant(
+        "platforms/kubernetes/changes.py", "_edit_fingerprint(read) != _edit_fingerprint(before)", "False", "tests/desk"
+    ),
+    Mutant(
+        "platforms/kubernetes/changes.py",
+        "without_defaults(found.spec) == without_defaults(wanted.spec)",
+        "True",
+        "tests/desk",
+    ),
     Mutant("api/documents.py", "if name in first:", "if False:", "tests/api"),
     Mutant("api/documents.py", "if isinstance(event, yaml.AliasEvent):", "if False:", "tests/api"),
     Mutant(
-        "api/documents.py", "event.value if event.style else scalar(event.value)", "scalar(event.value)", "tests/api"
+        "api/documents.py",
+        "event.value if event.style else parse_scalar(event.value)",
+        "parse_scalar(event.value)",
+        "tests/api",
     ),
-    Mutant("api/admission.py", "project and namespace and project != namespace", "False", "tests/api"),
-    Mutant("api/admission.py", "or len(name) > most", "", "tests/api"),
-    Mutant("api/admission.py", "if place in first:", "if False:", "tests/api/test_admission.py"),
+    Mutant("api/validation.py", "project and namespace and project != namespace", "False", "tests/api"),
+    Mutant("api/validation.py", "and len(name) <= kind.MAX_NAME_LENGTH", "", "tests/api"),
+    Mutant("api/validation.py", "if key in first:", "if False:", "tests/api/test_validation.py"),
     Mutant("api/manifests.py", 'key != "title" and', "", "tests/api"),
     Mutant("controller/loop.py", "if key not in self._busy:", "if True:", "tests/controller/test_loop.py"),
-    Mutant("controller/loop.py", "elif again is not None:", "elif False:", "tests/controller/test_loop.py"),
-    Mutant("controller/own.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
+    Mutant("controller/loop.py", "elif requeue_after_s is not None:", "elif False:", "tests/controller/test_loop.py"),
+    Mutant("controller/field_ownership.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
     Mutant(
-        "controller/workloads.py",
-        "raise Refused(_made_by_another(workload))",
+        "platforms/kubernetes/workloads.py",
+        "raise Refused(_created_by_another_problem(workload))",
         "raise error",
-        "tests/submission/test_kubernetes.py",
+        "tests/desk/test_kubernetes.py",
     ),
-    Mutant("controller/act.py", "controller_uid(found) != controller_uid(native)", "False", "tests/controller"),
+    Mutant("controller/apply.py", "controller_uid(found) != controller_uid(native)", "False", "tests/controller"),
     Mutant("controller/reconcile.py", "if status == owner.status:", "if False:", "tests/controller"),
-    Mutant("kube/informer.py", "self._forget(key, self.items[key])\n", "pass\n", "tests/simulation/test_chances.py"),
+    Mutant("kube/informer.py", "self._remove(key, self.items[key])\n", "pass\n", "tests/simulation/test_fuzz.py"),
     Mutant(
         "controller/loop.py",
-        "return backoff(failures + 1, self._chance(), LONGEST_PAUSE)",
+        "return backoff_s(failures + 1, self._random(), MAX_BACKOFF_S)",
         "return None",
-        "tests/simulation/test_chances.py",
+        "tests/simulation/test_fuzz.py",
     ),
     Mutant(
         "controller/reconcile.py",
-        "return known and any(isinstance(each, Create) for each in difference.steps)",
+        "return reported and any(isinstance(each, Create) for each in difference.steps)",
         "return False",
         "tests/simulation/test_outages.py",
     ),
-    Mutant("submission/connections.py", " if self._on is _On.NOTHING else None", "", _DOORSTEP),
-    Mutant("submission/connections.py", "_On.ONE if knock else _On.WHO_KNOWS", "_On.ONE", _DOORSTEP),
-    Mutant("submission/doorstep.py", " or name in fields", "", _DOORSTEP),
-    Mutant("submission/doorstep.py", ' or head.count(b"\\n") != len(lines)', "", _DOORSTEP),
-    Mutant("submission/people/local.py", "if not hmac.compare_digest(", "if not len and (", _PEOPLE),
-    Mutant("submission/people/local.py", "if _is_loopback(shown.address) else None", "", _PEOPLE),
-    Mutant("submission/people/openid.py", "if name.startswith(FOREIGN):", "if False:", _PEOPLE),
-    Mutant("submission/people/openid.py", 'exp={"essential": True},', "", _PEOPLE),
-    Mutant("submission/people/openid.py", "min(who.until, now + BELIEVED)", "who.until", _PEOPLE),
-    Mutant("submission/people/keys.py", 'if said.get("issuer") != self._issuer:', "if False:", _PEOPLE),
-    Mutant("submission/people/keys.py", "now - self._tried < PAUSE", "False", _PEOPLE),
-    Mutant("submission/people/accounts.py", "if AUDIENCE not in audiences(said):", "if not said:", _PEOPLE),
-    Mutant("submission/people/certificates.py", "if until <= now:", "if False:", _PEOPLE),
-    Mutant("submission/people/certificates.py", "if len(who.path) != 2:", "if False:", _PEOPLE),
-    Mutant("submission/decide.py", "await self._may(sender, ask.submission.verb, rendered.place)", "pass", _OWASP),
+    Mutant("desk/limits/connections.py", " if each not in active]", "]", _CONNECTIONS),
+    Mutant("desk/limits/connections.py", "[:excess]", "[:1]", _CONNECTIONS),
+    Mutant("desk/authn/local_token.py", "if not hmac.compare_digest(", "if not len and (", _AUTHN),
+    Mutant("desk/authn/local_token.py", "if _is_loopback(credentials.address) else None", "", _AUTHN),
+    Mutant("desk/authn/openid.py", "if name.startswith(RESERVED_NAME_PREFIXES):", "if False:", _AUTHN),
+    Mutant("desk/authn/openid.py", 'exp={"essential": True},', "", _AUTHN),
+    Mutant("desk/authn/openid.py", "min(identity.valid_until, now + TOKEN_CACHE_TTL)", "identity.valid_until", _AUTHN),
+    Mutant("desk/authn/signing_keys.py", 'if discovery.get("issuer") != self._issuer:', "if False:", _AUTHN),
+    Mutant("desk/authn/signing_keys.py", "now - self._tried_at < MIN_FETCH_INTERVAL_S", "False", _AUTHN),
+    Mutant("desk/authn/service_accounts.py", "if AUDIENCE not in audiences_of(claims):", "if not claims:", _AUTHN),
+    Mutant("desk/authn/client_certificates.py", "if until <= now:", "if False:", _AUTHN),
+    Mutant("desk/authn/client_certificates.py", "if len(spiffe_id.path) != 2:", "if False:", _AUTHN),
     Mutant(
-        "submission/decide.py", "await self._may(sender, each.submission.verb, each.submission.place)", "pass", _OWASP
+        "desk/pipeline.py", "await self._authorize(item.submission, rendered.workload_key, context)", "pass", _OWASP
     ),
-    Mutant("submission/guards.py", "if isinstance(what, Verb):", "if False:", _OWASP),
-    Mutant("planning/rights.py", "if who.sort is Sort.PROGRAM:", "if False:", "tests/planning/test_may.py"),
-    Mutant("planning/rights.py", "or not who.groups.isdisjoint(those.groups)", "", "tests/planning/test_may.py"),
-    Mutant("planning/rights.py", "verb is not Verb.LOOK and kind ==", "kind ==", "tests/planning/test_may.py"),
-    Mutant("submission/accept.py", "outbox.put(connection, Parcel(submission, rendered.order))", "pass", _ACCEPT),
-    Mutant("submission/accept.py", "before.digest != submission.digest", "False", _ACCEPT),
-    Mutant("submission/ledger.py", "ledger.c.written <= sql.", "ledger.c.written >= 0 * sql.", _ACCEPT),
-    Mutant("submission/kubernetes.py", " and place not in self._sent", "", "tests/submission/test_kubernetes.py"),
-    Mutant("submission/ledger.py", "sql.func.max(ledger.c[each]).label", "sql.func.min(ledger.c[each]).label", _ACCEPT),
-    Mutant("submission/ledger.py", "sql.func.max(ledger.c[each]) for", "sql.func.min(ledger.c[each]) for", _ACCEPT),
-    Mutant("planning/quotas/allowance.py", " if each != own}", "}", _SETS),
-    Mutant("planning/quotas/allowance.py", "together((wants, tier.get(own, NOTHING)))", "wants", _SETS),
-    Mutant("planning/quotas/allowance.py", "            taken.append(place)", "            pass", _SETS),
-    Mutant("submission/desk.py", "refuse_if(forged(workload, known))", "pass", "tests/submission/test_builds.py"),
-    Mutant("submission/desk.py", "refuse_if(forged(workload, let_in))", "pass", "tests/submission/test_builds.py"),
-    Mutant("submission/desk.py", "planned.get(rendered.place.project, rendered.project)", "rendered.project", _SETS),
-    Mutant("planning/quotas/allowance.py", "wants > has and others", "others", _ACCEPT),
+    Mutant("desk/pipeline.py", "await self._authorize(submission, submission.workload_key, context)", "pass", _OWASP),
     Mutant(
-        "planning/quotas/footprint.py",
+        "desk/http/auth.py",
+        "if isinstance(permission, Permission):\n            await authorizer",
+        "if False:\n            await authorizer",
+        _OWASP,
+    ),
+    Mutant(
+        "admission/authorization.py",
+        "if caller.type is IdentityType.PROGRAM:",
+        "if False:",
+        "tests/admission/test_authorization.py",
+    ),
+    Mutant(
+        "admission/authorization.py",
+        "or not caller.groups.isdisjoint(holders.groups)",
+        "",
+        "tests/admission/test_authorization.py",
+    ),
+    Mutant(
+        "admission/authorization.py",
+        "permission is not Permission.VIEW and kind ==",
+        "kind ==",
+        "tests/admission/test_authorization.py",
+    ),
+    Mutant(
+        "desk/transaction.py",
+        "outbox.insert_entry(connection, OutboxEntry(submission, rendered.command))",
+        "pass",
+        _TRANSACTION,
+    ),
+    Mutant("desk/transaction.py", "found.digest not in submission.digests", "False", _TRANSACTION),
+    Mutant("desk/store/ledger.py", "ledger.c.written <= sql.", "ledger.c.written >= 0 * sql.", _TRANSACTION),
+    Mutant(
+        "platforms/kubernetes/platform.py", " and key not in self._maybe_written", "", "tests/desk/test_kubernetes.py"
+    ),
+    Mutant(
+        "desk/store/ledger.py", "sql.func.max(ledger.c[each]).label", "sql.func.min(ledger.c[each]).label", _TRANSACTION
+    ),
+    Mutant(
+        "desk/store/ledger.py", "sql.func.max(ledger.c[each]) for", "sql.func.min(ledger.c[each]) for", _TRANSACTION
+    ),
+    Mutant("admission/quota.py", " if holder != own}", "}", _SETS),
+    Mutant("admission/quota.py", "largest_footprint((requested, tier.get(own, EMPTY_FOOTPRINT)))", "requested", _SETS),
+    Mutant("admission/quota.py", "            accepted.append(key)", "            pass", _SETS),
+    Mutant(
+        "desk/rollback_review.py",
+        "refuse_if(check_build_genuine(workload, known))",
+        "pass",
+        "tests/desk/test_builds.py",
+    ),
+    Mutant(
+        "desk/rollback_review.py",
+        "refuse_if(check_build_genuine(workload, await database.transact(overrides, slow=True)))",
+        "pass",
+        "tests/desk/test_builds.py",
+    ),
+    Mutant(
+        "desk/desk.py",
+        "planned_projects.get(rendered.workload_key.project, rendered.project)",
+        "rendered.project",
+        _SETS,
+    ),
+    Mutant("admission/quota.py", "requested > current and others", "others", _TRANSACTION),
+    Mutant(
+        "planning/footprint.py",
         "yield replicas + surge,",
         "yield replicas,",
-        "tests/planning/quotas/test_footprint.py",
+        "tests/planning/test_footprint.py",
     ),
-    Mutant("base/private.py", "MODE = 0o600", "MODE = 0o644", "tests/base"),
+    Mutant("base/secure_files.py", "MODE = 0o600", "MODE = 0o644", "tests/base"),
     Mutant("base/settings.py", "if flag is not None:", "if False:", "tests/base"),
 )
 
 RACES = (
     Mutant(
-        "controller/reconcile.py", "if not self._sees_own_writes(key):", "if False:", "PinterestService --ways late"
+        "controller/reconcile.py",
+        "if not self._sees_own_writes(key):",
+        "if False:",
+        "PinterestService --faults events-late",
     ),
     Mutant(
         "controller/reconcile.py",
-        "self._ended[key].add(step.uid)\n            self._wrote(key, after)",
-        "self._ended[key].add(step.uid)",
-        "PinterestService --ways late",
+        "self._deleting[key].add(step.uid)\n            self._note_write(key, after)",
+        "self._deleting[key].add(step.uid)",
+        "PinterestService --faults events-late",
     ),
     Mutant(
         "controller/reconcile.py",
-        "                self._ended[key].add(step.uid)\n",
+        "                self._deleting[key].add(step.uid)\n",
         "                pass\n",
-        "PinterestJobSet --ways late",
+        "PinterestJobSetVerbs PinterestTrainingJob --faults events-late",
     ),
     Mutant(
         "controller/reconcile.py",
-        "        self._wrote(key, after)\n        self._told",
-        "        self._told",
-        "PinterestService --ways late aside",
+        "        self._note_write(key, after)\n        self._reported_at",
+        "        self._reported_at",
+        "PinterestService --faults events-late other-events-late",
     ),
     Mutant(
         "controller/reconcile.py",
-        "return _Done(tuple(done), overtaken=error.message)",
+        "return _ApplyResult(tuple(steps), conflict=error.message)",
         "continue",
-        "PinterestService --ways overtaken",
+        "PinterestService --faults write-conflict",
     ),
     Mutant(
         "controller/reconcile.py",
-        "return Made(Outcome.REFUSED, again, steps, Refused(*problems).text())",
-        "return Made(Outcome.WROTE, again, steps)",
+        "return PassResult(Outcome.FAILED, requeue_after_s, steps, Refused(*problems).text())",
+        "return PassResult(Outcome.CHANGED, requeue_after_s, steps)",
         "tests/simulation/test_outages.py",
     ),
     Mutant(
         "controller/reconcile.py",
-        "        done = await self._act(key, difference)\n",
+        "        applied = await self._apply_steps(key, difference)\n",
         "        await self._report(key, snapshot.owner, plan.status)\n"
-        "        done = await self._act(key, difference)\n",
-        "PinterestService --ways before lost",
+        "        applied = await self._apply_steps(key, difference)\n",
+        "PinterestService --faults crash-before crash-response-lost",
     ),
     Mutant(
-        "controller/act.py",
+        "controller/apply.py",
         "namespace, uid=step.uid, propagation=propagation",
         "namespace, propagation=propagation",
-        "PinterestService --ways robbed",
+        "PinterestService --faults name-taken",
     ),
     Mutant(
-        "controller/act.py",
-        'fenced = {**native, "metadata": {**metadata, "uid": uid}}',
-        "fenced = native",
-        "PinterestService --ways robbed",
+        "controller/apply.py",
+        'with_uid = {**native, "metadata": {**metadata, "uid": uid}}',
+        "with_uid = native",
+        "PinterestService --faults name-taken",
     ),
     Mutant(
-        "controller/act.py",
+        "controller/apply.py",
         "if controller_uid(found) != controller_uid(native):",
         "if False:",
-        "PinterestService --ways robbed",
+        "PinterestService --faults name-taken",
     ),
     Mutant(
-        "controller/act.py",
+        "controller/apply.py",
         "if controller_uid(found) != controller_uid(native):",
         "if True:",
-        "PinterestService --ways unanswered",
+        "PinterestService --faults response-lost",
     ),
     Mutant(
-        "controller/act.py",
+        "controller/apply.py",
         '"deleteOptions": {"preconditions": {"uid": uid}},',
         "",
-        "PinterestStatefulSet --ways late unanswered",
+        "PinterestStatefulSet --faults events-late response-lost",
     ),
     Mutant(
-        "controller/hands.py",
-        "before._replace(ours=_record(native).ours)",
-        "_record(native)",
-        "PinterestService --ways meddled",
+        "controller/drift.py",
+        "before._replace(own_fields_hash=_writer_record(native).own_fields_hash)",
+        "_writer_record(native)",
+        "PinterestService --faults foreign-edit",
     ),
     Mutant(
         "controller/loop.py",
-        "if key in self._causes:\n            self._put(key)\n        elif again",
-        "if again",
+        "if key in self._triggers:\n            self._add_to_queue(key)\n        elif requeue_after_s",
+        "if requeue_after_s",
         "tests/controller/test_loop.py",
     ),
-    Mutant("controller/loop.py", "                self.touch(key, Cause.AGAIN)\n", "", "PinterestService --ways stood"),
     Mutant(
-        "controller/report.py",
-        '            "resourceVersion": seen.resource_version,\n',
+        "controller/loop.py",
+        "                self.enqueue(key, Trigger.RETRY)\n",
         "",
-        "tests/simulation/test_fences.py",
+        "PinterestService --faults stalled-before-send",
     ),
     Mutant(
-        "operator/fence.py", "if not request.safe and not self._leads():", "if False:", "PinterestService --ways slept"
+        "controller/status_writer.py",
+        '            "resourceVersion": metadata.resource_version,\n',
+        "",
+        "tests/simulation/test_write_preconditions.py",
     ),
-    Mutant("operator/loops.py", "        await self.view.synced()\n", "", "Runtime --ways before lost"),
-    Mutant("planning/diff.py", " if native.metadata.controller == owner_uid]", "]", "PinterestService --ways robbed"),
+    Mutant(
+        "operator/lease_guard.py",
+        "if not request.safe and not self._is_leader():",
+        "if False:",
+        "PinterestService --faults stalled-after-send",
+    ),
+    Mutant(
+        "operator/manager.py",
+        "        await self.cache.wait_synced()\n",
+        "",
+        "Runtime --faults crash-before crash-response-lost",
+    ),
     Mutant(
         "planning/diff.py",
-        "elif found.metadata.controller != owner_uid:",
+        " if native.metadata.controller_uid == owner_uid]",
+        "]",
+        "PinterestService --faults name-taken",
+    ),
+    Mutant(
+        "planning/diff.py",
+        "elif existing.metadata.controller_uid != owner_uid:",
         "elif False:",
-        "PinterestService --ways robbed",
+        "PinterestService --faults name-taken",
     ),
     Mutant(
         "planning/batch/attempts.py",
-        "seen = next(iter(jobs(snapshot, found, number).values()), None)",
-        "seen = None",
+        "job = next(iter(find_jobs(snapshot, state, number).values()), None)",
+        "job = None",
         "tests/planning/test_cases.py",
     ),
     Mutant(
         "planning/batch/attempts.py",
-        "[each for each in begun if each > snapshot.owner.status.revision]",
-        "[]",
+        "(each for each in numbers if each > recorded)",
+        "()",
         "tests/planning/test_cases.py",
     ),
     Mutant(
-        "planning/job_set.py",
-        "if record.ended and _keeping(snapshot, record) > 0:",
+        "planning/kinds/job_set.py",
+        "if attempt.ended and _retention_left_s(snapshot, attempt) > 0:",
         "if False:",
-        "PinterestJobSet --ways before lost",
+        "PinterestJobSet --faults crash-before crash-response-lost",
     ),
     Mutant(
-        "planning/cron_job.py",
-        "ran_now=runs.made(owner, found),",
-        "ran_now=max(runs.made(owner, found), runs.asked(owner)),",
-        "PinterestCronJob --ways unheard broken full",
+        "planning/kinds/cron_job.py",
+        "last_run_now=runs.latest_manual_run_number(owner, cron_runs),",
+        "last_run_now=max(runs.latest_manual_run_number(owner, cron_runs), runs.requested_run_number(owner)),",
+        "PinterestCronJob --faults request-lost server-error storage-full",
     ),
     Mutant(
         "planning/runtimes/in_place.py",
-        "if held and seen.taken_up else ()",
-        "if held else ()",
+        "may_patch = is_paused and deployment.generation_observed",
+        "may_patch = is_paused",
         "tests/planning/test_cases.py",
     ),
     Mutant(
-        "planning/runtimes/in_place.py", "if held and not there.taken_up:", "if False:", "tests/planning/test_cases.py"
+        "planning/runtimes/in_place.py",
+        "if is_paused and not patched.generation_observed:",
+        "if False:",
+        "tests/planning/test_cases.py",
     ),
     Mutant(
         "planning/runtimes/in_place.py",
-        "waits = held and not (",
+        "waits = is_held and not (",
         "waits = False and not (",
         "tests/planning/test_cases.py",
     ),
     Mutant(
-        "planning/runtimes/runtime_roll.py",
-        "if health.cursor != cursor:\n        return Step",
-        "if False:\n        return Step",
+        "planning/runtimes/roll.py",
+        "if health.cursor != cursor:\n        return RollStep",
+        "if False:\n        return RollStep",
         "tests/planning/runtimes",
     ),
 )
-"""Wrong only where something goes wrong at a write, or somebody else is quicker: the simulator sees most of them."""
+"""Mutants that show only if a write fails or another client is faster: the simulator detects most of them."""
 
 
 def survives(mutant: Mutant) -> bool:
-    """Whether the tests pass all the same. The file is as it was afterwards, whatever happens."""
+    """Whether the tests pass in spite of the mutant. The file is restored in any case."""
     file = SOURCE / mutant.file
     before = file.read_text()
-    assert before.count(mutant.is_now) == 1, f"{mutant.file}: '{mutant.is_now}' must stand there once"
+    assert before.count(mutant.original) == 1, f"{mutant.file}: '{mutant.original}' must occur once"
     try:
-        file.write_text(before.replace(mutant.is_now, mutant.becomes))
-        simulated = [sys.executable, "-m", "simulation", *mutant.tests.split(), "--first", "--seeds", "0"]
-        tested = [sys.executable, "-m", "pytest", "-x", "-q", mutant.tests]
-        words = tested if mutant.tests.startswith("tests/") else simulated
-        return subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == 0
+        file.write_text(before.replace(mutant.original, mutant.replacement))
+        simulation = [sys.executable, "-m", "simulation", *mutant.tests.split(), "--first", "--seeds", "0"]
+        pytest = [sys.executable, "-m", "pytest", "-x", "-q", mutant.tests]
+        command = pytest if mutant.tests.startswith("tests/") else simulation
+        return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
     finally:
         file.write_text(before)
 
 
-def main(words: list[str]) -> int:
-    """All of them, or those of the files and finders that the words name."""
-    chosen = [each for each in (*MUTANTS, *RACES) if not words or any(word in each for word in words)]
+def main(filters: list[str]) -> int:
+    """Runs all mutants, or those of the given files or tests."""
+    chosen = [each for each in (*MUTANTS, *RACES) if not filters or any(word in each for word in filters)]
     missed = []
     for mutant in chosen:
-        if lives := survives(mutant):
+        if survived := survives(mutant):
             missed.append(mutant)
-        print(f"{'MISSED' if lives else 'found '}  {mutant.file}: {mutant.is_now}  ->  {mutant.becomes}", flush=True)
+        print(
+            f"{'MISSED' if survived else 'found '}  {mutant.file}: {mutant.original}  ->  {mutant.replacement}",
+            flush=True,
+        )
     print(f"{len(chosen) - len(missed)} of {len(chosen)} found")
     return 1 if missed else 0
 

@@ -1,4 +1,5 @@
-"""The API server is not what it should be, for minutes or an hour: little is asked of it meanwhile, and all heals."""
+"""Outages of the API server of minutes to an hour: the operator must send few requests meanwhile and recover soon
+after."""
 
 from __future__ import annotations
 
@@ -10,188 +11,209 @@ from typing import NamedTuple
 from structlog.testing import capture_logs
 
 from pincompute.api.names import API_VERSION
-from pincompute.kube.errors import Unreachable, error_of
-from pincompute.kube.lease import Terms
+from pincompute.kube.errors import Unreachable, parse_error
+from pincompute.kube.lease import LeaseTimings
 from pincompute.kube.request import Request
 from pincompute.kube.resource import DEPLOYMENTS, PODS, STATEFUL_SETS, Object
-from pincompute.operator.health import ills, told
-from simulation.clock import run
-from simulation.disturbances import counts
-from simulation.line import Faults
-from simulation.person import HOME, Person
-from simulation.records import Record, Recorder, differences, loose
-from simulation.refusals import Refusal
-from simulation.world import World
+from pincompute.operator.health import health_report, liveness_failures
+from simulation.api_errors import ApiRefusal
+from simulation.clock import run_in_virtual_time
+from simulation.cluster import SimulatedCluster
+from simulation.fault_injection import is_reconcile_write
+from simulation.recorder import StateRecorder, StepRecord, ignore_intermediate, record_differences
+from simulation.transport import FaultHooks
+from simulation.user import DEFAULT_PROJECT, SimulatedUser
 
-AWAY, HTML, LOGIN, BUSY, FULL, KEPT, FORBIDDEN = "away", "html", "login", "busy", "full", "kept", "forbidden"
-KINDS = {
-    AWAY: "nobody answers",
-    HTML: "a balancer answers with its page",
-    LOGIN: "everything is answered with a page to log in",
-    BUSY: "it has too much to do, and says when to come again",
-    FULL: "its store has no room",
-    KEPT: "one kind may be seen, and not written",
-    FORBIDDEN: "one kind is forbidden to us",
+UNREACHABLE, PROXY_ERROR_PAGE, LOGIN_PAGE, TOO_MANY_REQUESTS, STORAGE_FULL, WRITE_FORBIDDEN, READ_FORBIDDEN = (
+    "unreachable",
+    "proxy-error-page",
+    "login-page",
+    "too-many-requests",
+    "storage-full",
+    "write-forbidden",
+    "read-forbidden",
+)
+OUTAGES = {
+    UNREACHABLE: "connections are refused",
+    PROXY_ERROR_PAGE: "a load balancer answers with an HTML error page",
+    LOGIN_PAGE: "a proxy answers with a login page and status 200",
+    TOO_MANY_REQUESTS: "the server throttles all requests",
+    STORAGE_FULL: "etcd has no space left",
+    WRITE_FORBIDDEN: "writes of one kind are forbidden",
+    READ_FORBIDDEN: "reads of one kind are forbidden",
 }
-TAKEN = DEPLOYMENTS
-"""The kind that is kept from us."""
-PAGE = b"<!doctype html><html><body><h1>Something is in between</h1></body></html>"
-_REFUSED = {
-    BUSY: Refusal(429, "TooManyRequests", "the server has received too many requests", {"retryAfterSeconds": 5}),
-    FULL: Refusal(500, "", "etcdserver: mvcc: database space exceeded"),
-    KEPT: Refusal(403, "Forbidden", f"{TAKEN.plural} is forbidden: user cannot patch resource"),
-    FORBIDDEN: Refusal(403, "Forbidden", f"{TAKEN.plural} is forbidden: user cannot list resource"),
+FORBIDDEN_KIND = DEPLOYMENTS
+"""The kind of the outages that affect only one."""
+HTML_PAGE = b"<!doctype html><html><body><h1>Bad gateway</h1></body></html>"
+_REFUSALS = {
+    TOO_MANY_REQUESTS: ApiRefusal(
+        429, "TooManyRequests", "the server has received too many requests", {"retryAfterSeconds": 5}
+    ),
+    STORAGE_FULL: ApiRefusal(500, "", "etcdserver: mvcc: database space exceeded"),
+    WRITE_FORBIDDEN: ApiRefusal(403, "Forbidden", f"{FORBIDDEN_KIND.plural} is forbidden: user cannot patch resource"),
+    READ_FORBIDDEN: ApiRefusal(403, "Forbidden", f"{FORBIDDEN_KIND.plural} is forbidden: user cannot list resource"),
 }
 
 
-class Outage(Faults):
-    """Begins and ends when it is told to; every request is noted."""
+class OutageFaults(FaultHooks):
+    """Refuses requests while it is on, and counts all requests."""
 
-    whole = True
+    affects_lease = True
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.on = False
-        self.asked: list[float] = []
-        self.written: list[str] = []
+        self.request_times: list[float] = []
+        self.writes: list[str] = []
 
-    async def before(self, request: Request) -> None:
-        self.asked.append(asyncio.get_running_loop().time())
-        if counts(request):
-            self.written.append(f"{request.method} {request.path}")
-        if not self._concerns(request):
+    async def before_request(self, request: Request) -> None:
+        self.request_times.append(asyncio.get_running_loop().time())
+        if is_reconcile_write(request):
+            self.writes.append(f"{request.method} {request.path}")
+        if not self._is_affected(request):
             return
-        if self.kind == AWAY:
+        if self.kind == UNREACHABLE:
             raise Unreachable("https://simulated", "connection refused", about=request.about, how="absent")
-        if self.kind == HTML:
-            raise error_of(PAGE, status=502, about=request.about)
-        if self.kind in _REFUSED:
-            raise error_of(_REFUSED[self.kind].body, about=request.about)
+        if self.kind == PROXY_ERROR_PAGE:
+            raise parse_error(HTML_PAGE, status=502, about=request.about)
+        if self.kind in _REFUSALS:
+            raise parse_error(_REFUSALS[self.kind].body, about=request.about)
 
-    def instead(self, request: Request) -> bytes | None:
-        return PAGE if self._concerns(request) and self.kind == LOGIN else None
+    def foreign_response(self, request: Request) -> bytes | None:
+        return HTML_PAGE if self._is_affected(request) and self.kind == LOGIN_PAGE else None
 
-    def _concerns(self, request: Request) -> bool:
-        some = self.kind in {KEPT, FORBIDDEN} and request.resource != TAKEN.plural
-        read = self.kind in {FULL, KEPT} and request.safe
-        return self.on and not some and not read
+    def _is_affected(self, request: Request) -> bool:
+        other_kind = self.kind in {WRITE_FORBIDDEN, READ_FORBIDDEN} and request.resource != FORBIDDEN_KIND.plural
+        allowed_read = self.kind in {STORAGE_FULL, WRITE_FORBIDDEN} and request.safe
+        return self.on and not other_kind and not allowed_read
 
-    def per_minute(self, since: float, until: float) -> int:
-        """The most that was asked in any minute."""
-        found = Counter(int((each - since) // 60) for each in self.asked if since <= each < until)
+    def max_per_minute(self, since: float, until: float) -> int:
+        """The number of requests in the busiest minute."""
+        found = Counter(int((each - since) // 60) for each in self.request_times if since <= each < until)
         return max(found.values(), default=0)
 
 
-class Lasted(NamedTuple):
-    """What came of one outage."""
+class OutageResult(NamedTuple):
+    """Measurements of one outage."""
 
-    busiest: int
-    """Requests in the busiest minute of it, but for its first."""
-    first: int
-    """In the minute after its end."""
-    seconds: float
-    """From its end until all was well."""
-    went_on: bool
-    """Whether what it does not concern was done meanwhile."""
-    told: str
-    """What the operator says of it, as long as it lasts."""
-    wrong: tuple[str, ...]
-
-
-BUSIEST = 300
-"""Requests in a minute of an outage, of more than two dozen watches and a lease; in the first, all of them break."""
-FIRST = 300
-"""Requests in the minute after it: every watch begins anew, and all is looked at."""
-HEALED = 15.0
-"""Seconds until all is well: who gets the lease again hurries all watches."""
-RETRIED = 75.0
-"""The same where nothing tells that what was refused would no longer be: until the next try, and what comes of it."""
+    max_requests_per_minute: int
+    """Requests in the busiest minute of the outage, its first aside."""
+    requests_first_minute_after: int
+    """Requests in the minute after the outage."""
+    recovery_s: float
+    """Time from the end of the outage to the last change of the cluster."""
+    other_kinds_progressed: bool
+    """Whether objects of other kinds were reconciled during the outage."""
+    health_report: str
+    """The operator's health report at the end of the outage."""
+    violations: tuple[str, ...]
 
 
-def lasted(kind: str, seconds: float) -> Lasted:
+MAX_REQUESTS_PER_MINUTE = 300
+"""More than two dozen watches and a lease are retried. In the first minute all of them break, which costs more."""
+MAX_REQUESTS_FIRST_MINUTE = 300
+"""Every watch is restarted and every key reconciled."""
+MAX_RECOVERY_S = 15.0
+"""Short, because the first renewal of the lease ends the backoff of all watches."""
+MAX_RECOVERY_BY_RETRY_S = 75.0
+"""Longer where nothing signals the end of the outage: the next retry of the pass finds out."""
+
+
+def run_outage(kind: str, seconds: float) -> OutageResult:
+    """Runs an outage of this length and checks its measurements against the limits."""
     with capture_logs():
-        found, said = run(_through(Outage(kind), seconds))
-    wrong = [*said.wrong, *differences(loose(_undisturbed()), loose(found))]
-    for name, most in (("busiest", BUSIEST), ("first", FIRST), ("seconds", RETRIED if kind == KEPT else HEALED)):
-        if (is_ := getattr(said, name)) > most:
-            wrong.append(f"{name} is {is_:.0f}, and {most:.0f} at most")
-    if said.went_on != (kind in {KEPT, FORBIDDEN}):
-        wrong.append("another kind went on" if said.went_on else "no other kind went on")
-    return said._replace(wrong=tuple(wrong))
+        found, result = run_in_virtual_time(_run_with_outage(OutageFaults(kind), seconds))
+    expected = ignore_intermediate(_undisturbed_record())
+    violations = [*result.violations, *record_differences(expected, ignore_intermediate(found))]
+    max_recovery_s = MAX_RECOVERY_BY_RETRY_S if kind == WRITE_FORBIDDEN else MAX_RECOVERY_S
+    for name, value, limit in (
+        ("requests in the busiest minute", result.max_requests_per_minute, MAX_REQUESTS_PER_MINUTE),
+        ("requests in the minute after", result.requests_first_minute_after, MAX_REQUESTS_FIRST_MINUTE),
+        ("seconds to recover", result.recovery_s, max_recovery_s),
+    ):
+        if value > limit:
+            violations.append(f"{name}: {value:.0f}, limit {limit:.0f}")
+    if result.other_kinds_progressed != (kind in {WRITE_FORBIDDEN, READ_FORBIDDEN}):
+        violations.append(
+            "another kind was reconciled" if result.other_kinds_progressed else "no other kind was reconciled"
+        )
+    return result._replace(violations=tuple(violations))
 
 
 @cache
-def _undisturbed() -> Record:
+def _undisturbed_record() -> StepRecord:
     with capture_logs():
-        return run(_through(Outage(AWAY), 0.0))[0]
+        return run_in_virtual_time(_run_with_outage(OutageFaults(UNREACHABLE), 0.0))[0]
 
 
-async def _through(outage: Outage, seconds: float) -> tuple[Record, Lasted]:
-    world = World(outage, terms=Terms())
-    recorder = Recorder(world.store)
-    await world.begin()
-    wrong: list[str] = []
+async def _run_with_outage(outage: OutageFaults, seconds: float) -> tuple[StepRecord, OutageResult]:
+    cluster = SimulatedCluster(outage, timings=LeaseTimings())
+    recorder = StateRecorder(cluster.store)
+    await cluster.begin()
+    violations: list[str] = []
     try:
-        await world.settle()
-        await _before(world.person)
-        await world.settle()
+        await cluster.settle()
+        await _create_workloads(cluster.user)
+        await cluster.settle()
         outage.on = seconds > 0
         if outage.on:
-            world.server.cut()
+            cluster.server.cut_watches()
         began = _now()
-        await _meanwhile(world.person)
+        await _edit_during_outage(cluster.user)
         await asyncio.sleep(max(0.0, seconds))
-        went_on, told = _went_on(world), _told(world)
-        wrong += [f"it would be begun anew, which helps nobody: {each}" for each in _ills(world)]
+        progressed, report = _other_kind_progressed(cluster), _health_report(cluster)
+        violations += [
+            f"liveness fails, although a restart would not help: {each}" for each in _liveness_failures(cluster)
+        ]
         outage.on, ended = False, _now()
-        await world.settle()
-        healed = world.moved - ended
-        wrong += world.ailing()
-        wrong += [] if world.lives == 1 else [f"the operator lived {world.lives} times"]
-        wrong += await world.calm(outage.written)
-        found = recorder.end(hasty=True)
+        await cluster.settle()
+        recovery_s = cluster.last_change_at - ended
+        violations += cluster.unhealthy_workloads()
+        violations += [] if cluster.process_starts == 1 else [f"the operator started {cluster.process_starts} times"]
+        violations += await cluster.watch_calm(outage.writes)
+        found = recorder.end(is_transient=True)
     finally:
-        await world.end()
-    busiest, first = outage.per_minute(began + 60, ended), outage.per_minute(ended, ended + 60)
-    return found, Lasted(busiest, first, healed, went_on, told, tuple(wrong))
+        await cluster.end()
+    busiest, first = outage.max_per_minute(began + 60, ended), outage.max_per_minute(ended, ended + 60)
+    return found, OutageResult(busiest, first, recovery_s, progressed, report, tuple(violations))
 
 
-def _service(name: str, image: str) -> Object:
-    return _document("PinterestService", name, image=image, port=8080, replicas=2)
+def _service_document(name: str, image: str) -> Object:
+    return _new_document("PinterestService", name, image=image, port=8080, replicas=2)
 
 
-def _document(kind: str, name: str, **spec: object) -> Object:
+def _new_document(kind: str, name: str, **spec: object) -> Object:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def _before(person: Person) -> None:
+async def _create_workloads(user: SimulatedUser) -> None:
     for name in ("web", "api", "search"):
-        await person.write(_service(name, f"{name}:1"))
-    await person.write(_document("PinterestStatefulSet", "db", image="db:1", port=5432, replicas=2))
-    await person.write(_document("PinterestJobSet", "count", image="count:1", tasks=4, parallelism=2))
+        await user.write(_service_document(name, f"{name}:1"))
+    await user.write(_new_document("PinterestStatefulSet", "db", image="db:1", port=5432, replicas=2))
+    await user.write(_new_document("PinterestJobSet", "count", image="count:1", tasks=4, parallelism=2))
 
 
-async def _meanwhile(person: Person) -> None:
-    """People go on, as far as they are let."""
+async def _edit_during_outage(user: SimulatedUser) -> None:
+    """The edits of users during the outage, which the API server accepts from them."""
     await asyncio.sleep(5)
-    await person.write(_service("web", "web:2"))
-    await person.delete("PinterestService", "api")
-    await person.write(_service("new", "new:1"))
-    await person.delete(PODS, "db-0")
-    await person.write(_document("PinterestStatefulSet", "db", image="db:2", port=5432, replicas=2))
+    await user.write(_service_document("web", "web:2"))
+    await user.delete("PinterestService", "api")
+    await user.write(_service_document("new", "new:1"))
+    await user.delete(PODS, "db-0")
+    await user.write(_new_document("PinterestStatefulSet", "db", image="db:2", port=5432, replicas=2))
 
 
-def _went_on(world: World) -> bool:
-    stateful_set = world.store.get(STATEFUL_SETS, "db", HOME)
+def _other_kind_progressed(cluster: SimulatedCluster) -> bool:
+    stateful_set = cluster.store.get(STATEFUL_SETS, "db", DEFAULT_PROJECT)
     return bool(stateful_set and stateful_set["spec"]["template"]["spec"]["containers"][0]["image"] == "db:2")
 
 
-def _told(world: World) -> str:
-    return told(world.loops) if world.loops else ""
+def _health_report(cluster: SimulatedCluster) -> str:
+    return health_report(cluster.manager) if cluster.manager else ""
 
 
-def _ills(world: World) -> list[str]:
-    return list(ills(world.loops)) if world.loops else []
+def _liveness_failures(cluster: SimulatedCluster) -> list[str]:
+    return list(liveness_failures(cluster.manager)) if cluster.manager else []
 
 
 def _now() -> float:

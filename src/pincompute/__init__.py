@@ -1,3 +1,3 @@
 """One short file, and a service runs on Kubernetes with everything around it already there."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

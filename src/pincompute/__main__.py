@@ -1,4 +1,4 @@
-"""`python -m pincompute` is `pin`: how one process of ours starts another."""
+"""`python -m pincompute` runs `pin`; processes of the platform start each other this way."""
 
 from pincompute.main import main
 

@@ -1,4 +1,4 @@
-"""The command table: every command by name, loaded only when it is called. It decides nothing."""
+"""The command table: every command by name, loaded only when it is called."""
 
 from __future__ import annotations
 
@@ -10,120 +10,120 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import click
 
-COMPLETING = "_PIN_COMPLETE"
-ABOUT = "One short file, and it runs on Kubernetes with everything around it already there."
+COMPLETE_VARIABLE = "_PIN_COMPLETE"
+ABOUT = "Run services, batches and training jobs on Kubernetes, each from one short file."
 
-# Where each command lives, and the line that help shows without loading it; by what somebody is about to do.
-CHAPTERS = {
-    "Run work": {
-        "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it to its goal."),
-        "plan": ("pincompute.cli.plan:plan", "Show what files would become and change."),
-        "import": ("pincompute.cli.import_:import_", "Show an existing Deployment as a short file, or take it over."),
-        "delete": ("pincompute.cli.delete:delete", "End workloads and remove what they became."),
+# Location of each command, and its one-line help, which `pin --help` prints without importing the command.
+COMMAND_GROUPS = {
+    "Run workloads": {
+        "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it until it is ready or done."),
+        "plan": ("pincompute.cli.plan:plan", "Show what files would create and change."),
+        "import": ("pincompute.cli.import_:import_", "Show an existing Deployment as a workload file, or adopt it."),
+        "delete": ("pincompute.cli.delete:delete", "Delete workloads and their Kubernetes objects."),
     },
-    "Look at it": {
-        "get": ("pincompute.cli.get:get", "List workloads, or show one in short."),
-        "show": ("pincompute.cli.show:show", "Show all that is known of a workload."),
-        "why": ("pincompute.cli.why:why", "Say why a workload is not as wanted."),
-        "logs": ("pincompute.cli.logs:logs", "Show what a workload prints."),
-        "wait": ("pincompute.cli.wait:wait", "Wait until a workload is ready, done or gone."),
+    "Inspect workloads": {
+        "get": ("pincompute.cli.get:get", "List workloads, or show one briefly."),
+        "show": ("pincompute.cli.show:show", "Show everything known about a workload."),
+        "why": ("pincompute.cli.why:why", "Explain why a workload is not ready or not done."),
+        "logs": ("pincompute.cli.logs:logs", "Show the logs of a workload."),
+        "wait": ("pincompute.cli.wait:wait", "Wait until a workload is ready, done or deleted."),
         "provenance": (
             "pincompute.cli.provenance:provenance",
-            "Show from which commit, by whose word, something runs.",
+            "Show the commit, reviews and build that a workload runs from.",
         ),
     },
-    "Go into it": {
-        "shell": ("pincompute.cli.shell:shell", "Open a shell in a copy that runs, or run a program there."),
-        "port-forward": ("pincompute.cli.port_forward:port_forward", "Reach a port of a copy by one of this machine."),
+    "Debug replicas": {
+        "shell": ("pincompute.cli.shell:shell", "Open a shell in a running replica, or run a program there."),
+        "port-forward": ("pincompute.cli.port_forward:port_forward", "Forward a local port to a replica."),
     },
-    "Change it": {
-        "scale": ("pincompute.cli.scale:scale", "Run so many copies, or so many tasks side by side."),
-        "restart": ("pincompute.cli.restart:restart", "Make every copy anew, as its rollout says."),
-        "pause": ("pincompute.cli.pause:pause", "Keep a rollout, a batch or a schedule still."),
-        "resume": ("pincompute.cli.resume:resume", "Let go on what was paused."),
-        "rollback": ("pincompute.cli.rollback:rollback", "Make a workload what it was before."),
-        "rerun": (
-            "pincompute.cli.rerun:rerun",
-            "Run again what has failed, or what is named; a periodic job once now.",
+    "Change workloads": {
+        "scale": ("pincompute.cli.scale:scale", "Set the number of replicas, or of parallel tasks."),
+        "restart": ("pincompute.cli.restart:restart", "Restart every replica by a rollout."),
+        "pause": ("pincompute.cli.pause:pause", "Pause a rollout, a batch or a schedule."),
+        "resume": ("pincompute.cli.resume:resume", "Resume a paused rollout, batch or schedule."),
+        "rollback": ("pincompute.cli.rollback:rollback", "Roll a workload back to an earlier revision."),
+        "rerun": ("pincompute.cli.rerun:rerun", "Rerun failed or given tasks, or run a periodic job once now."),
+    },
+    "Review and publish": {
+        "review": ("pincompute.cli.review:review", "Approve a commit."),
+        "project": ("pincompute.cli.project:project", "Show a project: who may do what, quota, unfinished work."),
+        "publish": (
+            "pincompute.cli.publish:publish",
+            "Publish a landed workload file to the artifact store, as CI does.",
         ),
     },
-    "Bring in what has landed": {
-        "review": ("pincompute.cli.review:review", "Sign that a commit is good."),
-        "project": ("pincompute.cli.project:project", "Show a project: who may what, what it may use, what waits."),
-        "publish": ("pincompute.cli.publish:publish", "Put what landed into the artifact store, as CI does."),
+    "Sign in": {
+        "login": ("pincompute.cli.login:login", "Sign in to a desk, such as https://desk.example.com."),
+        "whoami": ("pincompute.cli.whoami:whoami", "Show your identity, and your role in each project."),
     },
-    "Say who you are": {
-        "login": ("pincompute.cli.login:login", "Sign in at a desk, such as https://desk.example.com."),
-        "whoami": ("pincompute.cli.whoami:whoami", "Show who you are to the desk, and what you are in each project."),
-    },
-    "Have a platform": {
+    "Run a platform": {
         "up": ("pincompute.engine.commands:up", "Start a platform on this machine."),
-        "status": ("pincompute.engine.commands:status", "Show every part of a platform."),
-        "down": ("pincompute.engine.commands:down", "End a platform; --purge forgets it."),
-        "image": ("pincompute.engine.images.commands:image", "Bring images in, and list them."),
-        "kubectl": ("pincompute.engine.commands:kubectl", "Kubernetes' own command line, on a platform."),
-        "install": ("pincompute.engine.installation.commands:install", "Bring the platform to a cluster that exists."),
+        "status": ("pincompute.engine.commands:status", "Show the state of every part of a platform."),
+        "down": ("pincompute.engine.commands:down", "Stop a platform; --purge deletes its data."),
+        "image": ("pincompute.engine.images.commands:image", "Load and list images of a platform."),
+        "kubectl": ("pincompute.engine.commands:kubectl", "Run kubectl on a platform."),
+        "install": ("pincompute.engine.installation.commands:install", "Install the platform on an existing cluster."),
         "uninstall": (
             "pincompute.engine.installation.commands:uninstall",
-            "Take the platform off a cluster; its workloads go on running.",
+            "Remove the platform from a cluster; workloads keep running.",
         ),
         "runtime": (
             "pincompute.cli.runtime:runtime",
-            "Roll a new runtime out, and show what it does to every workload.",
+            "Roll out a new runtime, and show its effect on every workload.",
         ),
-        "crds": ("pincompute.cli.crds:crds", "Print our kinds as Kubernetes knows them."),
+        "crds": ("pincompute.cli.crds:crds", "Print the CustomResourceDefinitions of all kinds."),
     },
-    "Try out what goes wrong": {
-        "break": ("pincompute.cli.break_:break_", "Put a real fault on a workload, to see it told."),
-        "heal": ("pincompute.cli.heal:heal", "Make well again what was broken on purpose."),
+    "Practise with faults": {
+        "break": ("pincompute.cli.break_:break_", "Inject a real fault into a workload, to see it diagnosed."),
+        "heal": ("pincompute.cli.heal:heal", "Remove an injected fault, and restore the revision before it."),
     },
     "Set up the command line": {
-        "config": ("pincompute.cli.config:config", "Show the settings and where each comes from."),
-        "completion": ("pincompute.cli.completion:completion", "Print what a shell needs to complete what you type."),
+        "config": ("pincompute.cli.config:config", "Show the settings and their origins."),
+        "completion": ("pincompute.cli.completion:completion", "Print the setup of shell completion."),
     },
 }
-COMMANDS = {name: entry for chapter in CHAPTERS.values() for name, entry in chapter.items()}
+COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
-# Started by `pin up`, not typed by people: help does not list them.
+# Started by `pin up` and by manifests, not by users, so that help does not list them.
 PROCESSES = {
-    "desk": ("pincompute.submission.process:desk", "Run the submission service."),
+    "desk": ("pincompute.desk.process:desk", "Run the submission service."),
     "operator": ("pincompute.operator.process:operator", "Run the operator."),
     "agent": ("pincompute.agents.commands:agent", "Run one of the agents."),
 }
 
 
 def main() -> None:
-    """What `pin` runs. Help comes straight from the table: nothing is loaded that it does not need."""
-    # A shell that completes asks by a variable, and without words.
-    if sys.argv[1:] in ([], ["-h"], ["--help"]) and COMPLETING not in os.environ:
-        sys.stdout.write(overview())
+    """Entry point of `pin`. Help is printed from the table alone."""
+    # A shell asks for completions by a variable, and without arguments.
+    if sys.argv[1:] in ([], ["-h"], ["--help"]) and COMPLETE_VARIABLE not in os.environ:
+        sys.stdout.write(format_overview())
         return
-    # What is loaded stays to the end: looking through it for what may go takes longer than some commands do.
+    # Modules live until the process ends. Collecting garbage while they load takes longer than some commands.
     gc.disable()
     try:
-        group()(prog_name="pin")
+        command_group()(prog_name="pin")
     finally:
         gc.freeze()
 
 
 def complete() -> None:
-    """What kubectl runs to complete `kubectl pin …`: our own answer to any other shell."""
-    from pincompute.cli.completion import for_kubectl
+    """Entry point of `kubectl_complete-pin`, which kubectl runs to complete `kubectl pin …`."""
+    from pincompute.cli.completion import complete_for_kubectl
 
-    sys.stdout.write(f"{for_kubectl(group())}\n")
+    sys.stdout.write(f"{complete_for_kubectl(command_group())}\n")
 
 
-def overview() -> str:
+def format_overview() -> str:
     width = max(map(len, COMMANDS))
-    chapters = "".join(
-        f"{title}:\n" + "".join(f"  {name.ljust(width)}  {about}\n" for name, (_, about) in chapter.items()) + "\n"
-        for title, chapter in CHAPTERS.items()
+    groups = "".join(
+        f"{title}:\n" + "".join(f"  {name.ljust(width)}  {help_}\n" for name, (_, help_) in group.items()) + "\n"
+        for title, group in COMMAND_GROUPS.items()
     )
-    return f"Usage: pin COMMAND [WORDS]...\n\n  {ABOUT}\n\n{chapters}More of each: pin COMMAND --help\n"
+    return f"Usage: pin COMMAND [ARGS]...\n\n  {ABOUT}\n\n{groups}Details: pin COMMAND --help\n"
 
 
-def group() -> click.Group:
-    # The parser takes longer to load than help takes to print.
+def command_group() -> click.Group:
+    # Imported here, as click takes longer to load than the overview takes to print.
     from pincompute.cli.group import LazyGroup
 
-    return LazyGroup(COMMANDS, PROCESSES, overview())
+    return LazyGroup(COMMANDS, PROCESSES, format_overview())

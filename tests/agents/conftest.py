@@ -1,4 +1,4 @@
-"""Debian's nginx, fetched once into the cache where the machine has none."""
+"""Fixture: Debian's nginx, downloaded once into the cache if the machine has none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pincompute.engine import debian
 
 @pytest.fixture(scope="session")
 def nginx() -> Path:
-    debian.bring("nginx")
-    program = debian.program("nginx")
+    debian.ensure_programs("nginx")
+    program = debian.find_program("nginx")
     assert program is not None
     return program

@@ -1,4 +1,4 @@
-"""One nginx in one folder: what it refuses changes nothing, who has died is asked no more, and its logs stay short."""
+"""One nginx in one folder: rejected configurations, failover to live endpoints, and log rotation."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from pathlib import Path
 import aiohttp
 
 from backends import backend, free_port
-from pincompute.agents.nginx import LONGEST_LOG, Nginx, worker_user
+from pincompute.agents.nginx import MAX_LOG_BYTES, Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
 from pincompute.agents.routes import Route
 
 
-def nobody() -> None:
-    """Not told of its end."""
+def ignore_end() -> None:
+    """Callback that does nothing."""
 
 
-async def test_what_it_refuses_changes_nothing(nginx: Path, tmp_path: Path) -> None:
-    runner = Nginx(nginx, tmp_path, nobody)
+async def test_rejected_configuration_changes_nothing(nginx: Path, tmp_path: Path) -> None:
+    runner = Nginx(nginx, tmp_path, ignore_end)
     config = nginx_config((), f"127.0.0.1:{free_port()}", tmp_path)
-    assert await runner.take(config) == ""
-    assert 'unknown directive "nonsense"' in await runner.take("nonsense;")
+    assert await runner.reconfigure(config) == ""
+    assert 'unknown directive "nonsense"' in await runner.reconfigure("nonsense;")
     assert (tmp_path / "nginx.conf").read_text() == config
 
 
-async def test_where_a_copy_has_just_died_another_answers(nginx: Path, tmp_path: Path) -> None:
+async def test_fails_over_to_live_endpoint(nginx: Path, tmp_path: Path) -> None:
     async with backend("127.10.0.30", "alive") as alive, aiohttp.ClientSession() as browser:
         dead = ("127.10.0.31", free_port())
-        # The service's address still leads to the copy that is no more.
-        route = Route("", "/", False, "me/web", "127.10.0.32", free_port(), copies=(dead, alive))
+        # The service's address still leads to the dead pod.
+        route = Route("", "/", False, "me/web", "127.10.0.32", free_port(), endpoints=(dead, alive))
         port = free_port()
-        runner = Nginx(nginx, tmp_path, nobody)
-        assert await runner.take(nginx_config([route], f"127.0.0.1:{port}", tmp_path, worker_user())) == ""
+        runner = Nginx(nginx, tmp_path, ignore_end)
+        assert await runner.reconfigure(nginx_config([route], f"127.0.0.1:{port}", tmp_path, worker_user())) == ""
         assert await runner.start() == ""
         for _ in range(5):
-            async with browser.get(f"http://127.0.0.1:{port}/") as answer:
-                assert (await answer.json())["name"] == "alive"
-            # What was never sent may be sent again, whatever it does; and `alive` only lets itself be read.
-            async with browser.post(f"http://127.0.0.1:{port}/", data="more") as answer:
-                assert answer.status == 405
+            async with browser.get(f"http://127.0.0.1:{port}/") as response:
+                assert (await response.json())["name"] == "alive"
+            # A request that was never sent is safe to repeat, also a POST; the backend itself only allows GET.
+            async with browser.post(f"http://127.0.0.1:{port}/", data="more") as response:
+                assert response.status == 405
         await runner.stop()
 
 
-def test_long_logs_are_begun_anew(tmp_path: Path) -> None:
-    runner = Nginx(Path("nginx"), tmp_path, nobody)
+def test_rotates_long_logs(tmp_path: Path) -> None:
+    runner = Nginx(Path("nginx"), tmp_path, ignore_end)
     long, short = tmp_path / "access.log", tmp_path / "error.log"
-    long.write_bytes(b"x" * (LONGEST_LOG + 1))
+    long.write_bytes(b"x" * (MAX_LOG_BYTES + 1))
     short.write_text("short")
-    runner.shorten_logs()
+    runner.rotate_logs()
     assert {file.name for file in tmp_path.glob("*.log*")} == {"access.log.1", "error.log"}
 
 
-async def test_an_nginx_that_was_not_started_is_stopped_already(tmp_path: Path) -> None:
-    await Nginx(Path("nginx"), tmp_path, nobody).stop()
+async def test_stop_without_start(tmp_path: Path) -> None:
+    await Nginx(Path("nginx"), tmp_path, ignore_end).stop()

@@ -1,4 +1,4 @@
-"""What is wrong with a file is told by `pin plan`: all of it, where it stands, what is allowed, and what was meant."""
+"""`pin plan` reports all errors of its files, with line, expectation and suggestion."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pincompute.api.kinds import KINDS
-from pincompute.main import group
+from pincompute.main import command_group
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIN_STATE", str(tmp_path / "state"))
 
 
-def planned(*texts: str) -> Result:
+def plan_offline(*texts: str) -> Result:
     for number, text in enumerate(texts):
         Path(f"{number}.yaml").write_text(text)
-    return CliRunner().invoke(group(), ["plan", "--offline", *(f"{number}.yaml" for number in range(len(texts)))])
+    return CliRunner().invoke(
+        command_group(), ["plan", "--offline", *(f"{number}.yaml" for number in range(len(texts)))]
+    )
 
 
-def refused(*texts: str) -> str:
-    """What is told; nothing else comes of it, and no door falls off its hinges."""
-    result = planned(*texts)
+def plan_errors(*texts: str) -> str:
+    """Error output of a failing plan, which must have no other output and no traceback."""
+    result = plan_offline(*texts)
     assert result.exit_code == 1, result.output
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
@@ -33,7 +35,7 @@ def refused(*texts: str) -> str:
     return result.stderr
 
 
-TWELVE = """\
+MANY_ERRORS = """\
 apiVersion: pinterest.com/v1
 kind: PinterestService
 metadata:
@@ -55,7 +57,7 @@ spec:
       contaners: []
       priorityClassName: mine
 """
-TOLD = [
+EXPECTED_ERRORS = [
     (4, "metadata.name", "lower-case letters"),
     (5, "metadata.project", "lower-case letters"),
     (6, "metadata.lables", "did you mean labels?"),
@@ -63,30 +65,32 @@ TOLD = [
     (9, "spec.port", "<= 65535"),
     (10, "spec.replicas", "<= 10000"),
     (11, "spec.tier", "reserved, on-demand, preemptible"),
-    (12, "spec.memory", "an amount such as 2, 500m or 512Mi"),
+    (12, "spec.memory", "a quantity such as 2, 500m or 512Mi"),
     (13, "spec.comand", "did you mean command?"),
-    (15, "spec.environment.A", "write it in quotes"),
+    (15, "spec.environment.A", "add quotes"),
     (16, "spec.gpus", ">= 0"),
     (19, "spec.template.spec.contaners", "did you mean containers?"),
-    (20, "spec.template.spec.priorityClassName", "the tier decides it"),
+    (20, "spec.template.spec.priorityClassName", "set by the tier"),
 ]
 
 
-@pytest.mark.parametrize(("line", "field", "words"), TOLD)
-def test_each_of_a_dozen_faults_is_told_with_its_line_and_what_is_allowed(line: int, field: str, words: str) -> None:
-    said = refused(TWELVE)
-    (found,) = [each for each in said.split("\n0.yaml:") if each.removeprefix("0.yaml:").startswith(f"{line} {field}:")]
+@pytest.mark.parametrize(("line", "field", "words"), EXPECTED_ERRORS)
+def test_reports_each_error_with_line_and_expectation(line: int, field: str, words: str) -> None:
+    errors = plan_errors(MANY_ERRORS)
+    (found,) = [
+        each for each in errors.split("\n0.yaml:") if each.removeprefix("0.yaml:").startswith(f"{line} {field}:")
+    ]
     assert words in found
 
 
-def test_a_dozen_faults_are_told_at_once() -> None:
-    assert refused(TWELVE).count("[DocumentInvalid]") >= 12
+def test_reports_all_errors_at_once() -> None:
+    assert plan_errors(MANY_ERRORS).count("[DocumentInvalid]") >= 12
 
 
 SERVICE = (
     "apiVersion: pinterest.com/v1\nkind: PinterestService\nmetadata: {name: web}\nspec: {image: 'a:1', port: 80}\n"
 )
-SHORT = {
+MINIMAL_SPECS = {
     "PinterestService": "image: a:1, port: 80",
     "PinterestStatefulSet": "image: a:1, port: 80",
     "PinterestJobSet": "image: a:1, tasks: 3",
@@ -97,122 +101,126 @@ SHORT = {
 
 
 def document(kind: str, spec: str = "", name: str = "web") -> str:
-    whole = ", ".join(each for each in (SHORT[kind], spec) if each)
+    whole = ", ".join(each for each in (MINIMAL_SPECS[kind], spec) if each)
     return f"apiVersion: pinterest.com/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{{whole}}}\n"
 
 
-@pytest.mark.parametrize("kind", SHORT)
-def test_the_short_form_of_every_kind_is_right(kind: str) -> None:
-    """Else what is refused below would say nothing."""
-    result = planned(document(kind))
+@pytest.mark.parametrize("kind", MINIMAL_SPECS)
+def test_accepts_minimal_document(kind: str) -> None:
+    """The rejected documents below differ from these in one field."""
+    result = plan_offline(document(kind))
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("kind", SHORT)
+@pytest.mark.parametrize("kind", MINIMAL_SPECS)
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
-        ("port: 80, port: 81", "'port' stands here again, first in line 4"),
+        ("port: 80, port: 81", "duplicate field 'port', first set in line 4"),
         ("tier: best", "0.yaml:4 spec.tier: tier is 'best': expected reserved, on-demand, preemptible"),
-        ("whatever: 1", "0.yaml:4 spec.whatever: there is no field 'whatever'"),
-        ("memory: 1 GB", "expected an amount such as 2, 500m or 512Mi"),
-        ("owner: on", "owner is True: expected a text, got true or false"),
+        ("whatever: 1", "0.yaml:4 spec.whatever: unknown field 'whatever'"),
+        ("memory: 1 GB", "expected a quantity such as 2, 500m or 512Mi"),
+        ("owner: on", "owner is True: expected a string, got true or false"),
         ("environment: {PIN_KIND: a}", "names that begin with PIN_ are set by the platform"),
-        ("environment: {VERSION: 017}", 'the value of VERSION is wrong: expected a text, got a number'),
-        ("configuration: {a/b: c}", "no file can be called 'a/b'"),
+        ("environment: {VERSION: 017}", 'wrong type of VERSION: expected a string, got a number'),
+        ("configuration: {a/b: c}", "invalid file name 'a/b'"),
         ("hold: {runtime: 1, until: soon}", "until is 'soon'"),
         ("template: {metadata: {labels: {pinterest.com/tier: a}}}", "labels of pinterest.com are set by the platform"),
         ("sidecarConfig: {logs: debug}", "logs is 'debug'"),
     ],
 )  # fmt: skip
-def test_what_no_workload_can_say(kind: str, spec: str, told: str) -> None:
-    assert told in refused(document(kind, spec))
+def test_rejects_invalid_field_of_any_kind(kind: str, spec: str, message: str) -> None:
+    assert message in plan_errors(document(kind, spec))
 
 
-@pytest.mark.parametrize("kind", SHORT)
+@pytest.mark.parametrize("kind", MINIMAL_SPECS)
 @pytest.mark.parametrize(
-    ("marks", "told"),
+    ("metadata", "message"),
     [
-        ("labels: {a b: c}", "0.yaml:3 metadata.labels.a b: no label can be called 'a b'"),
-        ("labels: {a: b c}", "0.yaml:3 metadata.labels.a: no label can be 'b c'"),
+        ("labels: {a b: c}", "0.yaml:3 metadata.labels.a b: invalid label name 'a b'"),
+        ("labels: {a: b c}", "0.yaml:3 metadata.labels.a: invalid label value 'b c'"),
         ("labels: {a: 1}", "0.yaml:3 metadata.labels.a: "),
-        ("annotations: {-a: c}", "0.yaml:3 metadata.annotations.-a: no annotation can be called '-a'"),
-        (f"annotations: {{a: {'b' * 250_000}}}", "they have 250,001 bytes together"),
+        ("annotations: {-a: c}", "0.yaml:3 metadata.annotations.-a: invalid annotation name '-a'"),
+        (f"annotations: {{a: {'b' * 250_000}}}", "annotations have 250,001 bytes together"),
     ],
 )
-def test_what_nothing_can_be_marked_with(kind: str, marks: str, told: str) -> None:
-    assert told in refused(document(kind, name=f"web, {marks}"))
+def test_rejects_invalid_labels_and_annotations(kind: str, metadata: str, message: str) -> None:
+    assert message in plan_errors(document(kind, name=f"web, {metadata}"))
 
 
-@pytest.mark.parametrize("kind", SHORT)
+@pytest.mark.parametrize("kind", MINIMAL_SPECS)
 @pytest.mark.parametrize("name", ["a" * 64, "Web", "1web", "a.b", "-", '"web\\n"'])
-def test_names_that_cannot_be(kind: str, name: str) -> None:
-    assert f"a name has at most {KINDS[kind].MAX_NAME}" in refused(document(kind, name=name))
+def test_rejects_invalid_name(kind: str, name: str) -> None:
+    assert f"a name has at most {KINDS[kind].MAX_NAME_LENGTH}" in plan_errors(document(kind, name=name))
 
 
 @pytest.mark.parametrize(
-    ("kind", "spec", "told"),
+    ("kind", "spec", "message"),
     [
-        ("PinterestDaemon", "nodes: {a/b/c: d}", "no label can be called 'a/b/c'"),
-        ("PinterestDaemon", "nodes: {disk: very fast}", "no label can be 'very fast'"),
+        ("PinterestDaemon", "nodes: {a/b/c: d}", "invalid label name 'a/b/c'"),
+        ("PinterestDaemon", "nodes: {disk: very fast}", "invalid label value 'very fast'"),
         ("PinterestService", "replicas: 1000000000", "replicas is 1000000000: expected a number <= 10000"),
         ("PinterestService", "replicas: 1e9", "replicas is 1000000000: expected a number <= 10000"),
-        ("PinterestService", "unavailable: -1", "unavailable is -1: expected a number or a share such as 1 or 25%"),
-        ("PinterestService", "unavailable: '2'", "unavailable is '2': expected a number or a share such as 1 or 25%"),
+        ("PinterestService", "unavailable: -1", "unavailable is -1: expected a number or percentage such as 1 or 25%"),
+        (
+            "PinterestService",
+            "unavailable: '2'",
+            "unavailable is '2': expected a number or percentage such as 1 or 25%",
+        ),
         (
             "PinterestService",
             "unavailable: 101%",
-            "unavailable is '101%': expected a number or a share",
+            "unavailable is '101%': expected a number or percentage",
         ),
-        ("PinterestService", "memory: -1", "memory is -1: expected an amount such as 2, 500m or 512Mi"),
-        ("PinterestService", "replicas: 1.5", "replicas is 1.5: expected a number, got a fraction"),
-        ("PinterestService", "replicas: '3'", "replicas is '3': expected a number, got a text"),
-        ("PinterestService", "ports: [{name: a, port: 80}]", "port 80 is that of 'http' already"),
-        ("PinterestService", 'ports: [{name: "a\\n", port: 81}]', "there is a line break at its end"),
-        ("PinterestService", "ports: [{name: b, port: 80}]", "port 80 is what clients ask of 'http' already"),
+        ("PinterestService", "memory: -1", "memory is -1: expected a quantity such as 2, 500m or 512Mi"),
+        ("PinterestService", "replicas: 1.5", "replicas is 1.5: expected a number, got a decimal number"),
+        ("PinterestService", "replicas: '3'", "replicas is '3': expected a number, got a string"),
+        ("PinterestService", "ports: [{name: a, port: 80}]", "port 80 is already used by 'http'"),
+        ("PinterestService", 'ports: [{name: "a\\n", port: 81}]', "remove the line break at the end"),
+        ("PinterestService", "ports: [{name: b, port: 80}]", "port 80 is already the load balancer's port 'http'"),
         (
             "PinterestService",
             "ports: [{name: b, port: 81}], loadBalancer: {portName: b}",
-            "spec.ports.0.name: two ports are called 'b'",
+            "spec.ports.0.name: duplicate port name 'b'",
         ),
         (
             "PinterestService",
             "ports: [{name: b, port: 81}], loadBalancer: {portName: ''}",
-            "spec.loadBalancer.portName: one of several ports has no name",
+            "spec.loadBalancer.portName: every port needs a name if there are several",
         ),
-        ("PinterestService", "loadBalancer: {hots: a.b}", "spec.loadBalancer.hots: there is no field 'hots'"),
+        ("PinterestService", "loadBalancer: {hots: a.b}", "spec.loadBalancer.hots: unknown field 'hots'"),
         ("PinterestCronJob", "timeZone: Europe/Berlinn", "did you mean Europe/Berlin?"),
-        ("PinterestJobSet", "items: [a]", "tasks and items both say how many there are"),
+        ("PinterestJobSet", "items: [a]", "tasks and items cannot be used together"),
     ],
 )
-def test_what_one_kind_cannot_say(kind: str, spec: str, told: str) -> None:
-    assert told in refused(document(kind, spec))
+def test_rejects_invalid_field_of_kind(kind: str, spec: str, message: str) -> None:
+    assert message in plan_errors(document(kind, spec))
 
 
 @pytest.mark.parametrize("schedule", ["30 3 31 2 *", "30 3 30 feb *", "often", "60 * * * *", "* * * *", "@hourli"])
-def test_a_schedule_that_never_comes_or_is_none(schedule: str) -> None:
+def test_rejects_invalid_schedule(schedule: str) -> None:
     text = document("PinterestCronJob").replace("30 3 * * *", f"'{schedule}'")
-    assert "0.yaml:4 spec.schedule: " in refused(text)
+    assert "0.yaml:4 spec.schedule: " in plan_errors(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("", "the file holds no document"),
-        ("a: [1\n", "this is not YAML"),
-        ("- a\n", "a document must be a set of fields"),
-        ("a: &x {b: 1}\nc: *x\n", "anchors and aliases are not for workload files"),
+        ("", "the file is empty"),
+        ("a: [1\n", "invalid YAML"),
+        ("- a\n", "a document must be a mapping"),
+        ("a: &x {b: 1}\nc: *x\n", "YAML aliases are not supported"),
         (SERVICE.replace("pinterest.com/v1", "pinterest.com/v2"), "next: write apiVersion: pinterest.com/v1"),
         (SERVICE.replace("PinterestService", "PinterestServce"), "did you mean PinterestService?"),
-        (SERVICE.replace("PinterestService", "Deployment"), "there is no kind 'Deployment'"),
-        (SERVICE.replace("image: 'a:1'", "image: 'a b'"), "'a b' cannot be an image"),
+        (SERVICE.replace("PinterestService", "Deployment"), "unknown kind 'Deployment'"),
+        (SERVICE.replace("image: 'a:1'", "image: 'a b'"), "invalid image 'a b'"),
     ],
 )
-def test_what_is_no_document_of_ours(text: str, told: str) -> None:
-    assert told in refused(text)
+def test_rejects_invalid_file(text: str, message: str) -> None:
+    assert message in plan_errors(text)
 
 
-PART = """\
+RUNTIME_WITH_PART = """\
 apiVersion: pinterest.com/v1
 kind: PinterestSidecar
 metadata: {name: logs-1}
@@ -232,27 +240,27 @@ spec: {parts: [logs-1]}
 
 @pytest.mark.parametrize("kind", ["PinterestService", "PinterestStatefulSet"])
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
-        ("ports: [{name: x, port: 4000}]", "both want port 4000"),
+        ("ports: [{name: x, port: 4000}]", "both use port 4000"),
         ("sidecarConfig: {logs: {levle: debug}}", "did you mean level?"),
         ("sidecarConfig: {logs: {level: loud}}", "one of debug, info"),
         ("sidecarConfig: {log: {level: debug}}", "did you mean logs?"),
-        ("hold: {runtime: 3, until: 2099-12-31}", "it holds runtime 3, and there is no such runtime"),
-        ("template: {spec: {containers: [{name: logs, image: b}]}}", "both want the container name 'logs'"),
+        ("hold: {runtime: 3, until: 2099-12-31}", "it holds runtime 3, which does not exist"),
+        ("template: {spec: {containers: [{name: logs, image: b}]}}", "both use container name 'logs'"),
     ],
 )
-def test_what_does_not_go_with_the_runtime(kind: str, spec: str, told: str) -> None:
-    assert told in refused(PART + document(kind, spec))
+def test_rejects_conflict_with_runtime(kind: str, spec: str, message: str) -> None:
+    assert message in plan_errors(RUNTIME_WITH_PART + document(kind, spec))
 
 
-def test_of_several_files_none_is_planned_where_one_is_wrong() -> None:
-    said = refused(SERVICE, SERVICE.replace("port: 80", "port: 0"), SERVICE.replace("image", "imag"))
-    assert "1.yaml:4 spec.port" in said
-    assert "2.yaml:4 spec.imag" in said
+def test_plans_no_file_if_one_is_invalid() -> None:
+    errors = plan_errors(SERVICE, SERVICE.replace("port: 80", "port: 0"), SERVICE.replace("image", "imag"))
+    assert "1.yaml:4 spec.port" in errors
+    assert "2.yaml:4 spec.imag" in errors
 
 
-def test_files_that_are_no_yaml_are_told_together() -> None:
-    said = refused(SERVICE, "a: [\n", "b: 1\nb: 2\n")
-    assert "1.yaml:2: this is not YAML" in said
-    assert "2.yaml:2 b: 'b' stands here again" in said
+def test_reports_yaml_errors_of_all_files() -> None:
+    errors = plan_errors(SERVICE, "a: [\n", "b: 1\nb: 2\n")
+    assert "1.yaml:2: invalid YAML" in errors
+    assert "2.yaml:2 b: duplicate field 'b'" in errors

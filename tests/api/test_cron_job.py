@@ -1,4 +1,4 @@
-"""What a PinterestCronJob may say."""
+"""Validation of PinterestCronJob."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pincompute.api.admission import admit
-from pincompute.api.cron_job import LINE, PinterestCronJob
-from pincompute.api.documents import read
+from pincompute.api.cron_job import SCHEDULE_PATTERN, PinterestCronJob
+from pincompute.api.documents import read_documents
+from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
-from pincompute.objects.schedule import WORDS, NotASchedule, parse
-from pincompute.planning.batch.runs import MOST
+from pincompute.objects.cron_schedule import NAMED_SCHEDULES, InvalidSchedule, parse_schedule
+from pincompute.planning.batch.runs import MAX_MANUAL_RUN_NUMBER
 
 ROOT = Path(__file__).parents[2]
 
 
-def admitted(name: str = "nightly", **spec: Any) -> PinterestCronJob:
+def parsed_cron_job(name: str = "nightly", **spec: Any) -> PinterestCronJob:
     document = {
         "apiVersion": "pinterest.com/v1",
         "kind": "PinterestCronJob",
         "metadata": {"name": name},
         "spec": {"image": "nightly:1.0", "schedule": "30 3 * * *", **spec},
     }
-    workload = admit(read(yaml.safe_dump(document))[0], "me")
+    workload = parse_resource(read_documents(yaml.safe_dump(document))[0], "me")
     assert isinstance(workload, PinterestCronJob)
     return workload
 
 
 @pytest.mark.parametrize("file", ["examples/cron-job.yaml", "examples/long/cron-job.yaml"])
-def test_the_examples(file: str) -> None:
-    admit(read((ROOT / file).read_text(), file)[0], "me")
+def test_accepts_examples(file: str) -> None:
+    parse_resource(read_documents((ROOT / file).read_text(), file)[0], "me")
 
 
-def test_the_short_form_is_short() -> None:
-    lines = (ROOT / "examples" / "cron-job.yaml").read_text().splitlines()
-    assert len([each for each in lines if not each.startswith("#")]) <= 12
+def test_example_is_short() -> None:
+    schedules = (ROOT / "examples" / "cron-job.yaml").read_text().splitlines()
+    assert len([each for each in schedules if not each.startswith("#")]) <= 12
 
 
-def test_names_fit_what_is_made_of_them() -> None:
-    """`<name>-<minutes since 1970>` by Kubernetes, which takes 52 letters, and `<name>-now-<number>` by us."""
-    assert PinterestCronJob.MAX_NAME <= 52
-    assert PinterestCronJob.MAX_NAME + len(f"-now-{MOST}") <= 63
+def test_job_names_fit_limits() -> None:
+    """Kubernetes appends the minutes since the epoch and allows 52 characters; a manual run appends `-now-NUMBER`."""
+    assert PinterestCronJob.MAX_NAME_LENGTH <= 52
+    assert PinterestCronJob.MAX_NAME_LENGTH + len(f"-now-{MAX_MANUAL_RUN_NUMBER}") <= 63
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"schedule": "0 0 31 2 *"}, 'write schedule: "0 0 28 2 *"'),
         ({"schedule": "0 0 3 * * *"}, 'write schedule: "0 3 * * *"'),
         ({"schedule": "@daily and more"}, 'write schedule: "@daily"'),
         ({"schedule": "TZ=Europe/Berlin 0 3 * * *"}, 'write schedule: "0 3 * * *"'),
-        ({"schedule": ""}, "0 fields and not five"),
+        ({"schedule": ""}, "0 fields instead of five"),
         ({"schedule": 5}, "schedule is 5"),
         ({"timeZone": "Europe/Berlim"}, "did you mean Europe/Berlin?"),
         ({"timeZone": "Berlin"}, "did you mean Europe/Berlin?"),
@@ -69,40 +69,40 @@ def test_names_fit_what_is_made_of_them() -> None:
         ({"template": {"spec": {"restartPolicy": "Always"}}}, "restartPolicy cannot be set"),
     ],
 )
-def test_what_cannot_be_is_refused_with_words(spec: dict[str, Any], told: str) -> None:
+def test_rejects_invalid_cron_job_spec(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(Refused) as refused:
-        admitted(**spec)
-    assert told in refused.value.text()
+        parsed_cron_job(**spec)
+    assert message in refused.value.text()
 
 
-def test_both_faults_of_a_document_are_told() -> None:
+def test_reports_all_errors() -> None:
     with pytest.raises(Refused) as refused:
-        admitted(schedule="61 * * * *", timeZone="Mars", overlap="never")
+        parsed_cron_job(schedule="61 * * * *", timeZone="Mars", overlap="never")
     assert len(refused.value.problems) == 3
 
 
-lines = st.lists(
+schedules = st.lists(
     st.from_regex(r"([*?]|[0-9]{1,2}(-[0-9]{1,2})?|jan|FEB|mon-fri)(/[0-9]{1,2})?(,[0-9]{1,2})?", fullmatch=True),
     min_size=5,
     max_size=5,
 ).map(" ".join)
 
 
-@given(lines | st.sampled_from(list(WORDS)))
+@given(schedules | st.sampled_from(list(NAMED_SCHEDULES)))
 @example("07 003 09 jan SUN")
 @example(" @daily ")
 @example("0  3\t* * *")
-def test_the_rule_of_the_cluster_takes_every_line_that_we_take(line: str) -> None:
+def test_cel_rule_accepts_every_valid_schedule(schedule: str) -> None:
     try:
-        parse(line)
-    except NotASchedule:
+        parse_schedule(schedule)
+    except InvalidSchedule:
         return
-    assert re.match(LINE, line, re.ASCII)
+    assert re.match(SCHEDULE_PATTERN, schedule, re.ASCII)
 
 
 @pytest.mark.parametrize(
-    "line",
+    "schedule",
     ["0 0 3 * * *", "* * * *", "@often", "TZ=UTC 0 3 * * *", "60 * * * *", "0 24 * * *", "0 0 32 * *", "0 0 * 13 *"],
 )
-def test_the_rule_of_the_cluster_refuses_what_is_plainly_wrong(line: str) -> None:
-    assert not re.match(LINE, line, re.ASCII)
+def test_cel_rule_rejects_invalid_schedule(schedule: str) -> None:
+    assert not re.match(SCHEDULE_PATTERN, schedule, re.ASCII)

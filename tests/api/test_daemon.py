@@ -1,4 +1,4 @@
-"""What a PinterestDaemon may say."""
+"""Validation of PinterestDaemon."""
 
 from __future__ import annotations
 
@@ -8,55 +8,55 @@ from typing import Any
 import pytest
 import yaml
 
-from pincompute.api.admission import admit
 from pincompute.api.daemon import PinterestDaemon
-from pincompute.api.documents import read
+from pincompute.api.documents import read_documents
+from pincompute.api.validation import parse_resource
 from pincompute.api.workload import Tier
 from pincompute.base.problem import Refused
 
 ROOT = Path(__file__).parents[2]
 
 
-def admitted(**spec: Any) -> PinterestDaemon:
+def parsed_daemon(**spec: Any) -> PinterestDaemon:
     document = {
         "apiVersion": "pinterest.com/v1",
         "kind": "PinterestDaemon",
         "metadata": {"name": "exporter"},
         "spec": {"image": "exporter:2", **spec},
     }
-    workload = admit(read(yaml.safe_dump(document))[0], "infrastructure")
+    workload = parse_resource(read_documents(yaml.safe_dump(document))[0], "infrastructure")
     assert isinstance(workload, PinterestDaemon)
     return workload
 
 
 @pytest.mark.parametrize("file", ["examples/daemon.yaml", "examples/long/daemon.yaml"])
-def test_the_examples(file: str) -> None:
-    admit(read((ROOT / file).read_text(), file)[0], "infrastructure")
+def test_accepts_examples(file: str) -> None:
+    parse_resource(read_documents((ROOT / file).read_text(), file)[0], "infrastructure")
 
 
-def test_it_has_no_tier_to_choose() -> None:
-    assert admitted().spec.tier is Tier.RESERVED
-    assert admitted(tier="reserved") == admitted()
+def test_tier_is_always_reserved() -> None:
+    assert parsed_daemon().spec.tier is Tier.RESERVED
+    assert parsed_daemon(tier="reserved") == parsed_daemon()
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
-        ({"tier": "preemptible"}, "a daemon goes before every tier"),
-        ({"wholeNode": True}, "a daemon shares its node with all other work"),
-        ({"rollout": {"waves": [50, 10, 100]}}, "the waves are [50, 10, 100]"),
-        ({"rollout": {"waves": [5, 50]}}, "the last 100"),
-        ({"rollout": {"waves": []}}, "the waves are []"),
+        ({"tier": "preemptible"}, "the tier of a daemon is always reserved"),
+        ({"wholeNode": True}, "a daemon cannot have a node for itself"),
+        ({"rollout": {"waves": [50, 10, 100]}}, "waves are [50, 10, 100]"),
+        ({"rollout": {"waves": [5, 50]}}, "end with 100"),
+        ({"rollout": {"waves": []}}, "waves are []"),
         ({"rollout": {"unavailable": 0}}, "unavailable is 0"),
         ({"rollout": {"unavailable": "0%"}}, "unavailable is 0"),
         (
             {"nodes": {"a": "b"}, "template": {"spec": {"nodeSelector": {"a": "c"}}}},
-            "a stands here and in the template",
+            "a is set here and in the template",
         ),
         ({"nodes": {"a": "b"}, "template": {"spec": {"nodeSelector": []}}}, "nodeSelector"),
     ],
 )
-def test_what_cannot_be(spec: dict[str, Any], told: str) -> None:
+def test_rejects_invalid_daemon_spec(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(Refused) as refused:
-        admitted(**spec)
-    assert told in refused.value.text()
+        parsed_daemon(**spec)
+    assert message in refused.value.text()

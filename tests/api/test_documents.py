@@ -1,4 +1,4 @@
-"""YAML as kubectl reads it, and every line remembered."""
+"""YAML documents with kubectl's scalar rules and the line of every field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pincompute.api.documents import MAX_BYTES, read, scalar
+from pincompute.api.documents import MAX_FILE_BYTES, parse_scalar, read_documents
 from pincompute.base.problem import Refused
 
 
@@ -36,82 +36,84 @@ from pincompute.base.problem import Refused
         ("9" * 5_000, "9" * 5_000),
     ],
 )
-def test_scalars(text: str, value: Any) -> None:
-    assert scalar(text) == value
-    assert type(scalar(text)) is type(value)
+def test_parses_scalar_like_kubectl(text: str, value: Any) -> None:
+    assert parse_scalar(text) == value
+    assert type(parse_scalar(text)) is type(value)
 
 
-def test_quotes_make_a_text() -> None:
-    (document,) = read("a: 'on'\nb: \"017\"\nc: |\n  1\n")
+def test_quoted_scalar_is_string() -> None:
+    (document,) = read_documents("a: 'on'\nb: \"017\"\nc: |\n  1\n")
     assert document.content == {"a": "on", "b": "017", "c": "1\n"}
 
 
-def test_lines_are_those_of_the_fields() -> None:
-    (document,) = read("a: 1\nb:\n  c:\n  - d\n  - e\n", "x.yaml")
+def test_records_line_of_every_field() -> None:
+    (document,) = read_documents("a: 1\nb:\n  c:\n  - d\n  - e\n", "x.yaml")
     assert document.where("b", "c").line == 3
     assert document.where("b", "c", 1).line == 5
     assert document.where("b", "missing", "deeper").line == 2
     assert str(document.where("b", "c")) == "x.yaml:3 b.c"
 
 
-def test_several_documents_and_empty_ones() -> None:
-    assert [document.content for document in read("---\n---\na: 1\n---\nb: 2\n")] == [{"a": 1}, {"b": 2}]
+def test_reads_several_documents_and_skips_empty_ones() -> None:
+    assert [document.content for document in read_documents("---\n---\na: 1\n---\nb: 2\n")] == [{"a": 1}, {"b": 2}]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("a: 1\na: 2\n", "x.yaml:2 a: 'a' stands here again, first in line 1"),
-        ("a: [1\n", "x.yaml:2: this is not YAML"),
-        ("- a\n", "must be a set of fields"),
-        ("", "holds no document"),
-        ("? [a]\n: b\n", "a field's name must be a text"),
-        ("a: &x {b: 1}\nc: *x\n", "x.yaml:2 c: anchors and aliases are not for workload files"),
-        ("a: *x\n", "x.yaml:1 a: anchors and aliases are not for workload files"),
-        ("a: 1\na: 2\n---\nb: [", "x.yaml:2 a: 'a' stands here again"),
-        ("\0", "this is not YAML"),
-        ("a: " + "x" * MAX_BYTES, "more than 1,048,576 bytes"),
+        ("a: 1\na: 2\n", "x.yaml:2 a: duplicate field 'a', first set in line 1"),
+        ("a: [1\n", "x.yaml:2: invalid YAML"),
+        ("- a\n", "must be a mapping"),
+        ("", "is empty"),
+        ("? [a]\n: b\n", "a field name must be a string"),
+        ("a: &x {b: 1}\nc: *x\n", "x.yaml:2 c: YAML aliases are not supported"),
+        ("a: *x\n", "x.yaml:1 a: YAML aliases are not supported"),
+        ("a: 1\na: 2\n---\nb: [", "x.yaml:2 a: duplicate field 'a'"),
+        ("\0", "invalid YAML"),
+        ("a: " + "x" * MAX_FILE_BYTES, "larger than 1,048,576 bytes"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, told: str) -> None:
+def test_reports_error_with_line(text: str, message: str) -> None:
     with pytest.raises(Refused) as refused:
-        read(text, "x.yaml")
-    assert told in refused.value.text()
+        read_documents(text, "x.yaml")
+    assert message in refused.value.text()
 
 
-@pytest.mark.parametrize("one", ["[", "{a: ", "? ", "- ", "[{a: ", "a: [" * 10 + "]" * 9 + ", b: ["])
-def test_what_is_too_deep_is_refused_before_the_stack_ends(one: str) -> None:
-    with pytest.raises(Refused, match="this is more than 64 fields deep"):
-        read((one * MAX_BYTES)[:MAX_BYTES])
+@pytest.mark.parametrize("unit", ["[", "{a: ", "? ", "- ", "[{a: ", "a: [" * 10 + "]" * 9 + ", b: ["])
+def test_rejects_deep_nesting_before_stack_overflow(unit: str) -> None:
+    with pytest.raises(Refused, match="more than 64 levels of nesting"):
+        read_documents((unit * MAX_FILE_BYTES)[:MAX_FILE_BYTES])
 
 
-@pytest.mark.parametrize("one", ["- x\n", "x,", "--- {a: b}\n", "*a,", "a: x\n", "? [a]\n"])
-def test_what_would_take_long_is_refused_before_it_does(one: str) -> None:
-    begins = "[&a x," if one.endswith(",") else ""
-    whole = begins + one * (MAX_BYTES // len(one) - len(begins))
+@pytest.mark.parametrize("unit", ["- x\n", "x,", "--- {a: b}\n", "*a,", "a: x\n", "? [a]\n"])
+def test_rejects_too_many_values_while_parsing(unit: str) -> None:
+    start = "[&a x," if unit.endswith(",") else ""
+    text = start + unit * (MAX_FILE_BYTES // len(unit) - len(start))
     with pytest.raises(Refused, match="more than 20,000 names and values"):
-        read(whole)
-    # A file that is only large is nothing special.
-    assert read("a: |\n" + "  x, y\n" * 100_000)[0].content == {"a": "x, y\n" * 100_000}
+        read_documents(text)
+    # A large file alone is accepted.
+    assert read_documents("a: |\n" + "  x, y\n" * 100_000)[0].content == {"a": "x, y\n" * 100_000}
 
 
-def test_a_yaml_bomb_is_refused_before_it_grows() -> None:
+def test_rejects_yaml_bomb() -> None:
     bomb = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
     for each in (bomb, f"a: &a {'x' * 500_000}\nb: [{'*a, ' * 10_000}]"):
-        with pytest.raises(Refused, match="anchors and aliases"):
-            read(each)
+        with pytest.raises(Refused, match="YAML aliases"):
+            read_documents(each)
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     with suppress(Refused):
-        read(text)
+        read_documents(text)
 
 
-def test_each_document_is_known_as_it_stands() -> None:
-    """What is sent on of a set reads as it did, line by line."""
-    first, *others = read("# ä\na: |+\n  x\n\n---\n  b: ü\n  c: 2 # why\n--- {d: 3}\n...\n%YAML 1.1\n---\ne: 4\n")
+def test_keeps_source_text_of_each_document() -> None:
+    """A document of a set can be sent on alone, with unchanged content."""
+    first, *others = read_documents(
+        "# ä\na: |+\n  x\n\n---\n  b: ü\n  c: 2 # why\n--- {d: 3}\n...\n%YAML 1.1\n---\ne: 4\n"
+    )
     assert [each.text for each in others] == ["  b: ü\n  c: 2 # why\n", "--- {d: 3}", "e: 4\n"]
     assert first.text.startswith("a: |+")
     for each in (first, *others):
-        assert [again.content for again in read(each.text)] == [each.content]
+        assert [again.content for again in read_documents(each.text)] == [each.content]

@@ -1,4 +1,4 @@
-"""Every field of every kind matters: with another value in it, something else is planned or told."""
+"""Every field of every kind has an effect: another value changes a plan, a status or a problem."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 from msgspec import inspect
 
-from pincompute.api.admission import admit
 from pincompute.api.documents import Document
 from pincompute.api.kinds import KINDS, WORKLOADS
-from pincompute.api.names import API_VERSION, TEMPLATE, WANTED
-from pincompute.api.runtime import Cursor
+from pincompute.api.names import API_VERSION, TEMPLATE_HASH_LABEL, WANTED_HASH_ANNOTATION
+from pincompute.api.runtime import RollCursor
+from pincompute.api.validation import parse_resource
 from pincompute.api.workload import Tier
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
+from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan
-from pincompute.planning.revision import RECORD
-from pincompute.planning.runtimes.roll import plan_roll, shape
-from pincompute.planning.runtimes.runtime import Health, Runtimes
-from pincompute.planning.snapshot import NativeStatus, Pod
-from pincompute.planning.training.gang import INDEX, ROLE
-from strategies import Path, documents, field_at, fields, written
-from worlds import after, alone, plan, templates
+from pincompute.planning.revision import RECORD_KIND
+from pincompute.planning.runtimes.roll_preview import plan_roll, roll_plan_json
+from pincompute.planning.runtimes.selection import RollHealth, Runtimes
+from pincompute.planning.snapshot import NativeStatus
+from pincompute.planning.training.gang import REPLICA_INDEX_LABEL, REPLICA_TYPE_LABEL
+from snapshot_strategies import new_snapshot, plan_snapshot, pod_templates_in, snapshot_after
+from strategies import FieldPath, as_stored, documents, field_values, leaf_paths
 
-ONLY_TOLD: dict[tuple[str, str], str] = {
-    ("", "hold.because"): "it is for people who read the file",
-    ("PinterestTrainingJob", "roles.master.replicas"): "one leads: any other number is refused",
-    ("PinterestTrainingJob", "roles.chief.replicas"): "one leads: any other number is refused",
-    ("PinterestDaemon", "wholeNode"): "a daemon shares its node: anything but false is refused",
-    ("PinterestDaemon", "tier"): "a daemon goes before every tier: any that is written but reserved is refused",
-    ("", "build"): "the record of a revision keeps it; what it stands for is written out beside it",
+NOT_PLANNED: dict[tuple[str, str], str] = {
+    ("", "hold.because"): "for readers of the file only",
+    ("PinterestTrainingJob", "roles.master.replicas"): "there is one leader: any other number is rejected",
+    ("PinterestTrainingJob", "roles.chief.replicas"): "there is one leader: any other number is rejected",
+    ("PinterestDaemon", "wholeNode"): "a daemon shares its node: only false is accepted",
+    ("PinterestDaemon", "tier"): "the tier of a daemon is always reserved: only that is accepted",
+    ("", "build"): "recorded in the revision; its images are written out in other fields",
     **{
-        ("", f"breakGlass.{each}"): "the status says so, and what runs does not notice"
-        for each in ("until", "by", "because")
+        ("", f"breakGlass.{each}"): "shown in the status, without effect on pods" for each in ("until", "by", "because")
     },
-    **{("Project", f"quota.{tier}.bytes"): "the desk alone counts them" for tier in (*Tier, "infrastructure")},
-    ("Project", "landing"): "the desk goes by it",
-    ("Project", "landing.repository"): "the desk goes by it",
-    ("Project", "landing.branch"): "the desk goes by it",
-    ("Project", "landing.reviewers"): "the desk goes by it",
-    ("Project", "landing.builders"): "the desk goes by it",
-    ("Project", "landing.people"): "the desk goes by it",
+    **{("Project", f"quota.{tier}.bytes"): "counted by the desk" for tier in (*Tier, "infrastructure")},
+    ("Project", "landing"): "used by the desk",
+    ("Project", "landing.repository"): "used by the desk",
+    ("Project", "landing.branch"): "used by the desk",
+    ("Project", "landing.reviewers"): "used by the desk",
+    ("Project", "landing.builders"): "used by the desk",
+    ("Project", "landing.people"): "used by the desk",
     **{
-        ("Project", f"policies{each}"): "the desk goes by it"
+        ("Project", f"policies{each}"): "used by the desk"
         for each in ("", *(f".*.{field}" for field in ("name", "rule", "message", "kinds")))
     },
-    ("Runtime", "roll.security"): "it is for people who read the file; without it, roll.breakHolds is refused",
+    ("Runtime", "roll.security"): "for readers of the file; roll.breakHolds requires it",
 }
-"""Fields after which nothing is planned otherwise, each with the reason why it is there; no kind is every kind."""
+"""Fields without effect on plans, with the reason. An empty kind means every kind."""
 
-NUMBER = {"type": "integer", "description": "How much it prints.", "variable": "LEVEL"}
-TENSORFLOW = {"framework": "tensorflow", "workers": 0, "elastic": None}
+INTEGER_PARAMETER = {"type": "integer", "description": "How much it prints.", "variable": "LEVEL"}
+TENSORFLOW_SPEC = {"framework": "tensorflow", "workers": 0, "elastic": None}
 CONTEXT: dict[tuple[str, str], Object] = {
-    ("PinterestTrainingJob", "roles.chief"): TENSORFLOW,
-    ("PinterestTrainingJob", "roles.ps"): TENSORFLOW,
-    ("PinterestTrainingJob", "roles.evaluator"): TENSORFLOW,
+    ("PinterestTrainingJob", "roles.chief"): TENSORFLOW_SPEC,
+    ("PinterestTrainingJob", "roles.ps"): TENSORFLOW_SPEC,
+    ("PinterestTrainingJob", "roles.evaluator"): TENSORFLOW_SPEC,
     ("PinterestTrainingJob", "success"): {"framework": "pytorch", "workers": 2, "roles": None},
-    ("PinterestSidecar", "parameters.*.minimum"): {"parameters": {"level": {**NUMBER, "minimum": 0}}},
-    ("PinterestSidecar", "parameters.*.maximum"): {"parameters": {"level": {**NUMBER, "maximum": 10}}},
+    ("PinterestSidecar", "parameters.*.minimum"): {"parameters": {"level": {**INTEGER_PARAMETER, "minimum": 0}}},
+    ("PinterestSidecar", "parameters.*.maximum"): {"parameters": {"level": {**INTEGER_PARAMETER, "maximum": 10}}},
     ("PinterestTrainingJob", "roles.worker"): {"workers": 0},
     ("PinterestJobSet", "attempts"): {"tasks": 4, "items": None, "enough": None, "maxFailed": None, "suspended": None},
     ("PinterestDaemon", "healthCheck"): {"port": 9100},
@@ -80,21 +80,21 @@ CONTEXT: dict[tuple[str, str], Object] = {
         "elastic": {"minimum": 1, "maximum": 8},
     },
 }
-"""What else a document must say, or leave out, for a field to mean anything, by the beginning of its path."""
+"""Other fields that must be set or left out for a field to have an effect, by the prefix of its path."""
 
 
 def in_context(kind: str, name: str, document: Object) -> Object:
-    said = next((each for (its, start), each in CONTEXT.items() if its == kind and name.startswith(start)), {})
-    spec = {**document["spec"], **said}
+    context = next((each for (its, start), each in CONTEXT.items() if its == kind and name.startswith(start)), {})
+    spec = {**document["spec"], **context}
     if name.startswith("roles."):
-        # One role by itself, of a plain program: which go together, and with what, is another matter.
+        # Only one role: combinations of roles have rules of their own.
         role = name.split(".")[1]
-        spec = {"framework": "pytorch", **said, "image": "train:1", "roles": {role: spec["roles"][role]}}
+        spec = {"framework": "pytorch", **context, "image": "train:1", "roles": {role: spec["roles"][role]}}
     return {**document, "spec": {field: value for field, value in spec.items() if value is not None}}
 
 
-PATHS = [(kind, path) for kind, noun in KINDS.items() for path in fields(inspect.type_info(noun.spec_type()))]
-LOOK = settings(
+PATHS = [(kind, path) for kind, type_ in KINDS.items() for path in leaf_paths(inspect.type_info(type_.spec_type()))]
+SEARCH = settings(
     max_examples=1000,
     phases=[Phase.generate],
     deadline=None,
@@ -102,45 +102,52 @@ LOOK = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
-"""The first document in which the field matters ends the search."""
-GLANCE = settings(LOOK, max_examples=50)
-"""Where none is expected, all are looked at."""
+"""The search ends with the first document in which the field has an effect."""
+SHORT_SEARCH = settings(SEARCH, max_examples=50)
+"""For fields without an expected effect, the search tries every example."""
 
 
-def noun(kind: str, name: str, labels: dict[str, str] | None = None, **spec: Any) -> Any:
+def parsed_resource(kind: str, name: str, labels: dict[str, str] | None = None, **spec: Any) -> Any:
     metadata = {"name": name, "labels": labels or {}}
-    return admit(Document({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}, "", {}), "me")
+    return parse_resource(
+        Document({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}, "", {}), "me"
+    )
 
 
-LABELS: list[dict[str, str]] = [{}, {"mesh": "new"}]
-SERVED: dict[str, Object] = {
+WORKLOAD_LABELS: list[dict[str, str]] = [{}, {"mesh": "new"}]
+ROLLED_WORKLOADS: dict[str, Object] = {
     "web": {},
     "best": {"tier": "reserved"},
     "old": {"hold": {"runtime": 3, "until": "2027-01-01"}},
 }
-LEVEL = {"level": {"description": "How much it prints.", "variable": "LEVEL"}}
-PARTS = [
-    noun("PinterestSidecar", "logs-2", image="logs:2", parameters=LEVEL, serves={"kinds": list(WORKLOADS)}),
-    noun("PinterestSidecar", "identity-1", image="identity:1"),
-    noun("PinterestSidecar", "traffic-3", image="traffic:3"),
+LEVEL_PARAMETER = {"level": {"description": "How much it prints.", "variable": "LEVEL"}}
+RUNTIME_PARTS = [
+    parsed_resource(
+        "PinterestSidecar", "logs-2", image="logs:2", parameters=LEVEL_PARAMETER, serves={"kinds": list(WORKLOADS)}
+    ),
+    parsed_resource("PinterestSidecar", "identity-1", image="identity:1"),
+    parsed_resource("PinterestSidecar", "traffic-3", image="traffic:3"),
 ]
-NUMBERS = range(1, 8)
-FOLDER = [*PARTS, *(noun("Runtime", str(number), parts=["logs-2"]) for number in NUMBERS)]
-"""What is beside every document: parts, and runtimes of which the last is current."""
-LONG_AGO, NOW_ = "2026-01-01T00:00:00Z", "2026-01-31T12:00:00Z"
+RUNTIME_NUMBERS = range(1, 8)
+OTHER_RESOURCES = [
+    *RUNTIME_PARTS,
+    *(parsed_resource("Runtime", str(number), parts=["logs-2"]) for number in RUNTIME_NUMBERS),
+]
+"""Resources in addition to the document: parts, and runtimes, of which the last is current."""
+LONG_AGO, NOW = "2026-01-01T00:00:00Z", "2026-01-31T12:00:00Z"
 
 
-def outcome(document: Object) -> list[Any] | None:
-    """All that comes of it, but for the record of the document itself; nothing where it is refused."""
+def plans_for(document: Object) -> list[Any] | None:
+    """Every plan that follows from a document, without the recorded spec; None if it is rejected."""
     try:
-        owner = written(admit(Document(document, "", {}), "me"))
+        owner = as_stored(parse_resource(Document(document, "", {}), "me"))
     except Refused:
         return None
-    others = {"PinterestSidecar": of_a_part, "Runtime": of_a_runtime}
-    return list(others.get(owner.kind, of_a_workload)(owner))
+    others = {"PinterestSidecar": part_plans, "Runtime": runtime_plans}
+    return list(others.get(owner.kind, workload_plans)(owner))
 
 
-LATER: list[tuple[Object, list[Object]]] = [
+LATER_STATUSES: list[tuple[Object, list[Object]]] = [
     ({}, []),
     (
         {"conditions": [{"type": "Complete", "status": "True"}, {"type": "Succeeded", "status": "True"}]},
@@ -171,112 +178,125 @@ LATER: list[tuple[Object, list[Object]]] = [
         * 8,
     ),
 ]
-"""What may be seen of natives and pods once all of a plan was done: nothing yet, success, failure, a change halfway."""
+"""Later status of native objects and pods: none yet, succeeded, failed, and rollout in progress."""
 
 
-def of_a_workload(owner: Any) -> Iterator[Any]:
-    """New, and later."""
-    snapshot = alone(owner)._replace(runtimes=Runtimes.of(FOLDER))
-    planned = plan(snapshot)
-    yield told(planned)
-    made = after(snapshot, planned)
-    labels = next((each["metadata"]["labels"] for native in planned.wanted for each in templates(native)), {})
-    for status, pods in LATER:
+def workload_plans(owner: Any) -> Iterator[Any]:
+    """Plans for a new workload and for later states."""
+    snapshot = new_snapshot(owner)._replace(runtimes=Runtimes.from_resources(OTHER_RESOURCES))
+    planned = plan_snapshot(snapshot)
+    yield plan_content(planned)
+    created = snapshot_after(snapshot, planned)
+    labels = next((each["metadata"]["labels"] for native in planned.wanted for each in pod_templates_in(native)), {})
+    for status, pods in LATER_STATUSES:
         seen = msgspec.convert(status, NativeStatus)
-        natives = tuple(msgspec.structs.replace(each, status=seen) for each in made.natives)
-        later = made._replace(natives=natives, pods=tuple(_pod(each, labels, at) for at, each in enumerate(pods)))
-        planned = plan(later)
-        yield told(planned)
-        yield told(plan(after(later, planned)))
+        natives = tuple(msgspec.structs.replace(each, status=seen) for each in created.natives)
+        later_snapshot = created._replace(
+            natives=natives, pods=tuple(_pod(each, labels, at) for at, each in enumerate(pods))
+        )
+        planned = plan_snapshot(later_snapshot)
+        yield plan_content(planned)
+        yield plan_content(plan_snapshot(snapshot_after(later_snapshot, planned)))
 
 
 def _pod(status: Object, labels: Object, at: int) -> Pod:
-    """The first leads; the first two are of the newest making, the others of a former one; each has its own node."""
-    labels = {**labels, ROLE: "worker" if at else "master", INDEX: str(max(0, at - 1))}
-    labels = labels if at < 2 else {**labels, TEMPLATE: "former"}
+    """A pod of its own node. The first is the leader; from the third on, pods have an earlier revision."""
+    labels = {**labels, REPLICA_TYPE_LABEL: "worker" if at else "master", REPLICA_INDEX_LABEL: str(max(0, at - 1))}
+    labels = labels if at < 2 else {**labels, TEMPLATE_HASH_LABEL: "former"}
     metadata = {"name": f"pod-{at}", "labels": labels}
     return msgspec.convert({"metadata": metadata, "spec": {"nodeName": f"node-{at}"}, "status": status}, Pod)
 
 
-def of_a_part(part: Any) -> Iterator[Any]:
-    """What it adds to those that it may serve, with parameters and without."""
-    runtimes = Runtimes.of([part, noun("Runtime", "9", parts=[part.metadata.name])])
-    for tier, labels, value in product(("reserved", "on-demand"), LABELS, (None, "info", 3, True)):
-        configuration = {} if value is None else {part.part: dict.fromkeys(part.spec.parameters, value)}
+def part_plans(part: Any) -> Iterator[Any]:
+    """Plans of workloads that get the part, with and without parameters."""
+    runtimes = Runtimes.from_resources([part, parsed_resource("Runtime", "9", parts=[part.metadata.name])])
+    for tier, labels, value in product(("reserved", "on-demand"), WORKLOAD_LABELS, (None, "info", 3, True)):
+        configuration = {} if value is None else {part.part_name: dict.fromkeys(part.spec.parameters, value)}
         spec = {"image": "web:1", "tier": tier, "sidecarConfig": configuration}
         for each in (
-            noun("PinterestService", "web", labels, port=8080, **spec),
-            noun("PinterestJobSet", "batch", labels, tasks=1, **spec),
+            parsed_resource("PinterestService", "web", labels, port=8080, **spec),
+            parsed_resource("PinterestJobSet", "batch", labels, tasks=1, **spec),
         ):
-            yield told(plan(alone(written(each))._replace(runtimes=runtimes)))
-    guest = noun("PinterestSidecar", "guest-1", image="guest:1", needs=["mesh"])
-    both = Runtimes.of([part, guest, noun("Runtime", "9", parts=[part.metadata.name, "guest-1"])])
-    web = noun("PinterestService", "web", image="web:1", port=8080)
-    yield told(plan(alone(written(web))._replace(runtimes=both)))
+            yield plan_content(plan_snapshot(new_snapshot(as_stored(each))._replace(runtimes=runtimes)))
+    dependent_part = parsed_resource("PinterestSidecar", "guest-1", image="guest:1", needs=["mesh"])
+    both = Runtimes.from_resources(
+        [part, dependent_part, parsed_resource("Runtime", "9", parts=[part.metadata.name, "guest-1"])]
+    )
+    web = parsed_resource("PinterestService", "web", image="web:1", port=8080)
+    yield plan_content(plan_snapshot(new_snapshot(as_stored(web))._replace(runtimes=both)))
 
 
-def of_a_runtime(runtime: Any) -> Iterator[Any]:
-    """What is said of its roll at every stage, and what it brings to those that it reaches."""
+def runtime_plans(runtime: Any) -> Iterator[Any]:
+    """Plans of the roll at every stage, and of the workloads that it reaches."""
     runtime = msgspec.structs.replace(runtime, metadata=msgspec.structs.replace(runtime.metadata, name="9", uid=""))
-    known = Runtimes.of([*FOLDER, runtime])._replace(current=NUMBERS[-1])
+    known = Runtimes.from_resources([*OTHER_RESOURCES, runtime])._replace(current=RUNTIME_NUMBERS[-1])
     brief: Object = {"image": "web:1", "port": 8080, "replicas": 100}
-    served = [alone(written(noun("PinterestService", name, **brief, **spec))) for name, spec in SERVED.items()]
-    yield msgspec.to_builtins(shape(plan_roll(9, known, served)))
+    served = [
+        new_snapshot(as_stored(parsed_resource("PinterestService", name, **brief, **spec)))
+        for name, spec in ROLLED_WORKLOADS.items()
+    ]
+    yield msgspec.to_builtins(roll_plan_json(plan_roll(9, known, served)))
     roll = runtime.spec.roll
     cursors = (
-        [Cursor(percent=each, since=since) for each in roll.waves[:1] for since in (LONG_AGO, NOW_)] if roll else []
+        [RollCursor(percent=each, since=since) for each in roll.waves[:1] for since in (LONG_AGO, NOW)] if roll else []
     )
     for cursor in (None, *cursors):
         for failing in ((), ("me/web",), ("me/web", "me/best")):
-            health = Health(cursor=cursor, reached=5, there=5 - len(failing), failing=failing)
+            health = RollHealth(cursor=cursor, reached=5, healthy=5 - len(failing), failing=failing)
             runtimes = known._replace(next=9 if roll else 0, cursor=cursor, health=health)
             status = msgspec.structs.replace(runtime.status, cursor=cursor)
-            snapshot = alone(msgspec.structs.replace(runtime, status=status))
-            yield told(plan(snapshot._replace(runtimes=runtimes)))
+            snapshot = new_snapshot(msgspec.structs.replace(runtime, status=status))
+            yield plan_content(plan_snapshot(snapshot._replace(runtimes=runtimes)))
     for each in served:
-        yield told(plan(each._replace(runtimes=known.finished(9))))
+        yield plan_content(plan_snapshot(each._replace(runtimes=known.after_roll(9))))
 
 
-def told(planned: Plan) -> Any:
-    wanted = [bare(each) for each in planned.wanted if each["kind"] != RECORD or "spec.json" not in each["data"]]
+def plan_content(planned: Plan) -> Any:
+    wanted = [
+        without_hash(each) for each in planned.wanted if each["kind"] != RECORD_KIND or "spec.json" not in each["data"]
+    ]
     problems = [each.text() for each in (*planned.problems, *filter(None, [planned.why]))]
-    return msgspec.to_builtins([wanted, planned.status, planned.wake_after, planned.steps, problems])
+    return msgspec.to_builtins([wanted, planned.status, planned.wake_after_s, planned.steps, problems])
 
 
-def bare(native: Object) -> Object:
-    """Without the digest, which follows from the rest."""
+def without_hash(native: Object) -> Object:
+    """Without the content hash, which follows from the rest."""
     native = copy.deepcopy(native)
-    native["metadata"]["annotations"].pop(WANTED)
+    native["metadata"]["annotations"].pop(WANTED_HASH_ANNOTATION)
     return native
 
 
-def changed(document: Object, path: Path, value: Any) -> Object:
-    """The first of those that the path leads to says something else."""
+def with_value(document: Object, path: FieldPath, value: Any) -> Object:
+    """Set the first field that matches the path to another value."""
     document = copy.deepcopy(document)
     place: Any = document["spec"]
     for step in path[:-1]:
-        place = place[_first(place) if step == "*" else step]
-    place[_first(place) if path[-1] == "*" else path[-1]] = value
+        place = place[_first_key(place) if step == "*" else step]
+    place[_first_key(place) if path[-1] == "*" else path[-1]] = value
     return document
 
 
-def _first(place: Any) -> Any:
+def _first_key(place: Any) -> Any:
     return 0 if isinstance(place, list) else next(iter(place))
 
 
 @pytest.mark.parametrize(("kind", "path"), PATHS, ids=lambda each: each if isinstance(each, str) else ".".join(each))
-def test_a_field_matters(kind: str, path: Path) -> None:
+def test_every_field_changes_the_plan(kind: str, path: FieldPath) -> None:
     name = ".".join(path)
 
-    def matters(drawn: tuple[Object, Any]) -> bool:
+    def changes_plan(drawn: tuple[Object, Any]) -> bool:
         document = in_context(kind, name, drawn[0])
-        before, after_ = outcome(document), outcome(changed(document, path, drawn[1]))
+        before, after_ = plans_for(document), plans_for(with_value(document, path, drawn[1]))
         return before is not None and after_ is not None and before != after_
 
-    expected = ("", name) not in ONLY_TOLD and (kind, name) not in ONLY_TOLD
+    expected = ("", name) not in NOT_PLANNED and (kind, name) not in NOT_PLANNED
     try:
-        find(st.tuples(documents(kind, path), field_at(kind, path)), matters, settings=LOOK if expected else GLANCE)
+        find(
+            st.tuples(documents(kind, path), field_values(kind, path)),
+            changes_plan,
+            settings=SEARCH if expected else SHORT_SEARCH,
+        )
     except NoSuchExample:
-        assert not expected, f"{kind}: nothing comes of {name}"
+        assert not expected, f"{kind}: {name} has no effect"
     else:
-        assert expected, f"{kind}: {name} matters by now"
+        assert expected, f"{kind}: {name} has an effect now"

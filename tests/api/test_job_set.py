@@ -1,4 +1,4 @@
-"""A job set that makes no sense is told so, each fault with what is allowed."""
+"""Validation of PinterestJobSet."""
 
 from __future__ import annotations
 
@@ -7,93 +7,93 @@ from typing import Any
 import pytest
 import yaml
 
-from pincompute.api.admission import admit
-from pincompute.api.documents import read
+from pincompute.api.documents import read_documents
 from pincompute.api.job_set import PinterestJobSet
+from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
-from pincompute.objects.numbers import share_of
+from pincompute.objects.number_sets import scaled_value
 
 
-def document(name: str = "resize", **spec: Any) -> str:
+def job_set_document(name: str = "resize", **spec: Any) -> str:
     whole = {"image": "resize:1", **({} if "items" in spec else {"tasks": 5}), **spec}
-    said = {name: value for name, value in whole.items() if value is not None}
+    fields = {name: value for name, value in whole.items() if value is not None}
     return yaml.safe_dump(
-        {"apiVersion": "pinterest.com/v1", "kind": "PinterestJobSet", "metadata": {"name": name}, "spec": said}
+        {"apiVersion": "pinterest.com/v1", "kind": "PinterestJobSet", "metadata": {"name": name}, "spec": fields}
     )
 
 
-def faults(**spec: Any) -> str:
+def errors_of(**spec: Any) -> str:
     with pytest.raises(Refused) as refused:
-        admit(read(document(**spec))[0], "me")
+        parse_resource(read_documents(job_set_document(**spec))[0], "me")
     return refused.value.text()
 
 
-def scratch(**more: Any) -> dict[str, Any]:
+def scratch_claim(**more: Any) -> dict[str, Any]:
     return {"name": "scratch", "path": "/scratch", "size": "1Gi", **more}
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
-        ({"tasks": None}, "neither tasks nor items are given"),
-        ({"tasks": 5, "items": ["a"]}, "tasks and items both say how many there are"),
+        ({"tasks": None}, "tasks or items is required"),
+        ({"tasks": 5, "items": ["a"]}, "tasks and items cannot be used together"),
         ({"tasks": 0}, "tasks is 0"),
         ({"tasks": 10_001}, "tasks is 10001"),
         ({"items": []}, "items is []"),
         ({"items": ["a"] * 10_001}, "items"),
-        ({"items": ["a" * 50_000] * 10}, "the 10 tasks are told has 500,000 bytes together, 450,000 is the most"),
-        ({"tasks": 9_000, "taskConfiguration": {"a": "x", "b": "z"}}, "27,000 files together, 20,000 is the most"),
-        ({"taskConfiguration": {"number": "1"}}, "the file 'number' of a task is ours to write"),
-        ({"taskConfiguration": {"a/b": "1"}}, "no file can be called 'a/b'"),
-        ({"taskConfiguration": {"..": "1"}}, "no file can be called '..'"),
-        ({"taskConfiguration": {"a" * 201: "1"}}, "has 201 letters, 200 are the most"),
-        ({"parallelism": 6}, "parallelism is 6, and there are 5 tasks"),
+        ({"items": ["a" * 50_000] * 10}, "of the 10 tasks have 500,000 bytes together, the maximum is 450,000"),
+        ({"tasks": 9_000, "taskConfiguration": {"a": "x", "b": "z"}}, "27,000 files together, the maximum is 20,000"),
+        ({"taskConfiguration": {"number": "1"}}, "the file 'number' is written by the platform"),
+        ({"taskConfiguration": {"a/b": "1"}}, "invalid file name 'a/b'"),
+        ({"taskConfiguration": {"..": "1"}}, "invalid file name '..'"),
+        ({"taskConfiguration": {"a" * 201: "1"}}, "has 201 characters, the maximum is 200"),
+        ({"parallelism": 6}, "parallelism is 6, but there are only 5 tasks"),
         ({"retryExitCodes": [75, 0]}, "expected a number >= 1"),
         ({"retryExitCodes": [256]}, "expected a number <= 255"),
-        ({"enough": 6}, "enough is 6, and there are 5 tasks"),
-        ({"enough": "101%"}, "enough is 101%, and there are 5 tasks"),
-        ({"enough": 0}, "enough is 0: it would have succeeded before it began"),
-        ({"maxFailed": 6}, "maxFailed is 6, and there are 5 tasks"),
-        ({"deadlineSeconds": 60, "taskDeadlineSeconds": 61}, "a task may take 61 seconds, and all together only 60"),
+        ({"enough": 6}, "enough is 6, but there are only 5 tasks"),
+        ({"enough": "101%"}, "enough is 101%, but there are only 5 tasks"),
+        ({"enough": 0}, "enough is 0: the job set would succeed without running"),
+        ({"maxFailed": 6}, "maxFailed is 6, but there are only 5 tasks"),
+        ({"deadlineSeconds": 60, "taskDeadlineSeconds": 61}, "taskDeadlineSeconds is 61, but deadlineSeconds only 60"),
         (
             {"taskDeadlineSeconds": 9, "template": {"spec": {"activeDeadlineSeconds": 8}}},
-            "how long a task may take stands here and in the template's",
+            "taskDeadlineSeconds and the template's activeDeadlineSeconds cannot be used together",
         ),
         ({"keepSeconds": 59}, "expected a number >= 60"),
         ({"attempts": [{"tasks": "4-5"}]}, "there is no task 5"),
-        ({"attempts": [{"tasks": "3-1"}]}, "'3-1' runs backwards"),
+        ({"attempts": [{"tasks": "3-1"}]}, "the range '3-1' is reversed"),
         ({"attempts": [{"tasks": "some"}]}, "tasks is 'some'"),
-        ({"attempts": [{"tasks": "1", "reason": "OutOfMemory"}]}, "chosen by their number and by a reason"),
+        ({"attempts": [{"tasks": "1", "reason": "OutOfMemory"}]}, "task numbers and reason cannot be used together"),
         ({"attempts": [{"reason": "OutOfMemry"}]}, "did you mean OutOfMemory?"),
-        ({"claims": [scratch(), scratch(path="/b")]}, "two claims are called 'scratch'"),
-        ({"claims": [scratch(), scratch(name="b")]}, "two claims are seen at /scratch"),
-        ({"tasks": 101, "claims": [scratch(retained=True)]}, "would be kept for 101 tasks, 100 is the most"),
+        ({"claims": [scratch_claim(), scratch_claim(path="/b")]}, "duplicate claim name 'scratch'"),
+        ({"claims": [scratch_claim(), scratch_claim(name="b")]}, "two claims have the path /scratch"),
+        ({"tasks": 101, "claims": [scratch_claim(retained=True)]}, "is retained for 101 tasks, the maximum is 100"),
     ],
 )
-def test_bad_input_is_told(spec: dict[str, Any], told: str) -> None:
-    assert told in faults(**spec)
+def test_rejects_invalid_job_set_spec(spec: dict[str, Any], message: str) -> None:
+    assert message in errors_of(**spec)
 
 
-def test_all_faults_are_told_at_once() -> None:
-    text = faults(parallelism=6, enough=7, maxFailed=8, attempts=[{"tasks": "9"}])
+def test_reports_all_errors_at_once() -> None:
+    text = errors_of(parallelism=6, enough=7, maxFailed=8, attempts=[{"tasks": "9"}])
     assert text.count("[DocumentInvalid]") == 4
 
 
-def test_a_name_leaves_room_for_what_its_jobs_and_pods_are_called() -> None:
-    assert admit(read(document(name="a" * PinterestJobSet.MAX_NAME))[0], "me")
+def test_rejects_name_over_maximum_length() -> None:
+    assert parse_resource(read_documents(job_set_document(name="a" * PinterestJobSet.MAX_NAME_LENGTH))[0], "me")
     with pytest.raises(Refused):
-        admit(read(document(name="a" * (PinterestJobSet.MAX_NAME + 1)))[0], "me")
+        parse_resource(read_documents(job_set_document(name="a" * (PinterestJobSet.MAX_NAME_LENGTH + 1)))[0], "me")
 
 
 @pytest.mark.parametrize(
     ("share", "whole", "number"), [(3, 5, 3), ("60%", 5, 3), ("50%", 5, 3), ("1%", 5, 1), ("0%", 5, 0)]
 )
-def test_a_part_of_all_is_rounded_up(share: int | str, whole: int, number: int) -> None:
-    assert share_of(share, whole, up=True) == number
+def test_percentage_is_rounded_up(share: int | str, whole: int, number: int) -> None:
+    assert scaled_value(share, whole, up=True) == number
 
 
-def test_a_program_that_is_handed_its_number_by_a_variable_cannot_run_again() -> None:
-    told = faults(arguments=["--part", "$(PIN_TASK)"], attempts=[{"tasks": "1"}])
-    assert "spec.arguments.1: $(PIN_TASK) is not known to a task that runs again" in told
-    assert "next: let the program read /etc/task/number" in told
-    admit(read(document(arguments=["--part", "$(PIN_TASK)"]))[0], "me")
+def test_rejects_task_variable_in_rerun() -> None:
+    message = errors_of(arguments=["--part", "$(PIN_TASK)"], attempts=[{"tasks": "1"}])
+    assert "spec.arguments.1: $(PIN_TASK) is not available in a rerun" in message
+    assert "next: read the number from /etc/task/number" in message
+    parse_resource(read_documents(job_set_document(arguments=["--part", "$(PIN_TASK)"]))[0], "me")

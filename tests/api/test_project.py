@@ -1,4 +1,4 @@
-"""What a project may be called, who may be in it, and that it says what it may use."""
+"""Validation of Project: name, members and quota."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pincompute.api.admission import admit
-from pincompute.api.documents import read
-from pincompute.api.membership import Review
+from pincompute.api.documents import read_documents
+from pincompute.api.membership import ReviewMode
 from pincompute.api.project import Project, Tier
+from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
 
 ROOT = Path(__file__).parents[2]
@@ -23,83 +23,88 @@ GOOD: dict[str, Any] = {
 }
 
 
-def admitted(**spec: Any) -> Project:
-    (document,) = read(yaml.safe_dump({**GOOD, "spec": {**GOOD["spec"], **spec}}), "ads.yaml")
-    project = admit(document, "me")
+def parsed_project(**spec: Any) -> Project:
+    (document,) = read_documents(yaml.safe_dump({**GOOD, "spec": {**GOOD["spec"], **spec}}), "ads.yaml")
+    project = parse_resource(document, "me")
     assert isinstance(project, Project)
     return project
 
 
 def refusal(document: Any) -> str:
-    (only,) = read(yaml.safe_dump(document), "ads.yaml")
+    (only,) = read_documents(yaml.safe_dump(document), "ads.yaml")
     with pytest.raises(Refused) as refused:
-        admit(only, "me")
+        parse_resource(only, "me")
     return refused.value.text()
 
 
-def refused(**spec: Any) -> str:
+def spec_errors(**spec: Any) -> str:
     return refusal({**GOOD, "spec": {**GOOD["spec"], **spec}})
 
 
-def test_what_is_not_said() -> None:
-    project = admitted()
+def test_defaults() -> None:
+    project = parsed_project()
     assert project.metadata.namespace == ""
-    assert project.spec.review is Review.LANDED
-    assert project.spec.quota.of(Tier.RESERVED) is None
-    assert project.spec.quota.of(Tier.ON_DEMAND) is not None
+    assert project.spec.review is ReviewMode.LANDED
+    assert project.spec.quota.tier_quota(Tier.RESERVED) is None
+    assert project.spec.quota.tier_quota(Tier.ON_DEMAND) is not None
 
 
 @pytest.mark.parametrize("file", ["examples/project.yaml", "examples/long/project.yaml"])
-def test_the_examples(file: str) -> None:
-    (document,) = read((ROOT / file).read_text(), file)
-    assert isinstance(admit(document, "me"), Project)
+def test_accepts_examples(file: str) -> None:
+    (document,) = read_documents((ROOT / file).read_text(), file)
+    assert isinstance(parse_resource(document, "me"), Project)
 
 
 @pytest.mark.parametrize("name", ["default", "pincompute-system", "kube-system", "kube-mine"])
-def test_a_namespace_of_the_clusters_own_is_no_project(name: str) -> None:
-    told = refusal({**GOOD, "metadata": {"name": name}})
-    assert told == (
-        f"ads.yaml:4 metadata.name: {name} is a namespace of the cluster's own  [DocumentInvalid]\n"
+def test_rejects_reserved_namespace(name: str) -> None:
+    message = refusal({**GOOD, "metadata": {"name": name}})
+    assert message == (
+        f"ads.yaml:4 metadata.name: {name} is a namespace reserved by the cluster  [DocumentInvalid]\n"
         "  next: choose another name"
     )
 
 
-def test_a_name_leaves_room() -> None:
+def test_rejects_long_name_and_project_field() -> None:
     assert "a name has at most 50" in refusal({**GOOD, "metadata": {"name": "a" * 51}})
-    assert "a Project belongs to no project" in refusal({**GOOD, "metadata": {"name": "ads", "project": "ads"}})
+    assert "Project is cluster-scoped and has no project" in refusal(
+        {**GOOD, "metadata": {"name": "ads", "project": "ads"}}
+    )
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"owner": None}, "owner is None"),
         ({"owner": " "}, "spec.owner: the owner is blank"),
-        ({"quota": {}}, "spec.quota: no tier is named, so that nothing could ever run"),
+        ({"quota": {}}, "spec.quota: the quota names no tier"),
         ({"quota": {"storage": "10Ti"}}, "next: quota: {on-demand: {}}"),
         ({"quota": {"on-demnd": {}}}, "did you mean on-demand?"),
-        ({"quota": {"reserved": {"cpu": "many"}}}, "expected an amount such as 2, 500m or 512Mi"),
+        ({"quota": {"reserved": {"cpu": "many"}}}, "expected a quantity such as 2, 500m or 512Mi"),
         ({"quota": {"reserved": {"gpus": -1}}}, "gpus is -1"),
         ({"review": "closed"}, "review is 'closed': expected landed, open"),
-        ({"members": {"viewer": {}}}, "spec.members.viewer: viewer names nobody"),
-        ({"members": {"admin": {"people": ["ann"]}}}, "the fields here are owner, deployer, viewer"),
+        ({"members": {"viewer": {}}}, "spec.members.viewer: viewer has no members"),
+        ({"members": {"admin": {"people": ["ann"]}}}, "fields: owner, deployer, viewer"),
         (
             {"members": {"owner": {"people": ["ann"]}, "viewer": {"people": ["ben", "ann"]}}},
-            "spec.members.viewer.people.1: ann is owner already",
+            "spec.members.viewer.people.1: ann already has the role owner",
         ),
-        ({"members": {"viewer": {"groups": ["ads", "ads"]}}}, "spec.members.viewer.groups.1: ads is viewer already"),
+        (
+            {"members": {"viewer": {"groups": ["ads", "ads"]}}},
+            "spec.members.viewer.groups.1: ads already has the role viewer",
+        ),
         ({"members": {"viewer": {"groups": ["system:authenticated"]}}}, "'system:authenticated' cannot be a member"),
         ({"members": {"viewer": {"people": [" "]}}}, "' ' cannot be a member"),
-        ({"callers": ["search", "ads"]}, "spec.callers.1: ads always reaches itself"),
+        ({"callers": ["search", "ads"]}, "spec.callers.1: ads is this project"),
         ({"callers": ["Search"]}, "callers"),
     ],
 )
-def test_faults(spec: dict[str, Any], told: str) -> None:
-    assert told in refused(**spec)
+def test_rejects_invalid_project_spec(spec: dict[str, Any], message: str) -> None:
+    assert message in spec_errors(**spec)
 
 
-def test_a_person_and_a_group_of_one_name_are_two() -> None:
-    admitted(members={"owner": {"people": ["ads"]}, "viewer": {"groups": ["ads"]}})
+def test_user_and_group_may_have_same_name() -> None:
+    parsed_project(members={"owner": {"people": ["ads"]}, "viewer": {"groups": ["ads"]}})
 
 
-def test_the_owner_must_be_named() -> None:
+def test_requires_owner() -> None:
     assert "owner is missing" in refusal({**GOOD, "spec": {"quota": {"reserved": {}}}})

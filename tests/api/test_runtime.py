@@ -1,4 +1,4 @@
-"""Runtime: a number, its parts, and the order of its roll."""
+"""Validation of Runtime: number, parts and roll."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pincompute.api.admission import admit
-from pincompute.api.documents import read
+from pincompute.api.documents import read_documents
+from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
 
 RUNTIME = """\
@@ -18,49 +18,49 @@ spec: {{parts: {parts}, roll: {roll}}}
 """
 
 
-def admitted(roll: str = "{}", parts: str = "[identity-1, logs-2]", name: str = '"42"') -> Any:
-    return admit(read(RUNTIME.format(name=name, parts=parts, roll=roll), "runtime.yaml")[0], "me")
+def parsed_runtime(roll: str = "{}", parts: str = "[identity-1, logs-2]", name: str = '"42"') -> Any:
+    return parse_resource(read_documents(RUNTIME.format(name=name, parts=parts, roll=roll), "runtime.yaml")[0], "me")
 
 
-def refusal(**said: str) -> str:
+def refusal(**changes: str) -> str:
     with pytest.raises(Refused) as refused:
-        admitted(**said)
+        parsed_runtime(**changes)
     return refused.value.text()
 
 
-def test_what_a_roll_is_by_default() -> None:
-    runtime = admitted()
+def test_roll_defaults() -> None:
+    runtime = parsed_runtime()
     assert runtime.number == 42
     assert list(runtime.spec.roll.waves) == [5, 25, 100]
     assert runtime.spec.roll.pause_seconds == 600
 
 
-def test_a_number_wants_its_quotes() -> None:
+def test_suggests_quotes_for_number() -> None:
     assert refusal(name="42").endswith('next: write "42"')
     assert "next" not in refusal(name="0")
     assert 'digits, such as "42"' in refusal(name="next")
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("changes", "message"),
     [
         ({"parts": "[logs]"}, "parts"),
         ({"parts": "[]"}, "parts"),
-        ({"parts": "[logs-2, identity-1, logs-3]"}, "logs-2 and logs-3 are versions of one part"),
+        ({"parts": "[logs-2, identity-1, logs-3]"}, "logs-2 and logs-3 are versions of the same part"),
         (
             {"roll": "{waves: [5, 50]}"},
-            "the waves are [5, 50]: each must be larger than the one before",
+            "waves are [5, 50]: percentages must increase",
         ),
-        ({"roll": "{waves: [50, 5, 100]}"}, "each must be larger"),
-        ({"roll": "{waves: []}"}, "the last 100"),
+        ({"roll": "{waves: [50, 5, 100]}"}, "percentages must increase"),
+        ({"roll": "{waves: []}"}, "end with 100"),
         ({"roll": "{waves: [0, 100]}"}, "waves"),
-        ({"roll": "{tiers: [reserved, reserved]}"}, "'reserved' stands twice in tiers"),
+        ({"roll": "{tiers: [reserved, reserved]}"}, "duplicate 'reserved' in tiers"),
         ({"roll": "{tiers: [reservd]}"}, "did you mean reserved?"),
-        ({"roll": "{zones: [a, a]}"}, "'a' stands twice in zones"),
-        ({"roll": "{unavailable: 0%}"}, "no copy could ever be replaced"),
-        ({"roll": "{breakHolds: true}"}, "holds are only broken for security"),
+        ({"roll": "{zones: [a, a]}"}, "duplicate 'a' in zones"),
+        ({"roll": "{unavailable: 0%}"}, "no replica could be replaced"),
+        ({"roll": "{breakHolds: true}"}, "breakHolds requires security"),
         ({"roll": "{pause: ann}"}, "did you mean paused?"),
     ],
 )
-def test_bad_runtimes(said: dict[str, str], words: str) -> None:
-    assert words in refusal(**said)
+def test_rejects_invalid_runtime(changes: dict[str, str], message: str) -> None:
+    assert message in refusal(**changes)

@@ -1,4 +1,4 @@
-"""Flag over environment over file over default, and where each value came from."""
+"""Precedence and origin of settings, and errors of the settings file."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from pathlib import Path
 import pytest
 
 from pincompute.base.problem import Refused
-from pincompute.base.settings import settle
+from pincompute.base.settings import resolve_settings
 
 
-def test_the_order(tmp_path: Path) -> None:
+def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
-    assert settle({}, {}, file)["project"].origin == "default"
+    assert resolve_settings({}, {}, file)["project"].origin == "default"
     file.write_text('project = "filed"\n')
-    assert settle({}, {}, file)["project"].text == "filed"
+    assert resolve_settings({}, {}, file)["project"].text == "filed"
     environ = {"PIN_PROJECT": "from-environment"}
-    assert settle({}, environ, file)["project"][1:] == ("from-environment", "environment PIN_PROJECT")
-    assert settle({"project": "flagged"}, environ, file)["project"][1:] == ("flagged", "flag --project")
-    assert settle({"project": None}, environ, file)["project"].text == "from-environment"
+    assert resolve_settings({}, environ, file)["project"][1:] == ("from-environment", "environment PIN_PROJECT")
+    assert resolve_settings({"project": "flagged"}, environ, file)["project"][1:] == ("flagged", "flag --project")
+    assert resolve_settings({"project": None}, environ, file)["project"].text == "from-environment"
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("project = ", "not TOML"),
-        ('projekt = "me"', "no setting is called 'projekt'"),
-        ("project = 3", "'project' must be a text in quotes"),
+        ('projekt = "me"', "unknown setting 'projekt'"),
+        ("project = 3", "'project' must be a string: add quotes"),
     ],
 )
-def test_a_bad_file_is_told_with_its_name(tmp_path: Path, content: str, told: str) -> None:
+def test_error_names_the_file(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "config.toml"
     file.write_text(content)
     with pytest.raises(Refused) as refused:
-        settle({}, {}, file)
-    assert told in refused.value.text()
+        resolve_settings({}, {}, file)
+    assert message in refused.value.text()
     assert str(file) in refused.value.text()
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_reports_every_error_at_once(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("one = 1\nproject = 2\n")
     with pytest.raises(Refused) as refused:
-        settle({}, {}, file)
+        resolve_settings({}, {}, file)
     assert len(refused.value.problems) == 2

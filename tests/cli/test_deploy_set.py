@@ -1,4 +1,4 @@
-"""Several deployed at once: sent as one text, placed where they stand, and followed to the ends of all."""
+"""Deploys of several documents: sent as one text, errors located in their files, and all followed."""
 
 from __future__ import annotations
 
@@ -14,102 +14,113 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pincompute.api.documents import read
-from pincompute.api.logs import Copies, Line, Said, Wanted
-from pincompute.api.receipt import Outcome, Receipt
+from pincompute.api.documents import read_documents
+from pincompute.api.logs import LogItem, LogLine, LogQuery, LogReplicas
+from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
 from pincompute.api.status import Progress
-from pincompute.api.summary import Sight, Summary
+from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CRASH_LOOP, DOCUMENT_INVALID
-from pincompute.cli import deploy_set, follow_all
+from pincompute.cli import deploy_set, follow_set
 from pincompute.cli.deploy_set import deploy_set as deploy
-from pincompute.cli.files import Joined, several
-from pincompute.cli.follow import Timer
+from pincompute.cli.files import JoinedDocuments, read_file_set
+from pincompute.cli.follow import FollowTimer
 from pincompute.cli.target import Target
 
 TARGET = Target("main", "me", "", "")
-RUNS = Progress(wanted=2, scheduled=2, started=2)
+STARTED = Progress(wanted=2, scheduled=2, started=2)
 
 
-def seen(name: str, *, generation: int = 1, done: bool = False, reason: str = "", **others: Any) -> Summary:
-    return Summary(
+def summary_of(
+    name: str, *, generation: int = 1, done: bool = False, reason: str = "", **others: Any
+) -> WorkloadSummary:
+    return WorkloadSummary(
         kind="PinterestService", project="me", name=name, uid=name, generation=generation, revision=generation,
         goal="Ready", ready=2 if done else 0, wanted=2, image="hello:dev", done=done, failed=bool(reason),
         reason=reason or "Progressing", address=f"http://{name}.me", **others,
     )  # fmt: skip
 
 
-def outcome(name: str, *, summary: bool = True, **others: Any) -> Outcome:
-    receipt = Receipt(
-        id=f"s-{name}", at="", who="", project="me", kind="", name=name, verb="deploy", state="", url="", **others
+def outcome_of(name: str, *, delivered: bool = True, **others: Any) -> SubmissionOutcome:
+    receipt = SubmissionReceipt(
+        id=f"s-{name}",
+        accepted_at="",
+        caller="",
+        project="me",
+        kind="",
+        name=name,
+        verb="deploy",
+        state="",
+        url="",
+        **others,
     )
-    return Outcome(receipt, seen(name) if summary else None)
+    return SubmissionOutcome(receipt, summary_of(name) if delivered else None)
 
 
-class Port:
-    """Tells its sights one by one, and then nothing more."""
+class FakePlatform:
+    """Streams prepared changes one by one, and then stays silent."""
 
-    def __init__(self, outcomes: list[Outcome], *sights: Sight) -> None:
+    def __init__(self, outcomes: list[SubmissionOutcome], *changes: WorkloadChange) -> None:
         self.outcomes = outcomes
-        self.sights = sights
-        self.told = asyncio.Event()
+        self.changes = changes
+        self.all_sent = asyncio.Event()
 
-    async def submit_set(self, *_: object) -> list[Outcome]:
+    async def submit_set(self, *_: object) -> list[SubmissionOutcome]:
         return self.outcomes
 
-    async def watch(self, _: str) -> AsyncGenerator[Sight]:
-        for each in self.sights:
-            yield each
-            # Whoever follows one of them has heard of it.
+    async def watch(self, _: str) -> AsyncGenerator[WorkloadChange]:
+        for change in self.changes:
+            yield change
+            # Lets the followers of single workloads handle the change first.
             await asyncio.sleep(0)
-        self.told.set()
+        self.all_sent.set()
         await asyncio.Event().wait()
 
-    async def logs(self, _: str, __: str, wanted: Wanted) -> AsyncGenerator[Said]:
-        yield Copies(["web-1"])
-        for number in range(30 - wanted.tail, 30):
-            yield Line("web-1", "", f"line {number}")
+    async def logs(self, _: str, __: str, query: LogQuery) -> AsyncGenerator[LogItem]:
+        yield LogReplicas(["web-1"])
+        for number in range(30 - query.tail, 30):
+            yield LogLine("web-1", "", f"line {number}")
 
-    async def images(self) -> list[str]:
+    async def list_images(self) -> list[str]:
         return []
 
 
-def connected(monkeypatch: pytest.MonkeyPatch, port: Port) -> None:
+def connect_to(monkeypatch: pytest.MonkeyPatch, platform: FakePlatform) -> None:
     @asynccontextmanager
     async def connect(_: Target) -> AsyncGenerator[Any]:
-        yield port
+        yield platform
 
     monkeypatch.setattr(deploy_set, "connect", connect)
 
 
-BOTH = [outcome("web"), outcome("api")]
-WELL = (
-    Sight(now=[seen("web"), seen("api", progress=RUNS)]),
-    Sight(now=[seen("web", done=True)]),
-    Sight(now=[seen("api", done=True)]),
+OUTCOMES = [outcome_of("web"), outcome_of("api")]
+CHANGES_TO_READY = (
+    WorkloadChange(current=[summary_of("web"), summary_of("api", progress=STARTED)]),
+    WorkloadChange(current=[summary_of("web", done=True)]),
+    WorkloadChange(current=[summary_of("api", done=True)]),
 )
 
 
-async def test_a_pipe_gets_a_line_for_each_step(
+async def test_prints_a_line_for_each_step_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    connected(monkeypatch, Port(BOTH, *WELL))
+    connect_to(monkeypatch, FakePlatform(OUTCOMES, *CHANGES_TO_READY))
     await deploy(TARGET, [], None, 60.0, "")
-    told = capsys.readouterr()
-    assert re.sub(r"\d\.\d s", "T", told.err).splitlines() == [
+    output = capsys.readouterr()
+    assert re.sub(r"\d\.\d s", "T", output.err).splitlines() == [
         "api@1  scheduled T", "api@1  started T",
         "web@1  scheduled T", "web@1  started T", "web@1  ready T",
         "api@1  ready T",
     ]  # fmt: skip
-    assert told.out.splitlines() == [
+    assert output.out.splitlines() == [
         "web@1  http://web.me        next: pin logs web",
         "api@1  http://api.me        next: pin logs api",
     ]
 
 
-async def test_a_terminal_is_drawn_over(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    connected(monkeypatch, Port(BOTH, *WELL))
+async def test_redraws_lines_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    connect_to(monkeypatch, FakePlatform(OUTCOMES, *CHANGES_TO_READY))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 10)))
     await deploy(TARGET, [], None, 60.0, "")
@@ -120,49 +131,55 @@ async def test_a_terminal_is_drawn_over(monkeypatch: pytest.MonkeyPatch, capsys:
     )
 
 
-async def test_the_worst_outcome_is_that_of_the_set(
+async def test_raises_problems_of_all_failed_workloads(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And what is well is told first."""
-    refused = Refused(Problem(DOCUMENT_INVALID, "the cluster will not have it")).json()["errors"]
-    outcomes = [*BOTH, outcome("db", summary=False, errors=refused), outcome("late", summary=False, waits="away")]
-    crash = seen("web", reason=CRASH_LOOP.code, message="it crashes")
-    connected(monkeypatch, Port(outcomes, Sight(now=[crash, seen("api", done=True)])))
+    """The results of the others are printed before."""
+    refused = Refused(Problem(DOCUMENT_INVALID, "rejected by the cluster")).json()["errors"]
+    outcomes = [
+        *OUTCOMES,
+        outcome_of("db", delivered=False, errors=refused),
+        outcome_of("late", delivered=False, last_delivery_error="cluster unreachable"),
+    ]
+    crash = summary_of("web", reason=CRASH_LOOP.code, message="it crashes")
+    connect_to(monkeypatch, FakePlatform(outcomes, WorkloadChange(current=[crash, summary_of("api", done=True)])))
     with pytest.raises(Refused) as raised:
         await deploy(TARGET, [], None, 60.0, "")
-    assert [each.reason.code for each in raised.value.problems] == ["CrashLoop", "DocumentInvalid", "OnItsWay"]
+    assert [each.reason.code for each in raised.value.problems] == ["CrashLoop", "DocumentInvalid", "DeliveryPending"]
     assert raised.value.problems[0].note.splitlines() == [f"| line {number}" for number in range(10, 30)]
-    told = capsys.readouterr()
-    assert told.out == "api@1  http://api.me        next: pin logs api\n"
-    assert {"db     DocumentInvalid", "late   OnItsWay", "web@1  CrashLoop"} <= set(told.err.splitlines())
+    output = capsys.readouterr()
+    assert output.out == "api@1  http://api.me        next: pin logs api\n"
+    assert {"db     DocumentInvalid", "late   DeliveryPending", "web@1  CrashLoop"} <= set(output.err.splitlines())
 
 
-async def test_what_was_before_does_not_count_and_what_goes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    newer = Outcome(BOTH[0].receipt, seen("web", generation=2))
-    port = Port([newer], Sight(now=[seen("web", done=True)]), Sight(gone=["web"]))
-    connected(monkeypatch, port)
+async def test_ignores_older_generation_and_reports_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = SubmissionOutcome(OUTCOMES[0].receipt, summary_of("web", generation=2))
+    platform = FakePlatform(
+        [newer], WorkloadChange(current=[summary_of("web", done=True)]), WorkloadChange(deleted=["web"])
+    )
+    connect_to(monkeypatch, platform)
     with pytest.raises(Refused, match="web@2 was deleted while it was followed"):
         await deploy(TARGET, [], None, 60.0, "")
 
 
-def test_whoever_interrupts_leaves_and_all_of_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupt_leaves_workloads_running(capsys: pytest.CaptureFixture[str]) -> None:
     async def interrupted() -> None:
-        port, this = Port(BOTH, *WELL[:1]), asyncio.current_task()
-        assert this is not None
-        leaving = asyncio.create_task(port.told.wait())
-        leaving.add_done_callback(lambda _: this.cancel())
-        await follow_all.follow_all(port, BOTH, Timer.start(SystemClock(), 60.0))  # type: ignore[arg-type]
+        platform, task = FakePlatform(OUTCOMES, *CHANGES_TO_READY[:1]), asyncio.current_task()
+        assert task is not None
+        interrupting = asyncio.create_task(platform.all_sent.wait())
+        interrupting.add_done_callback(lambda _: task.cancel())
+        await follow_set.follow_set(platform, OUTCOMES, FollowTimer.start(SystemClock(), 60.0))  # type: ignore[arg-type]
 
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exited:
         asyncio.run(interrupted())
-    assert left.value.code == 130
-    assert "all of it goes on by itself        see: pin get" in capsys.readouterr().err
+    assert exited.value.code == 130
+    assert "all workloads continue in the background        see: pin get" in capsys.readouterr().err
 
 
-async def test_who_does_not_wait_is_told_what_was_taken(
+async def test_no_wait_prints_submitted_workloads(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    connected(monkeypatch, Port(BOTH))
+    connect_to(monkeypatch, FakePlatform(OUTCOMES))
     await deploy(TARGET, [], None, None, "")
     assert capsys.readouterr().out.splitlines() == [
         "web@1  submitted        next: pin get web",
@@ -184,28 +201,30 @@ documents = st.sampled_from(
 
 
 @given(files=st.lists(st.lists(documents, min_size=1, max_size=3), min_size=1, max_size=3))
-def test_what_is_sent_reads_as_the_files_and_each_line_is_found_again(files: Sequence[Sequence[str]]) -> None:
+def test_joined_documents_keep_content_and_locate_each_line(files: Sequence[Sequence[str]]) -> None:
     texts = {f"{number}.yaml": "---\n".join(each if each.endswith("\n") else f"{each}\n" for each in file)
              for number, file in enumerate(files)}  # fmt: skip
-    there = [document for name, text in texts.items() for document in read(text, name)]
-    joined = Joined.of(there)
-    sent = read(joined.text)
-    assert [each.content for each in sent] == [each.content for each in there]
-    for was, now in zip(there, sent, strict=True):
-        places = [joined.placed(Problem(DOCUMENT_INVALID, "", Where(line=line))) for line in now.lines.values()]
-        assert [each.where for each in places] == [Where(was.file, line) for line in was.lines.values()]
+    originals = [document for name, text in texts.items() for document in read_documents(text, name)]
+    joined = JoinedDocuments.join(originals)
+    sent = read_documents(joined.text)
+    assert [each.content for each in sent] == [each.content for each in originals]
+    for original, joined_document in zip(originals, sent, strict=True):
+        places = [
+            joined.locate(Problem(DOCUMENT_INVALID, "", Where(line=line))) for line in joined_document.lines.values()
+        ]
+        assert [each.where for each in places] == [Where(original.file, line) for line in original.lines.values()]
 
 
-def test_a_set_is_a_folder_or_several_files_or_one_of_several_documents(tmp_path: Path) -> None:
+def test_folder_several_files_or_several_documents_are_a_set(tmp_path: Path) -> None:
     one, two = tmp_path / "a.yaml", tmp_path / "b.yaml"
     one.write_text("a: 1\n")
     two.write_text("b: 1\n---\nc: 1\n")
-    assert several([one]) == []
-    assert [list(each.content) for each in several([two])] == [["b"], ["c"]]
-    assert [list(each.content) for each in several([tmp_path])] == [["a"], ["b"], ["c"]]
-    assert len(several([two, one])) == 3
+    assert read_file_set([one]) == []
+    assert [list(each.content) for each in read_file_set([two])] == [["b"], ["c"]]
+    assert [list(each.content) for each in read_file_set([tmp_path])] == [["a"], ["b"], ["c"]]
+    assert len(read_file_set([two, one])) == 3
     two.write_text("a: [")
-    # By itself it is the desk's to refuse, on record.
-    assert several([two]) == []
-    with pytest.raises(Refused, match="not YAML"):
-        several([tmp_path])
+    # A single invalid file is sent to the desk, which records the refusal.
+    assert read_file_set([two]) == []
+    with pytest.raises(Refused, match="invalid YAML"):
+        read_file_set([tmp_path])

@@ -1,4 +1,4 @@
-"""What a desk tells on and on: a document a line, until whoever listens has enough of it."""
+"""Streams of a desk: one JSON document a line, until the client closes the stream."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from pincompute.base.context import Context
+from pincompute.base.platform_context import Context
 from pincompute.base.problem import Refused
-from pincompute.cli.asking import Answer, Asker
-from pincompute.cli.desk import DeskPort
+from pincompute.cli.desk_client import DeskClient
+from pincompute.cli.http_client import HttpClient, HttpResponse
 
 
-class Watched(Asker):
-    """It is seen whom it has let go of."""
+class CountingClient(HttpClient):
+    """Counts the responses that are released."""
 
-    left = 0
+    released = 0
 
-    async def let_go(self, answer: Answer) -> None:
-        self.left += 1
-        await super().let_go(answer)
+    async def release(self, response: HttpResponse) -> None:
+        self.released += 1
+        await super().release(response)
 
 
-async def told(request: web.Request) -> web.StreamResponse:
+async def stream_changes(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
-    for line in (b'{"gone": ["we', b'b"]}\n{"gone": []}\n', b'{"gone": 1}\n', b'{"gone": ["never said"]}'):
-        await response.write(line)
+    for chunk in (b'{"deleted": ["we', b'b"]}\n{"deleted": []}\n', b'{"deleted": 1}\n', b'{"deleted": ["unread"]}'):
+        await response.write(chunk)
     return response
 
 
-async def test_lines_come_as_what_they_say_and_whoever_closes_a_stream_has_hung_up() -> None:
+async def test_yields_documents_as_they_come_and_releases_the_response_on_close() -> None:
     app = web.Application()
-    app.add_routes([web.get("/v1/projects/me/changes", told)])
-    async with TestServer(app) as server, Watched(str(server.make_url("/")), {}) as asker:
+    app.add_routes([web.get("/v1/projects/me/changes", stream_changes)])
+    async with TestServer(app) as server, CountingClient(str(server.make_url("/")), {}) as http:
         context = Context(name="far", desk=str(server.make_url("/")), token="", kubeconfig="")
-        port = DeskPort(asker, context, {})
-        async with aclosing(port.watch("me")) as sights:
-            assert [(await anext(sights)).gone, (await anext(sights)).gone] == [["web"], []]
-            assert asker.left == 0
-        assert asker.left == 1
-        async with aclosing(port.watch("me")) as sights:
+        client = DeskClient(http, context, {})
+        async with aclosing(client.watch("me")) as changes:
+            assert [(await anext(changes)).deleted, (await anext(changes)).deleted] == [["web"], []]
+            assert http.released == 0
+        assert http.released == 1
+        async with aclosing(client.watch("me")) as changes:
             with pytest.raises(Refused, match="broke off"):
-                [each async for each in sights]
-        assert asker.left == 2
+                [each async for each in changes]
+        assert http.released == 2

@@ -1,4 +1,4 @@
-"""Platforms for the whole run, and what this machine cannot show: told at the end, never skipped in silence."""
+"""Platforms for the whole run. Tests that this machine cannot run are deselected and listed at the end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ _REAL = {"real_platform", "bare_platform"}
 _OBSTACLES = pytest.StashKey[tuple[Problem, ...]]()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of real containers are chosen only where there can be any."""
+    """Mark tests with a real node, before `-m` selects, and deselect them on machines that cannot run one."""
     real = [item for item in items if _REAL.intersection(getattr(item, "fixturenames", ()))]
+    for item in real:
+        item.add_marker("node")
     obstacles = real_node.obstacles() if real else ()
     config.stash[_OBSTACLES] = obstacles
     if obstacles:
@@ -28,6 +31,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     obstacles = config.stash.get(_OBSTACLES, ())
     if obstacles:
-        terminalreporter.section("what this machine could not show: real containers")
+        terminalreporter.section("not tested on this machine: real containers")
         for problem in obstacles:
             terminalreporter.write_line(problem.text())

@@ -1,4 +1,4 @@
-"""Every edit of a service, and every way to lose a copy of it, while somebody asks it without pause."""
+"""No request fails during any change of a service or the loss of a replica."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from busybox import IMAGE, TEMPLATE, write_image
-from person import Person, all_gone, asking
-from pincompute.api.names import ENGINE, WORKLOAD
-from pincompute.controller.resources import NOUNS
+from cli_user import CliUser, continuous_requests, wait_all_gone
+from pincompute.api.names import ENGINE, WORKLOAD_LABEL
+from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.resource import DISRUPTION_BUDGETS, PODS, SERVICES, Object
-from real_platform import PATIENCE, until
+from pincompute.kube.resource import POD_DISRUPTION_BUDGETS, PODS, SERVICES, Object
+from real_platform import WAIT_TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.cluster
 
-COPIES = f"{WORKLOAD}=shop"
-OTHER = "busybox:other"
-BESIDE = {
+SELECTOR = f"{WORKLOAD_LABEL}=shop"
+OTHER_IMAGE = "busybox:other"
+SIDECAR = {
     "image": IMAGE,
     "command": ["sh", "-c", "trap exit TERM; sleep 1000 & wait"],
     "securityContext": {"runAsUser": 1000},
@@ -46,23 +46,23 @@ spec:
 
 @pytest.fixture
 async def runtimes(client: Client) -> AsyncIterator[tuple[str, str]]:
-    """Two that differ in the name of a sidecar, so that nothing can be done in place; gone after the workload."""
+    """Two runtimes that differ in the name of a sidecar, so that no pod can be updated in place."""
     both = ("17", "18")
     for number in both:
-        part = {"metadata": {"name": f"notes-{number}"}, "spec": {"sidecars": [{**BESIDE, "name": f"notes-{number}"}]}}
-        await client.apply(part, NOUNS["PinterestSidecar"], manager=ENGINE)
+        part = {"metadata": {"name": f"notes-{number}"}, "spec": {"sidecars": [{**SIDECAR, "name": f"notes-{number}"}]}}
+        await client.apply(part, CUSTOM_RESOURCES["PinterestSidecar"], manager=ENGINE)
         runtime = {"metadata": {"name": number}, "spec": {"parts": [f"notes-{number}"]}}
-        await client.apply(runtime, NOUNS["Runtime"], manager=ENGINE)
+        await client.apply(runtime, CUSTOM_RESOURCES["Runtime"], manager=ENGINE)
     yield both
     for number in reversed(both):
-        await client.delete(NOUNS["Runtime"], number)
-        await client.delete(NOUNS["PinterestSidecar"], f"notes-{number}")
+        await client.delete(CUSTOM_RESOURCES["Runtime"], number)
+        await client.delete(CUSTOM_RESOURCES["PinterestSidecar"], f"notes-{number}")
 
 
 @pytest.fixture
-async def person(real_platform: Platform, tmp_path: Path) -> AsyncIterator[Person]:
-    person = Person(real_platform, tmp_path)
-    await deploy(person, SHOP)
+async def person(real_platform: Platform, tmp_path: Path) -> AsyncIterator[CliUser]:
+    person = CliUser(real_platform, tmp_path)
+    await deploy_shop(person, SHOP)
     yield person
     await person.pin("delete", "shop")
 
@@ -71,112 +71,114 @@ def eviction(name: str) -> bytes:
     return json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}).encode()
 
 
-async def deploy(person: Person, text: str, *words: str) -> str:
+async def deploy_shop(person: CliUser, text: str, *words: str) -> str:
     (person.folder / "shop.yaml").write_text(text)
     return await person.pin("deploy", "shop.yaml", *words)
 
 
-async def copies(client: Client) -> list[str]:
-    return [each["metadata"]["name"] for each in (await client.list(PODS, "me", labels=COPIES)).items if answers(each)]
+async def ready_pod_names(client: Client) -> list[str]:
+    return [
+        each["metadata"]["name"] for each in (await client.list(PODS, "me", labels=SELECTOR)).items if is_ready(each)
+    ]
 
 
-def answers(pod: Object) -> bool:
+def is_ready(pod: Object) -> bool:
     conditions = pod.get("status", {}).get("conditions", ())
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return ready and "deletionTimestamp" not in pod["metadata"]
 
 
-def started_again(pod: Object) -> bool:
-    return answers(pod) and pod["status"]["containerStatuses"][0]["restartCount"] == 1
+def has_restarted_once(pod: Object) -> bool:
+    return is_ready(pod) and pod["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
-def spares_one(budget: Object) -> bool:
-    """As its controller has counted, which is some time after a copy answers."""
+def allows_disruption(budget: Object) -> bool:
+    """Whether the disruption controller allows an eviction, which it computes some time after a replica is ready."""
     return budget.get("status", {}).get("disruptionsAllowed", 0) > 0
 
 
-async def replaced(client: Client, name: str) -> None:
-    """Return when two others answer."""
-    async with asyncio.timeout(PATIENCE), aclosing(client.watch(PODS, "me", labels=COPIES)) as events:
+async def wait_for_two_other_pods(client: Client, name: str) -> None:
+    """Wait until two other pods are ready."""
+    async with asyncio.timeout(WAIT_TIMEOUT_S), aclosing(client.watch(PODS, "me", labels=SELECTOR)) as events:
         others = {name}
         async for event in events:
-            if answers(event.object):
+            if is_ready(event.object):
                 others.add(event.object["metadata"]["name"])
             if len(others) == 3:
                 return
 
 
-async def known(client: Client, person: Person, *names: str) -> None:
-    """Return when the ingress has been told where each of them is: no sooner can it ask another for one that died."""
+async def wait_for_ingress(client: Client, person: CliUser, *names: str) -> None:
+    """Wait until the ingress has the addresses of all pods: only then can it retry a failed one with another."""
     places = [(await client.get(PODS, each, "me"))["status"]["podIP"] for each in names]
-    told = person.platform.home.data / "ingress" / "nginx.conf"
-    async with asyncio.timeout(PATIENCE):
-        while not all(f"server {each}:" in told.read_text() for each in places):  # noqa: ASYNC110  (it is a file)
+    configuration = person.platform.home.data / "ingress" / "nginx.conf"
+    async with asyncio.timeout(WAIT_TIMEOUT_S):
+        while not all(f"server {each}:" in configuration.read_text() for each in places):  # noqa: ASYNC110  (polls a file)
             await asyncio.sleep(0.02)
 
 
-async def test_no_edit_fails_a_request(client: Client, person: Person) -> None:
+async def test_no_request_fails_during_edits(client: Client, person: CliUser) -> None:
     write_image(person.folder / "busybox.tar")
-    await person.pin("image", "load", "busybox.tar", "--as", OTHER)
+    await person.pin("image", "load", "busybox.tar", "--as", OTHER_IMAGE)
     address = (await client.get(SERVICES, "shop", "me"))["spec"]["clusterIP"]
-    async with asking(person, "shop", address) as failed:
-        for was, becomes in ((IMAGE, OTHER), ("html: hello", "html: goodbye"), ("port: 8080", "port: 9090")):
-            assert "shop@" in await deploy(person, (person.folder / "shop.yaml").read_text().replace(was, becomes))
+    async with continuous_requests(person, "shop", address) as failed:
+        for was, becomes in ((IMAGE, OTHER_IMAGE), ("html: hello", "html: goodbye"), ("port: 8080", "port: 9090")):
+            assert "shop@" in await deploy_shop(person, (person.folder / "shop.yaml").read_text().replace(was, becomes))
             assert failed == [], becomes
-        await person.hears("shop", "goodbye")
+        await person.wait_body("shop", "goodbye")
         for count in ("4", "2"):
             await person.pin("scale", "shop", count)
         await person.pin("rollback", "shop", "--to", "1")
-        await person.hears("shop", "hello")
-        await person.hears("shop", "hello", address)
+        await person.wait_body("shop", "hello")
+        await person.wait_body("shop", "hello", address)
     assert failed == []
 
 
-async def test_no_lost_copy_fails_a_request(client: Client, person: Person) -> None:
-    async with asking(person, "shop") as failed:
-        for each in await copies(client):
-            await until(client, DISRUPTION_BUDGETS, "me", spares_one, "shop")
+async def test_no_request_fails_when_a_replica_is_lost(client: Client, person: CliUser) -> None:
+    async with continuous_requests(person, "shop") as failed:
+        for each in await ready_pod_names(client):
+            await wait_until(client, POD_DISRUPTION_BUDGETS, "me", allows_disruption, "shop")
             await client.raw("POST", PODS.path("me", each, "eviction"), body=eviction(each))
-            await replaced(client, each)
+            await wait_for_two_other_pods(client, each)
             assert failed == [], "evicted"
-        first, second = await copies(client)
-        await known(client, person, first, second)
-        # Whoever types it must be gone before it: everything in the container ends with its program.
+        first, second = await ready_pod_names(client)
+        await wait_for_ingress(client, person, first, second)
+        # In the background, so that the exec session ends before the container does.
         await person.pin("kubectl", "exec", "-n", "me", first, "--", "sh", "-c", "(sleep 1; killall -9 httpd) &")
-        await until(client, PODS, "me", started_again, first)
-        # An answer that had begun cannot be asked for again.
+        await wait_until(client, PODS, "me", has_restarted_once, first)
+        # A response that has begun cannot be retried.
         failed[:] = [each for each in failed if "not completed" not in each]
         assert failed == [], "its program killed"
-        await known(client, person, first, second)
+        await wait_for_ingress(client, person, first, second)
         await person.pin("kubectl", "delete", "pod", "-n", "me", second, "--force", "--grace-period=0")
-        await replaced(client, second)
+        await wait_for_two_other_pods(client, second)
     assert failed == []
 
 
-async def test_who_holds_a_runtime_is_left_alone_and_letting_go_fails_no_request(
-    client: Client, runtimes: tuple[str, str], person: Person
+async def test_pinned_runtime_is_kept_and_unpinning_fails_no_request(
+    client: Client, runtimes: tuple[str, str], person: CliUser
 ) -> None:
     former, next_ = runtimes
     roll = ("runtime", "roll", "--waves", "100", "--watch", "0")
-    async with asking(person, "shop") as failed:
+    async with continuous_requests(person, "shop") as failed:
         await person.pin(*roll, former)
-        await deploy(person, f"{SHOP}  hold: {{runtime: {former}, until: 2099-12-31, because: our parser}}\n")
-        held = await copies(client)
-        assert "1 held" in await person.pin(*roll, next_)
-        assert await copies(client) == held
-        await deploy(person, SHOP)
-        # The others answer; the last that was held ends a moment later.
+        await deploy_shop(person, f"{SHOP}  hold: {{runtime: {former}, until: 2099-12-31, because: our parser}}\n")
+        held = await ready_pod_names(client)
+        assert "1 pinned" in await person.pin(*roll, next_)
+        assert await ready_pod_names(client) == held
+        await deploy_shop(person, SHOP)
+        # The command returns when the new pods are ready; the last old pod ends later.
         for each in held:
-            await all_gone(client, PODS, "me", fields=f"metadata.name={each}")
+            await wait_all_gone(client, PODS, "me", fields=f"metadata.name={each}")
     assert failed == []
 
 
-async def test_an_operator_killed_in_the_midst_of_a_rollout_fails_no_request(person: Person) -> None:
+async def test_no_request_fails_when_operator_is_killed_during_rollout(person: CliUser) -> None:
     parts = {part["name"]: part["pid"] for part in json.loads(await person.pin("status", "-o", "json"))["parts"]}
-    async with asking(person, "shop") as failed:
-        await deploy(person, SHOP.replace("html: hello", "html: goodbye"), "--no-wait")
+    async with continuous_requests(person, "shop") as failed:
+        await deploy_shop(person, SHOP.replace("html: hello", "html: goodbye"), "--no-wait")
         os.kill(parts["operator"], signal.SIGKILL)
         await person.pin("up")
         await person.pin("wait", "shop")
-        await person.hears("shop", "goodbye")
+        await person.wait_body("shop", "goodbye")
     assert failed == []

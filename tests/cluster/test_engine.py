@@ -1,4 +1,4 @@
-"""A platform of simulated nodes: what it serves, how it heals, and that its end leaves nothing behind."""
+"""A platform with simulated nodes: its parts, recovery from killed processes, and complete removal."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ spec:
 """
 
 
-def test_every_part_is_ready_and_told(platform: SharedPlatform):
+def test_status_lists_all_parts_as_ready(platform: SharedPlatform):
     seen = platform.status()
     assert (seen["health"], seen["nodes"]["real"], seen["nodes"]["simulated"]["count"]) == ("ready", False, 50)
     parts = {part["name"]: part for part in seen["parts"]}
-    assert {*CONTROL_PLANE, "kwok", "desk", "operator", "keeper"} <= parts.keys()
+    assert {*CONTROL_PLANE, "kwok", "desk", "operator", "log-rotate"} <= parts.keys()
     for part in parts.values():
         assert part["health"] == "ready"
         assert part["memory"] > 1 << 20
@@ -46,7 +46,7 @@ def test_every_part_is_ready_and_told(platform: SharedPlatform):
     assert platform.kubeconfig.stat().st_mode & 0o777 == 0o600
 
 
-def test_nodes_are_ready_tainted_and_spread(platform: SharedPlatform):
+def test_nodes_are_ready_tainted_and_spread_over_zones(platform: SharedPlatform):
     nodes = json.loads(platform.pin("kubectl", "get", "nodes", "-o", "json"))["items"]
     zones = Counter(node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes)
     assert zones == {"zone-1": 17, "zone-2": 17, "zone-3": 16}
@@ -56,7 +56,7 @@ def test_nodes_are_ready_tainted_and_spread(platform: SharedPlatform):
         assert node["status"]["allocatable"]["cpu"] == "32"
 
 
-def test_a_pod_is_scheduled_and_runs(platform: SharedPlatform, tmp_path: Path):
+def test_pod_is_scheduled_and_runs(platform: SharedPlatform, tmp_path: Path):
     name = f"pod-{next(_numbers)}"
     (tmp_path / "pod.yaml").write_text(POD.format(name=name))
     platform.pin("kubectl", "apply", "-f", str(tmp_path / "pod.yaml"))
@@ -64,7 +64,7 @@ def test_a_pod_is_scheduled_and_runs(platform: SharedPlatform, tmp_path: Path):
     platform.pin("kubectl", "delete", "pod", name)
 
 
-def test_what_every_platform_holds(platform: SharedPlatform):
+def test_platform_has_base_objects(platform: SharedPlatform):
     facts = json.loads(platform.pin("kubectl", "-n", "pincompute-system", "get", "cm", "cluster", "-o", "json"))["data"]
     assert facts["name"] == platform.name
     assert facts["trustDomain"] == f"{platform.name}.pincompute.local"
@@ -81,49 +81,47 @@ def test_what_every_platform_holds(platform: SharedPlatform):
         ("pincompute-operator", "create", "deployments", "yes"),
         ("pincompute-operator", "get", "secrets", "no"),
         ("pincompute-desk", "create", "pinterestservices", "yes"),
-        # It may create them for trial alone, which is its policy to see to.
+        # It may create them as dry runs only, which a policy enforces.
         ("pincompute-desk", "patch", "deployments", "no"),
         ("pincompute-ingress", "list", "ingresses", "yes"),
         ("pincompute-ingress", "list", "pods", "no"),
     ],
 )
-def test_each_process_may_do_its_work_and_no_more(
-    user: str, verb: str, what: str, allowed: str, platform: SharedPlatform
-):
+def test_processes_have_least_privilege(user: str, verb: str, what: str, allowed: str, platform: SharedPlatform):
     kubeconfig = platform.state / platform.name / "configs" / f"{user}.kubeconfig"
     assert yaml.safe_load(kubeconfig.read_text())["current-context"] == platform.name
     asked = ("kubectl", "--kubeconfig", str(kubeconfig), "auth", "can-i", verb, what, "-n", "me")
     assert platform.pin(*asked, code=0 if allowed == "yes" else 1).strip() == allowed
 
 
-def test_parts_that_were_killed_are_started_by_two_commands_at_once(platform: SharedPlatform):
+def test_two_concurrent_commands_restart_killed_parts(platform: SharedPlatform):
     before = platform.pids()
     killed = ("etcd", "kube-scheduler", "desk")
     for name in killed:
         os.kill(before[name], signal.SIGKILL)
     assert platform.status(code=1)["health"] == "damaged"
-    ends = [platform.start("up") for _ in range(2)]
+    ends = [platform.spawn("up") for _ in range(2)]
     errors = [end.communicate()[1] for end in ends]
     assert [end.returncode for end in ends] == [0, 0], errors
-    assert sum("waiting for another command to end (pin up" in each for each in errors) == 1
+    assert sum("waiting for another command to finish (pin up" in each for each in errors) == 1
     after = platform.pids()
     assert {name for name in before if before[name] != after[name]} == set(killed)
 
 
-def test_a_start_that_was_killed_is_finished_by_the_next(platform: SharedPlatform):
+def test_interrupted_start_is_completed_by_the_next(platform: SharedPlatform):
     platform.pin("down")
     assert platform.status(code=1)["health"] == "down"
-    started = platform.start("up")
+    started = platform.spawn("up")
     home = Home(platform.name, platform.state / platform.name)
-    while not processes.marked(home):
+    while not processes.find_marked(home):
         assert started.poll() is None
     started.kill()
     started.communicate()
     platform.pin("up")
-    assert len(platform.pids()) == len(processes.marked(home))
+    assert len(platform.pids()) == len(processes.find_marked(home))
 
 
-def test_what_comes_to_simulated_nodes_runs_at_once_after_kwok_was_killed(platform: SharedPlatform, tmp_path: Path):
+def test_pods_run_at_once_after_kwok_was_killed(platform: SharedPlatform, tmp_path: Path):
     os.kill(platform.pids()["kwok"], signal.SIGKILL)
     platform.pin("up")
     file = tmp_path / "after.yaml"
@@ -135,7 +133,7 @@ def test_what_comes_to_simulated_nodes_runs_at_once_after_kwok_was_killed(platfo
     platform.pin("delete", "after")
 
 
-def test_nodes_come_and_go_with_the_number(platform: SharedPlatform):
+def test_number_of_nodes_can_be_changed(platform: SharedPlatform):
     platform.pin("up", "--nodes", "2", "--node-shape", "8cpu,16Gi", "--zones", "1")
     nodes = json.loads(platform.pin("kubectl", "get", "nodes", "-o", "json"))["items"]
     assert [node["status"]["allocatable"]["cpu"] for node in nodes] == ["8", "8"]
@@ -143,26 +141,26 @@ def test_nodes_come_and_go_with_the_number(platform: SharedPlatform):
     assert platform.status()["nodes"]["simulated"] == {"count": 50, "cpu": "32", "memory": "128Gi", "zones": 3}
 
 
-def test_a_stranger_on_our_pid_is_left_alone(platform: SharedPlatform):
+def test_foreign_process_on_recorded_pid_is_not_stopped(platform: SharedPlatform):
     record = platform.state / platform.name / "record.json"
     content = json.loads(record.read_text())
     ours = content["processes"]["kwok"]["pid"]
     content["processes"]["kwok"]["pid"] = os.getpid()
     record.write_text(json.dumps(content))
-    end = platform.start("up")
+    end = platform.spawn("up")
     errors = end.communicate()[1]
     assert end.returncode == 1
-    assert f"kwok was recorded as pid {os.getpid()}, which is now somebody else's  [ForeignProcess]" in errors
+    assert f"kwok was recorded as pid {os.getpid()}, which belongs to another process now  [ForeignProcess]" in errors
     platform.pin("up")
-    # Ours, which nobody remembered any more, was found by its marker.
+    # The unrecorded kwok was found by its environment, and stopped.
     assert platform.pids()["kwok"] not in (ours, os.getpid())
 
 
-def test_purging_leaves_nothing(tmp_path: Path):
+def test_purge_leaves_nothing(tmp_path: Path):
     short = SharedPlatform("t-short", tmp_path / "state")
     short.pin("up", "--simulated", "--http-port", str(free_port()))
     home = Home(short.name, short.state / short.name)
-    assert len(processes.marked(home)) >= len(CONTROL_PLANE)
+    assert len(processes.find_marked(home)) >= len(CONTROL_PLANE)
     short.pin("down", "--purge")
-    assert processes.marked(home) == []
+    assert processes.find_marked(home) == []
     assert list(short.state.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Who a pod is, on a real node: certificates before containers start, and none for those who only say so."""
+"""Pod identity on a real node: certificates exist before containers start, and impostors get none."""
 
 from __future__ import annotations
 
@@ -17,34 +17,42 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from authorities import key_request
 from busybox import IMAGE
-from person import Person, all_gone
+from certificate_factory import key_request
+from cli_user import CliUser, wait_all_gone
 from pincompute.agents.identity.bundle import peer_id
-from pincompute.api.names import API_VERSION, ENGINE, IDENTITY, PRIORITY, RUN_NOW, SIGNER, WORKLOAD
-from pincompute.controller.resources import NOUNS
-from pincompute.engine.first_runtime import PARTS
+from pincompute.api.names import (
+    API_VERSION,
+    ENGINE,
+    IDENTITY_SIGNER,
+    PRIORITY_CLASS_PREFIX,
+    RUN_NOW_ANNOTATION,
+    SIGNER,
+    WORKLOAD_LABEL,
+)
+from pincompute.controller.resources import CUSTOM_RESOURCES
+from pincompute.engine.first_runtime import PARTS_FOLDER
 from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
-from pincompute.kube.registry import Registry
+from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import (
+    CERTIFICATE_SIGNING_REQUESTS,
     CLUSTER_ROLE_BINDINGS,
     CRON_JOBS,
     DEPLOYMENTS,
     JOBS,
-    POD_CERTIFICATES,
+    POD_CERTIFICATE_REQUESTS,
     PODS,
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
-    SIGNING_REQUESTS,
     Object,
 )
-from real_platform import PATIENCE, until
-from rights import Right, audited, granted, paged, used
+from rbac_audit import ApiPermission, audited_events, granted_permissions, list_fallback_permissions, used_permissions
+from real_platform import WAIT_TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -71,18 +79,19 @@ KINDS: dict[str, Object] = {
 NAMES = {kind: kind.removeprefix("Pinterest").lower() for kind in KINDS}
 WEB = NAMES["PinterestService"]
 TRAINING = NAMES["PinterestTrainingJob"]
-"""Of which the pods ask for themselves."""
+"""Pods of this kind request their certificates themselves."""
 
 
 @pytest.fixture
 async def runtime(real_platform: Platform, client: Client) -> AsyncIterator[None]:
-    """The parts that come with the platform, for the workloads of this project only."""
-    async with Registry(registry.address(real_platform), real_platform.home.certificates) as images:
-        await own_image.bring_parts(images, Progress(), ["pincompute-identity:1", "pincompute-logs:1"])
+    """The bundled sidecars, applied to the workloads of this project only."""
+    async with ImageRegistry(registry.registry_address(real_platform), real_platform.home.certificates) as images:
+        await own_image.push_variants(images, Progress(), ["pincompute-identity:1", "pincompute-logs:1"])
     parts = [
-        yaml.safe_load((PARTS / f"{each}-1.yaml").read_text()) for each in ("identity", "identity-request", "logs")
+        yaml.safe_load((PARTS_FOLDER / f"{each}-1.yaml").read_text())
+        for each in ("identity", "identity-request", "logs")
     ]
-    # What it is to others is shown elsewhere.
+    # Other kinds are covered by other tests.
     parts[-1]["spec"]["serves"]["kinds"] = ["PinterestTrainingJob"]
     for part in parts:
         part["metadata"]["name"] = part["metadata"]["name"].replace("-1", f"-{NUMBER}")
@@ -98,13 +107,13 @@ async def runtime(real_platform: Platform, client: Client) -> AsyncIterator[None
         *(("PinterestSidecar", part) for part in parts), ("Runtime", number), ("Project", project)
     )  # fmt: skip
     for kind, body in made:
-        await client.create(NOUNS[kind], body, manager=ENGINE)
-    await until(client, NOUNS["Runtime"], "", lambda seen: seen.get("status", {}).get("done"), NUMBER)
-    await until(client, NOUNS["Project"], "", _is_ready, PROJECT)
+        await client.create(CUSTOM_RESOURCES[kind], body, manager=ENGINE)
+    await wait_until(client, CUSTOM_RESOURCES["Runtime"], "", lambda seen: seen.get("status", {}).get("done"), NUMBER)
+    await wait_until(client, CUSTOM_RESOURCES["Project"], "", _is_ready, PROJECT)
     yield
     for kind, body in reversed(made):
-        await client.delete(NOUNS[kind], body["metadata"]["name"])
-    await all_gone(client, PODS, PROJECT)
+        await client.delete(CUSTOM_RESOURCES[kind], body["metadata"]["name"])
+    await wait_all_gone(client, PODS, PROJECT)
 
 
 def _is_ready(project: Object) -> bool:
@@ -112,38 +121,45 @@ def _is_ready(project: Object) -> bool:
 
 
 @pytest.mark.usefixtures("runtime")
-async def test_who_a_pod_is_follows_from_who_made_it(client: Client, real_platform: Platform, tmp_path: Path) -> None:
-    await asyncio.gather(*(_make(client, kind) for kind in KINDS))
+async def test_identity_of_a_pod_follows_from_its_creator(
+    client: Client, real_platform: Platform, tmp_path: Path
+) -> None:
+    await asyncio.gather(*(_create_workload(client, kind) for kind in KINDS))
     pods = await asyncio.gather(*(_pod_of(client, name) for name in NAMES.values()))
     for name, pod in zip(NAMES.values(), pods, strict=True):
-        await _has_its_own_certificate(client, real_platform, name, pod, tmp_path)
+        await _has_valid_certificate(client, real_platform, name, pod, tmp_path)
 
-    await _what_a_copy_wrote_outlives_it(client, Person(real_platform, tmp_path))
-    await _the_clock_makes_one_that_has_its_own(client, real_platform, tmp_path)
+    await _logs_survive_the_pod(client, CliUser(real_platform, tmp_path))
+    await _scheduled_run_has_a_certificate(client, real_platform, tmp_path)
 
-    await _nobody_makes_a_pod_that_says_it_is(client)
+    await _forged_pods_are_rejected(client)
     async with _ann(client, real_platform) as ann:
-        await _nobody_takes_the_token_of_its_pods(client, ann, real_platform)
-        await _nobody_makes_what_makes_its_pods(client, ann)
-        await _what_slips_through_gets_no_certificate(client, ann)
-    await _what_outlives_its_workload_gets_no_certificate(client)
+        await _tokens_are_protected(client, ann, real_platform)
+        await _forged_pod_controllers_are_rejected(client, ann)
+        await _pods_of_foreign_deployments_get_no_certificate(client, ann)
+    await _orphaned_pods_get_no_certificate(client)
 
-    # That it may sign is asked without a request of its own.
-    needed = {Right(SIGNER, "certificates.k8s.io", "signers", verb) for verb in ("approve", "sign")}
-    assert granted([SIGNER]) - used(real_platform, [SIGNER]) - paged([SIGNER]) == needed
-    refused = [each for each in audited(real_platform, [SIGNER]) if each["responseStatus"]["code"] == 403]
+    # The signer's permissions to approve and sign are checked by the API server within other requests.
+    needed = {ApiPermission(SIGNER, "certificates.k8s.io", "signers", verb) for verb in ("approve", "sign")}
+    assert (
+        granted_permissions([SIGNER]) - used_permissions(real_platform, [SIGNER]) - list_fallback_permissions([SIGNER])
+        == needed
+    )
+    refused = [each for each in audited_events(real_platform, [SIGNER]) if each["responseStatus"]["code"] == 403]
     assert refused == []
     pods = f"system:serviceaccount:{PROJECT}:{TRAINING}"
-    asked = {Right(pods, "certificates.k8s.io", "certificatesigningrequests", verb) for verb in ("create", "get")}
-    assert used(real_platform, [pods]) == asked
+    asked = {
+        ApiPermission(pods, "certificates.k8s.io", "certificatesigningrequests", verb) for verb in ("create", "get")
+    }
+    assert used_permissions(real_platform, [pods]) == asked
 
 
-async def _make(client: Client, which: str) -> None:
+async def _create_workload(client: Client, which: str) -> None:
     kind = which.partition("-")[0]
     ends = kind in {"PinterestJobSet", "PinterestCronJob"}
     metadata: Object = {"name": NAMES[which], "namespace": PROJECT, "labels": {PROJECT: "tested"}}
     if kind == "PinterestCronJob":
-        metadata["annotations"] = {RUN_NOW: "1"}
+        metadata["annotations"] = {RUN_NOW_ANNOTATION: "1"}
     spec = {
         "image": IMAGE,
         "command": ["sh", "-c", SHOW],
@@ -152,7 +168,9 @@ async def _make(client: Client, which: str) -> None:
         **KINDS[which],
     }
     await client.create(
-        NOUNS[kind], {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}, manager=ENGINE
+        CUSTOM_RESOURCES[kind],
+        {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec},
+        manager=ENGINE,
     )
 
 
@@ -160,18 +178,18 @@ async def _pod_of(client: Client, name: str, begins: str = "") -> Object:
     def started(pod: Object) -> bool:
         states = [each["state"] for each in pod["status"].get("containerStatuses", ())]
         metadata = pod["metadata"]
-        ours = metadata["labels"].get(WORKLOAD) == name and metadata["name"].startswith(begins)
+        ours = metadata["labels"].get(WORKLOAD_LABEL) == name and metadata["name"].startswith(begins)
         return ours and any("running" in state or "terminated" in state for state in states)
 
-    return await until(client, PODS, PROJECT, started)
+    return await wait_until(client, PODS, PROJECT, started)
 
 
-async def _has_its_own_certificate(client: Client, platform: Platform, name: str, pod: Object, folder: Path) -> None:
-    """What its first command found on the disk."""
+async def _has_valid_certificate(client: Client, platform: Platform, name: str, pod: Object, folder: Path) -> None:
+    """Verify the certificate that the program has printed from its volume."""
     lines = []
     async for line in client.logs(PROJECT, pod["metadata"]["name"], follow=True):
         lines.append(line)
-        # The key, the certificate, the signer's own, and the root.
+        # Key, certificate, the signer's certificate, and the root.
         if sum(each.startswith("-----END") for each in lines) == 4:
             break
     text = "\n".join(lines)
@@ -181,13 +199,15 @@ async def _has_its_own_certificate(client: Client, platform: Platform, name: str
         (folder / file).write_bytes(each.public_bytes(Encoding.PEM))
     words = ("openssl", "verify", "-x509_strict", "-CAfile", "root", "-untrusted", "between", "leaf")
     await asyncio.to_thread(subprocess.run, words, cwd=folder, check=True, capture_output=True)
-    who = peer_id(leaf.public_bytes(Encoding.DER), platform.trust_domain)
-    assert str(who) == f"spiffe://{platform.trust_domain}/{PROJECT}/{name}"
+    identity = peer_id(leaf.public_bytes(Encoding.DER), platform.trust_domain)
+    assert str(identity) == f"spiffe://{platform.trust_domain}/{PROJECT}/{name}"
 
     assert leaf.not_valid_after_utc - leaf.not_valid_before_utc == timedelta(hours=1)
     if name.startswith(TRAINING):
         return
-    request = await until(client, POD_CERTIFICATES, PROJECT, lambda each: _asks_for(each, pod["metadata"]["name"]))
+    request = await wait_until(
+        client, POD_CERTIFICATE_REQUESTS, PROJECT, lambda each: _asks_for(each, pod["metadata"]["name"])
+    )
     begin, renew, end = (datetime.fromisoformat(request["status"][each]) for each in _TIMES)
     assert (begin, end) == (leaf.not_valid_before_utc, leaf.not_valid_after_utc)
     assert abs((renew - begin) / (end - begin) - 0.5) <= 0.05
@@ -200,49 +220,60 @@ def _asks_for(request: Object, pod: str) -> bool:
     return request["spec"]["podName"] == pod and bool(request["status"].get("conditions"))
 
 
-async def _nobody_makes_a_pod_that_says_it_is(client: Client) -> None:
-    """Not even an administrator does, by mistake; and what says nothing is anybody's to make."""
-    with pytest.raises(Forbidden, match=f"{WORKLOAD}={WEB} that it is of {WEB}; it was tried by admin"):
-        await client.create(PODS, _pod("forged", labels={WORKLOAD: WEB}), manager="test")
-    with pytest.raises(Forbidden, match=f"account {WEB} is for the pods of the workload {WEB} alone; .* by admin"):
+async def _forged_pods_are_rejected(client: Client) -> None:
+    """Pods with a workload's label are rejected even from administrators; pods without it are accepted."""
+    with pytest.raises(
+        Forbidden,
+        match=f"{WORKLOAD_LABEL}={WEB} is reserved for pods that the workload {WEB} creates; requested by admin",
+    ):
+        await client.create(PODS, _pod("forged", labels={WORKLOAD_LABEL: WEB}), manager="test")
+    with pytest.raises(
+        Forbidden, match=f"account {WEB} is reserved for pods of the workload {WEB}; requested by admin"
+    ):
         await client.create(PODS, _pod("forged", account=WEB), manager="test")
     plain = await client.create(PODS, _pod("plain"), manager="test")
-    with pytest.raises(Forbidden, match="only what a workload became makes its pods"):
-        await _label(client, "plain", {WORKLOAD: WEB})
+    with pytest.raises(Forbidden, match="is reserved for pods that the workload"):
+        await _label(client, "plain", {WORKLOAD_LABEL: WEB})
     await _label(client, "plain", {"team": "ads"})
     spec = {
-        "signerName": IDENTITY, "podName": "plain", "podUID": plain["metadata"]["uid"],
+        "signerName": IDENTITY_SIGNER, "podName": "plain", "podUID": plain["metadata"]["uid"],
         "serviceAccountName": "default", "serviceAccountUID": "1", "nodeName": "n", "nodeUID": "1",
         "stubPKCS10Request": base64.b64encode(key_request(ec.generate_private_key(ec.SECP256R1()))).decode(),
     }  # fmt: skip
     request = {"metadata": {"name": "forged", "namespace": PROJECT}, "spec": spec}
-    with pytest.raises(Forbidden, match="for its node to ask for; it was tried by admin"):
-        await client.create(POD_CERTIFICATES, request, manager="test")
+    with pytest.raises(Forbidden, match="can be requested by its node only; requested by admin"):
+        await client.create(POD_CERTIFICATE_REQUESTS, request, manager="test")
     await client.delete(PODS, "plain", PROJECT)
 
 
-async def _nobody_takes_the_token_of_its_pods(client: Client, ann: Client, platform: Platform) -> None:
-    """Who may edit all may take any other token; and by a token of another one gets nothing, or is not even heard."""
-    pod = (await client.list(PODS, PROJECT, labels=f"{WORKLOAD}={WEB}")).items[0]
+async def _tokens_are_protected(client: Client, ann: Client, platform: Platform) -> None:
+    """Tokens of workloads are not issued to users, and requests with other tokens are denied."""
+    pod = (await client.list(PODS, PROJECT, labels=f"{WORKLOAD_LABEL}={WEB}")).items[0]
     for person, name in ((ann, "ann"), (client, "admin")):
-        with pytest.raises(Forbidden, match=f"tokens of {WEB} are for the pods of the workload {WEB} alone; .* {name}"):
+        with pytest.raises(
+            Forbidden, match=f"tokens of {WEB} are reserved for pods of the workload {WEB}; requested by {name}"
+        ):
             await _token(person, WEB, pod)
-    with pytest.raises(Forbidden, match="for pods to ask, by their own tokens; it was tried by admin"):
-        await client.create(SIGNING_REQUESTS, _asks(), manager="test")
+    with pytest.raises(Forbidden, match="accepts requests with the token of a pod only; requested by admin"):
+        await client.create(CERTIFICATE_SIGNING_REQUESTS, _asks(), manager="test")
     await client.create(PODS, _pod("hers"), manager="test")
-    hers = await until(client, PODS, PROJECT, lambda seen: seen["spec"].get("nodeName"), "hers")
+    hers = await wait_until(client, PODS, PROJECT, lambda seen: seen["spec"].get("nodeName"), "hers")
     token = await _token(ann, "default", hers)
     access = Access(server=platform.server, authority=platform.authority.bundle.read_bytes(), token=token)
     async with Client(access, agent="test") as inside:
-        made = await inside.create(SIGNING_REQUESTS, _asks(), manager="test")
+        made = await inside.create(CERTIFICATE_SIGNING_REQUESTS, _asks(), manager="test")
         name = made["metadata"]["name"]
-        denied = await until(client, SIGNING_REQUESTS, "", lambda seen: seen["status"].get("conditions"), name)
+        denied = await wait_until(
+            client, CERTIFICATE_SIGNING_REQUESTS, "", lambda seen: seen["status"].get("conditions"), name
+        )
         (condition,) = denied["status"]["conditions"]
         assert (condition["type"], condition["reason"]) == ("Denied", "IdentityDenied")
-        assert "no workload made it" in condition["message"]
-        with pytest.raises(Forbidden, match="may ask the signer"):
-            await inside.create(SIGNING_REQUESTS, _asks("kubernetes.io/kube-apiserver-client"), manager="test")
-    await client.delete(SIGNING_REQUESTS, name)
+        assert "no workload created it" in condition["message"]
+        with pytest.raises(Forbidden, match="may use the signer"):
+            await inside.create(
+                CERTIFICATE_SIGNING_REQUESTS, _asks("kubernetes.io/kube-apiserver-client"), manager="test"
+            )
+    await client.delete(CERTIFICATE_SIGNING_REQUESTS, name)
     await client.delete(PODS, "hers", PROJECT)
 
 
@@ -253,7 +284,7 @@ async def _token(client: Client, account: str, pod: Object) -> str:
     return str(json.loads(await client.raw("POST", path, body=json.dumps(asked).encode()))["status"]["token"])
 
 
-def _asks(signer: str = IDENTITY) -> Object:
+def _asks(signer: str = IDENTITY_SIGNER) -> Object:
     key = ec.generate_private_key(ec.SECP256R1())
     request = x509.load_der_x509_csr(key_request(key)).public_bytes(Encoding.PEM)
     usages = ["digital signature", "client auth"]
@@ -261,22 +292,22 @@ def _asks(signer: str = IDENTITY) -> Object:
     return {"metadata": {"generateName": "forged-"}, "spec": spec}
 
 
-async def _nobody_makes_what_makes_its_pods(client: Client, ann: Client) -> None:
-    workload = _owner(await client.get(NOUNS["PinterestService"], WEB, PROJECT), API_VERSION)
+async def _forged_pod_controllers_are_rejected(client: Client, ann: Client) -> None:
+    workload = _owner(await client.get(CUSTOM_RESOURCES["PinterestService"], WEB, PROJECT), API_VERSION)
     native = _owner(await client.get(DEPLOYMENTS, WEB, PROJECT), DEPLOYMENTS.api_version)
     forged = (
-        (DEPLOYMENTS, _deployment("forged"), workload, f"what PinterestService {WEB} becomes"),
-        (SERVICE_ACCOUNTS, _plain("forged"), workload, f"what PinterestService {WEB} becomes"),
-        (REPLICA_SETS, _deployment("forged"), native, f"what Deployment {WEB} of the workload {WEB} becomes"),
+        (DEPLOYMENTS, _deployment("forged"), workload, f"objects of PinterestService {WEB} are created"),
+        (SERVICE_ACCOUNTS, _plain("forged"), workload, f"objects of PinterestService {WEB} are created"),
+        (REPLICA_SETS, _deployment("forged"), native, f"objects of Deployment {WEB} of the workload {WEB} are created"),
     )
-    for resource, body, owner, words in forged:
+    for resource, body, owner, message in forged:
         body["metadata"]["ownerReferences"] = [owner]
-        with pytest.raises(Forbidden, match=f"{words} .* tried by ann"):
+        with pytest.raises(Forbidden, match=f"{message} .* requested by ann"):
             await ann.create(resource, body, manager="ann")
-    with pytest.raises(Forbidden, match=f"only what the workload {WEB} became makes its pods.* tried by ann"):
+    with pytest.raises(Forbidden, match=f"must not create pods of the workload {WEB}; requested by ann"):
         await ann.create(REPLICA_SETS, _deployment("stray"), manager="ann")
     await ann.create(SERVICE_ACCOUNTS, _plain("hers"), manager="ann")
-    (made,) = (await client.list(REPLICA_SETS, PROJECT, labels=f"{WORKLOAD}={WEB}")).items
+    (made,) = (await client.list(REPLICA_SETS, PROJECT, labels=f"{WORKLOAD_LABEL}={WEB}")).items
     other = {"spec": {"template": {"spec": {"containers": [{"name": WEB, "image": "hers:1"}]}}}}
     changed = (
         (SERVICE_ACCOUNTS, "hers", {"metadata": {"ownerReferences": [workload]}}),
@@ -284,9 +315,9 @@ async def _nobody_makes_what_makes_its_pods(client: Client, ann: Client) -> None
         (REPLICA_SETS, made["metadata"]["name"], other),
     )
     for resource, name, body in changed:
-        with pytest.raises(Forbidden, match="tried by ann"):
+        with pytest.raises(Forbidden, match="requested by ann"):
             await ann.patch(resource, name, PROJECT, body, style="merge", manager="ann")
-    # What is not of who its pods are is put back by the operator, and not refused.
+    # Changes that do not affect pods are not rejected; the operator reverts them.
     await ann.patch(DEPLOYMENTS, WEB, PROJECT, {"metadata": {"labels": {"a": "b"}}}, style="merge", manager="ann")
 
 
@@ -296,22 +327,22 @@ def _owner(value: Object, version: str) -> Object:
     return {"apiVersion": version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"], "controller": True}
 
 
-async def _the_clock_makes_one_that_has_its_own(client: Client, platform: Platform, folder: Path) -> None:
-    """A run that comes due is made by Kubernetes, two steps below its workload."""
+async def _scheduled_run_has_a_certificate(client: Client, platform: Platform, folder: Path) -> None:
+    """A scheduled run is created by Kubernetes: Job and pod are two levels below the workload."""
     name = NAMES["PinterestCronJob"]
     native = await client.get(CRON_JOBS, name, PROJECT)
     template = native["spec"]["jobTemplate"]
     owner = {**_owner(native, CRON_JOBS.api_version), "kind": "CronJob"}
     metadata = {**template["metadata"], **_plain("due")["metadata"], "ownerReferences": [owner]}
-    async with _person(platform, "system:serviceaccount:kube-system:cronjob-controller") as clock:
+    async with _client_of(platform, "system:serviceaccount:kube-system:cronjob-controller") as clock:
         await clock.create(JOBS, {"metadata": metadata, "spec": template["spec"]}, manager="test")
     pod = await _pod_of(client, name, "due-")
-    await _has_its_own_certificate(client, platform, name, pod, folder)
+    await _has_valid_certificate(client, platform, name, pod, folder)
 
 
-async def _what_slips_through_gets_no_certificate(client: Client, ann: Client) -> None:
-    """Controllers make what a person's Deployment says: labels and account of another, and its volume."""
-    pods = await client.list(PODS, PROJECT, labels=f"{WORKLOAD}={WEB}")
+async def _pods_of_foreign_deployments_get_no_certificate(client: Client, ann: Client) -> None:
+    """Controllers create the pods of a user's Deployment with another workload's labels, account and volume."""
+    pods = await client.list(PODS, PROJECT, labels=f"{WORKLOAD_LABEL}={WEB}")
     template = pods.items[0]
     deployment = _deployment("slipped")
     pod = deployment["spec"]["template"]
@@ -319,17 +350,17 @@ async def _what_slips_through_gets_no_certificate(client: Client, ann: Client) -
     pod["spec"] |= {"serviceAccountName": WEB}
     pod["spec"]["volumes"] = [each for each in template["spec"]["volumes"] if each["name"] == "identity"]
     await ann.create(DEPLOYMENTS, deployment, manager="ann")
-    await _is_denied(client, "slipped-", "the workload that made its Deployment slipped is no more")
+    await _is_denied(client, "slipped-", "the workload of its Deployment slipped was deleted")
     await ann.delete(DEPLOYMENTS, "slipped", PROJECT)
 
 
-async def _what_outlives_its_workload_gets_no_certificate(client: Client) -> None:
-    await client.delete(NOUNS["PinterestService"], WEB, PROJECT, propagation="Orphan")
-    await until(client, DEPLOYMENTS, PROJECT, lambda each: not each["metadata"].get("ownerReferences"), WEB)
-    for pod in (await client.list(PODS, PROJECT, labels=f"{WORKLOAD}={WEB}")).items:
+async def _orphaned_pods_get_no_certificate(client: Client) -> None:
+    await client.delete(CUSTOM_RESOURCES["PinterestService"], WEB, PROJECT, propagation="Orphan")
+    await wait_until(client, DEPLOYMENTS, PROJECT, lambda each: not each["metadata"].get("ownerReferences"), WEB)
+    for pod in (await client.list(PODS, PROJECT, labels=f"{WORKLOAD_LABEL}={WEB}")).items:
         if pod["metadata"]["name"].startswith(WEB):
             await client.delete(PODS, pod["metadata"]["name"], PROJECT)
-    await _is_denied(client, f"{WEB}-", f"the workload that made its Deployment {WEB} is no more")
+    await _is_denied(client, f"{WEB}-", f"the workload of its Deployment {WEB} was deleted")
     await client.delete(DEPLOYMENTS, WEB, PROJECT)
 
 
@@ -339,27 +370,27 @@ async def _is_denied(client: Client, pod: str, why: str) -> None:
         ours = request["spec"]["podName"].startswith(pod)
         return ours and any(each["type"] == "Denied" for each in conditions)
 
-    request = await until(client, POD_CERTIFICATES, PROJECT, denied)
+    request = await wait_until(client, POD_CERTIFICATE_REQUESTS, PROJECT, denied)
     (condition,) = request["status"]["conditions"]
     assert condition["reason"] == "IdentityDenied"
     assert why in condition["message"]
     assert "certificateChain" not in request["status"]
 
 
-async def _what_a_copy_wrote_outlives_it(client: Client, person: Person) -> None:
-    """Its sidecar ships by the certificate that the other one got; who follows hears it until the very end."""
-    async with person.hearing("logs", TRAINING, "--follow", "--project", PROJECT) as lines, asyncio.timeout(180):
+async def _logs_survive_the_pod(client: Client, person: CliUser) -> None:
+    """The log sidecar uses the certificate of the other sidecar; --follow gets all lines until the end."""
+    async with person.pin_lines("logs", TRAINING, "--follow", "--project", PROJECT) as lines, asyncio.timeout(180):
         heard = [await anext(lines)]
         while heard[-1] != "train.log | written":
             heard.append(await anext(lines))
         await person.pin("delete", TRAINING, "--project", PROJECT)
         assert "train.log | ended" in [line async for line in lines], heard
-        await all_gone(client, PODS, PROJECT, labels=f"{WORKLOAD}={TRAINING}")
-    said = (await person.pin("logs", TRAINING, "--project", PROJECT)).splitlines()
-    assert "train.log | written" in said
+        await wait_all_gone(client, PODS, PROJECT, labels=f"{WORKLOAD_LABEL}={TRAINING}")
+    output = (await person.pin("logs", TRAINING, "--project", PROJECT)).splitlines()
+    assert "train.log | written" in output
 
 
-def _person(platform: Platform, user: str) -> Client:
+def _client_of(platform: Platform, user: str) -> Client:
     platform.authority.issue(user)
     access = Access(
         server=platform.server,
@@ -373,7 +404,7 @@ def _person(platform: Platform, user: str) -> Client:
 
 @asynccontextmanager
 async def _ann(admin: Client, platform: Platform) -> AsyncGenerator[Client]:
-    """Who may edit everything in the cluster, as Kubernetes' own role says."""
+    """A user with the role `edit` in the whole cluster."""
     group = "rbac.authorization.k8s.io"
     binding = {
         "metadata": {"name": "ann-edits"},
@@ -381,9 +412,9 @@ async def _ann(admin: Client, platform: Platform) -> AsyncGenerator[Client]:
         "subjects": [{"apiGroup": group, "kind": "User", "name": "ann"}],
     }
     await admin.create(CLUSTER_ROLE_BINDINGS, binding, manager="test")
-    async with _person(platform, "ann") as ann:
-        async with asyncio.timeout(PATIENCE):
-            # The API server hears of her rights a moment after they are given, and until then refuses in other words.
+    async with _client_of(platform, "ann") as ann:
+        async with asyncio.timeout(WAIT_TIMEOUT_S):
+            # Until the binding takes effect, requests are rejected with another message.
             while not await _may_list(ann):
                 pass
         yield ann
@@ -410,7 +441,7 @@ def _pod(name: str, *, labels: dict[str, str] | None = None, account: str = "") 
     container = {"name": "main", "image": IMAGE, "command": ["true"], "securityContext": SAFE}
     spec: Object = {"containers": [container], "securityContext": SECURITY, "restartPolicy": "Never"}
     # Without a tier nothing runs in a project.
-    spec["priorityClassName"] = f"{PRIORITY}on-demand"
+    spec["priorityClassName"] = f"{PRIORITY_CLASS_PREFIX}on-demand"
     return {
         "metadata": {"name": name, "namespace": PROJECT, "labels": labels or {}},
         "spec": {**spec, "serviceAccountName": account} if account else spec,
@@ -418,7 +449,7 @@ def _pod(name: str, *, labels: dict[str, str] | None = None, account: str = "") 
 
 
 def _deployment(name: str) -> Object:
-    labels = {WORKLOAD: WEB, "app": name}
+    labels = {WORKLOAD_LABEL: WEB, "app": name}
     pod = _pod(name)
     template = {"metadata": {"labels": labels}, "spec": {**pod["spec"], "restartPolicy": "Always"}}
     return {**_plain(name), "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}

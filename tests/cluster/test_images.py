@@ -1,4 +1,4 @@
-"""The whole way of an image: built from a folder, typed into a platform, taken by its node, and run."""
+"""An image is built from a folder, loaded into a platform, pulled by its node, and run."""
 
 from __future__ import annotations
 
@@ -14,49 +14,47 @@ from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
-from pincompute.kube.registry import Registry
+from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import PODS, Object
-from real_platform import until
+from real_platform import wait_until
 
 pytestmark = pytest.mark.cluster
 
 HELLO = Path(__file__).parents[2] / "examples/hello"
 
 
-async def test_the_example_is_built_loaded_and_answers_and_brings_nothing_new_again(
-    real_platform: Platform, client: Client
-):
-    told = await pin(real_platform, "image", "load", str(HELLO), "--as", "greeting:dev")
-    name, size, unit, *layers = told.split()
+async def test_example_is_built_and_answers_and_second_load_uploads_nothing(real_platform: Platform, client: Client):
+    output = await pin(real_platform, "image", "load", str(HELLO), "--as", "greeting:dev")
+    name, size, unit, *layers = output.split()
     assert (name, unit, " ".join(layers)) == ("greeting:dev", "MB", "2 layers, 2 new")
     assert 50 < float(size) < 200
     assert (await pin(real_platform, "image", "load", str(HELLO), "--as", "greeting:dev")).endswith("0 new\n")
     assert "greeting:dev\n" in await pin(real_platform, "image", "list")
     pod = await run(client, "greeting", "greeting:dev")
-    await until(client, PODS, "default", ready, pod)
+    await wait_until(client, PODS, "default", ready, pod)
     assert await client.raw("GET", f"/api/v1/namespaces/default/pods/{pod}:8080/proxy/") == b"hello from greeting\n"
     await client.delete(PODS, pod, "default")
 
 
-async def test_a_build_that_fails_shows_its_last_lines(real_platform: Platform, tmp_path: Path):
+async def test_failed_build_shows_its_last_lines(real_platform: Platform, tmp_path: Path):
     (tmp_path / "Containerfile").write_text("FROM scratch\nCOPY absent.py /\n")
-    told = await pin(real_platform, "image", "load", str(tmp_path), "--as", "broken:1", status=1)
-    assert "could not be built" in told
-    assert "absent.py" in told
+    output = await pin(real_platform, "image", "load", str(tmp_path), "--as", "broken:1", status=1)
+    assert "image build failed" in output
+    assert "absent.py" in output
 
 
-async def test_the_platforms_own_image_runs_its_programs_as_nobody(real_platform: Platform, client: Client):
-    async with Registry(registry.address(real_platform), real_platform.home.certificates) as store:
-        (loaded,) = await own_image.bring_parts(store, Progress(), ["own:1"])
+async def test_own_image_runs_unprivileged(real_platform: Platform, client: Client):
+    async with ImageRegistry(registry.registry_address(real_platform), real_platform.home.certificates) as store:
+        (loaded,) = await own_image.push_variants(store, Progress(), ["own:1"])
     assert loaded.name == "own:1"
     pod = await run(client, "own", "own:1", "--version")
-    await until(client, PODS, "default", lambda pod: pod["status"].get("phase") == "Succeeded", pod)
+    await wait_until(client, PODS, "default", lambda pod: pod["status"].get("phase") == "Succeeded", pod)
     assert [line async for line in client.logs("default", pod)] == [f"pin {__version__}"]
     await client.delete(PODS, pod, "default")
 
 
 async def run(client: Client, name: str, image: str, *arguments: str) -> str:
-    """A pod that is refused if its image would run as root."""
+    """Create a pod that must not run as root."""
     container = {
         "name": "app",
         "image": image,
@@ -74,7 +72,7 @@ def ready(pod: Object) -> bool:
 
 
 async def pin(platform: Platform, *words: str, status: int = 0) -> str:
-    """What the command prints, on stderr where it fails."""
+    """Run `pin`; return its output, or its error output if it is to fail."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pincompute", *words, "--name", platform.name,
         env={**os.environ, "PIN_STATE": str(platform.home.root.parent)},

@@ -1,4 +1,4 @@
-"""A Deployment that was there before: taken over with the copies that run, while somebody asks it without pause."""
+"""An existing Deployment is imported and adopted with its running pods, and no request fails."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pytest
 import yaml
 
 from busybox import IMAGE
-from person import Person, all_gone, asking
-from pincompute.api.names import ENGINE, WORKLOAD
+from cli_user import CliUser, continuous_requests, wait_all_gone
+from pincompute.api.names import ENGINE, WORKLOAD_LABEL
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, NAMESPACES, PODS, REPLICA_SETS, SERVICES, Object, Resource
 from pincompute.objects.owners import controller_uid
-from real_platform import PATIENCE, kubectl
+from real_platform import WAIT_TIMEOUT_S, kubectl
 from shared_platform import SharedPlatform
 
 pytestmark = pytest.mark.cluster
 
-PLACE = "before"
-"""A namespace of nobody's project."""
+NAMESPACE = "before"
+"""A namespace that belongs to no project."""
 SIMULATED: Object = {
     "nodeSelector": {"pinterest.com/simulated": "true"},
     "tolerations": [{"key": "pinterest.com/simulated", "operator": "Exists"}],
@@ -37,8 +37,8 @@ SERVING: Object = {
 }
 
 
-def natives(container: Object, pod: Object, port: int) -> list[Object]:
-    """As somebody would have written them who never heard of us."""
+def existing_objects(container: Object, pod: Object, port: int) -> list[Object]:
+    """Typical Kubernetes objects of a service that was deployed without PinCompute."""
     labels = {"app": "web"}
     program = {"name": "web", "ports": [{"containerPort": 8080}], **container}
     return [
@@ -79,28 +79,28 @@ def path(service: str, port: int) -> Object:
     return {"path": "/", "pathType": "Prefix", "backend": backend}
 
 
-def written(folder: Path, objects: list[Object]) -> str:
-    file = folder / "natives.yaml"
+def write_manifest(folder: Path, objects: list[Object]) -> str:
+    file = folder / "existing_objects.yaml"
     file.write_text(yaml.safe_dump_all(objects))
     return str(file)
 
 
 @pytest.fixture
 def place(platform: SharedPlatform) -> Iterator[str]:
-    platform.pin("kubectl", "create", "namespace", PLACE)
-    yield PLACE
-    platform.pin("kubectl", "delete", "pinterestservices", "--all", "--namespace", PLACE)
-    platform.pin("kubectl", "delete", "namespace", PLACE)
+    platform.pin("kubectl", "create", "namespace", NAMESPACE)
+    yield NAMESPACE
+    platform.pin("kubectl", "delete", "pinterestservices", "--all", "--namespace", NAMESPACE)
+    platform.pin("kubectl", "delete", "namespace", NAMESPACE)
 
 
 def seen(platform: SharedPlatform, resource: Resource, name: str = "") -> list[Object]:
-    said = platform.pin("kubectl", "get", resource.plural, "--namespace", PLACE, "--output", "json")
-    items: list[Object] = json.loads(said)["items"]
+    output = platform.pin("kubectl", "get", resource.plural, "--namespace", NAMESPACE, "--output", "json")
+    items: list[Object] = json.loads(output)["items"]
     return [each for each in items if not name or each["metadata"]["name"] == name]
 
 
-def test_a_deployment_becomes_a_workload_with_its_copies(platform: SharedPlatform, place: str, tmp_path: Path) -> None:
-    file = written(tmp_path, natives({"image": "web:1"}, SIMULATED, 8081))
+def test_deployment_is_adopted_with_its_pods(platform: SharedPlatform, place: str, tmp_path: Path) -> None:
+    file = write_manifest(tmp_path, existing_objects({"image": "web:1"}, SIMULATED, 8081))
     platform.pin("kubectl", "apply", "--namespace", place, "--filename", file)
     platform.pin("kubectl", "rollout", "status", "deployment/web", "--namespace", place)
     helm = "meta.helm.sh/release-name=shop"
@@ -110,28 +110,28 @@ def test_a_deployment_becomes_a_workload_with_its_copies(platform: SharedPlatfor
     wish = ("import", "deployment/web", "--namespace", place)
     own = str(tmp_path / "web.yaml")
 
-    # Who only looks, or asks what would be done, changes nothing; nor does who is refused.
+    # Output to a file, a dry run, and a rejected adoption change nothing.
     platform.pin(*wish, "--output", own)
     platform.pin(*wish, "--adopt", "--dry-run", "--take-over")
     platform.pin(*wish, "--adopt", code=1)
     assert seen(platform, SERVICES) == [service]
 
-    # Whoever was ended after some of it was labelled has changed nothing that runs, and does it once more.
-    platform.pin("kubectl", "label", "service", "web", f"{WORKLOAD}=web", "--namespace", place)
+    # An adoption that was interrupted after some labels were written can be repeated.
+    platform.pin("kubectl", "label", "service", "web", f"{WORKLOAD_LABEL}=web", "--namespace", place)
     platform.pin(*wish, "--adopt", "--take-over")
     (deployment,) = seen(platform, DEPLOYMENTS)
     (replica_set,) = seen(platform, REPLICA_SETS)
     assert {each["metadata"]["uid"] for each in seen(platform, PODS)} == before
-    assert {each["metadata"]["labels"][WORKLOAD] for each in seen(platform, PODS)} == {"web"}
+    assert {each["metadata"]["labels"][WORKLOAD_LABEL] for each in seen(platform, PODS)} == {"web"}
     assert controller_uid(replica_set) == deployment["metadata"]["uid"]
     (taken,) = seen(platform, SERVICES)
     assert taken["metadata"]["uid"] == service["metadata"]["uid"]
     assert taken["spec"]["clusterIP"] == service["spec"]["clusterIP"]
-    assert taken["spec"]["selector"] == {WORKLOAD: "web"}
-    assert "is paused by import" in platform.pin("why", "web", "--project", place)
-    assert "what a workload became" in platform.start(*wish).communicate()[1]
+    assert taken["spec"]["selector"] == {WORKLOAD_LABEL: "web"}
+    assert "paused by import" in platform.pin("why", "web", "--project", place)
+    assert "already belongs to a workload" in platform.spawn(*wish).communicate()[1]
 
-    # Its file, once deployed, makes copies as for any other workload.
+    # Deploying the written file replaces the pods, as for any other workload.
     platform.pin("deploy", own, "--project", place)
     assert not {each["metadata"]["uid"] for each in seen(platform, PODS) if is_living(each)} & before
 
@@ -142,13 +142,13 @@ def is_living(pod: Object) -> bool:
 
 @pytest.fixture
 async def client(real_platform: Platform) -> AsyncIterator[Client]:
-    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+    async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="test") as client:
         yield client
 
 
 @pytest.fixture
 async def serving(real_platform: Platform, client: Client, tmp_path: Path) -> AsyncIterator[str]:
-    """It answers at found.me.localhost; its address inside is told."""
+    """A running Deployment at found.me.localhost; yields its cluster IP."""
     command = ["sh", "-c", "trap exit TERM; httpd -f -p 8080 -h /pages & wait"]
     container: Object = {
         "image": IMAGE,
@@ -157,38 +157,40 @@ async def serving(real_platform: Platform, client: Client, tmp_path: Path) -> As
         "readinessProbe": {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1},
         "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
     }
-    await client.create(NAMESPACES, {"metadata": {"name": PLACE}}, manager=ENGINE)
-    file = written(tmp_path, natives(container, SERVING, 80))
-    await kubectl(real_platform, "apply", "--namespace", PLACE, "--filename", file)
-    await kubectl(real_platform, "rollout", "status", "deployment/web", "--namespace", PLACE)
-    service = await client.get(SERVICES, "web", PLACE)
+    await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}}, manager=ENGINE)
+    file = write_manifest(tmp_path, existing_objects(container, SERVING, 80))
+    await kubectl(real_platform, "apply", "--namespace", NAMESPACE, "--filename", file)
+    await kubectl(real_platform, "rollout", "status", "deployment/web", "--namespace", NAMESPACE)
+    service = await client.get(SERVICES, "web", NAMESPACE)
     yield service["spec"]["clusterIP"]
-    await kubectl(real_platform, "delete", "pinterestservices", "--all", "--namespace", PLACE)
-    await client.delete(NAMESPACES, PLACE)
-    await all_gone(client, NAMESPACES, "", fields=f"metadata.name={PLACE}")
+    await kubectl(real_platform, "delete", "pinterestservices", "--all", "--namespace", NAMESPACE)
+    await client.delete(NAMESPACES, NAMESPACE)
+    await wait_all_gone(client, NAMESPACES, "", fields=f"metadata.name={NAMESPACE}")
 
 
-async def answers(person: Person, inside: str) -> None:
-    """Everybody on the way there has heard of it."""
-    async with asyncio.timeout(PATIENCE):
+async def answers(person: CliUser, inside: str) -> None:
+    """Wait until the service answers, through the ingress or at its cluster IP."""
+    async with asyncio.timeout(WAIT_TIMEOUT_S):
         while True:
             with suppress(aiohttp.ClientError):
-                if await person.ask("found", inside) == (200, "hello"):
+                if await person.http_get("found", inside) == (200, "hello"):
                     return
 
 
-async def test_nobody_who_asks_notices(real_platform: Platform, client: Client, serving: str, tmp_path: Path) -> None:
-    person = Person(real_platform, tmp_path)
-    before = {each["metadata"]["uid"] for each in (await client.list(PODS, PLACE)).items}
+async def test_no_request_fails_during_adoption(
+    real_platform: Platform, client: Client, serving: str, tmp_path: Path
+) -> None:
+    person = CliUser(real_platform, tmp_path)
+    before = {each["metadata"]["uid"] for each in (await client.list(PODS, NAMESPACE)).items}
     await answers(person, "")
     await answers(person, serving)
-    async with asking(person, "found", serving) as failed:
-        await person.pin("import", "deployment/web", "--namespace", PLACE, "--output", "web.yaml", "--adopt")
-        assert {each["metadata"]["uid"] for each in (await client.list(PODS, PLACE)).items} == before
-        ingress = await client.get(INGRESSES, "web", PLACE)
-        assert ingress["metadata"]["labels"][WORKLOAD] == "web"
+    async with continuous_requests(person, "found", serving) as failed:
+        await person.pin("import", "deployment/web", "--namespace", NAMESPACE, "--output", "web.yaml", "--adopt")
+        assert {each["metadata"]["uid"] for each in (await client.list(PODS, NAMESPACE)).items} == before
+        ingress = await client.get(INGRESSES, "web", NAMESPACE)
+        assert ingress["metadata"]["labels"][WORKLOAD_LABEL] == "web"
         file = tmp_path / "web.yaml"
         file.write_text(file.read_text().replace("index.html: hello", "index.html: again"))
-        await person.pin("deploy", "web.yaml", "--project", PLACE)
-        await person.hears("found", "again", serving)
+        await person.pin("deploy", "web.yaml", "--project", NAMESPACE)
+        await person.wait_body("found", "again", serving)
     assert failed == []

@@ -1,4 +1,4 @@
-"""Every kind on a real node, by the command that people type: to its goal, through a change, and to its end."""
+"""Every kind on a real node through the CLI: deployed, changed and deleted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from busybox import IMAGE, TEMPLATE
-from person import Person, all_gone
-from pincompute.api.names import ENGINE, RUN_NOW, WORKLOAD
-from pincompute.controller.resources import NATIVES, NOUNS
+from cli_user import CliUser, wait_all_gone
+from pincompute.api.names import ENGINE, RUN_NOW_ANNOTATION, WORKLOAD_LABEL
+from pincompute.controller.resources import CUSTOM_RESOURCES, WORKLOAD_NATIVES
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.resource import CLAIMS, PODS, VOLUMES, Object
-from real_platform import until
+from pincompute.kube.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Object
+from real_platform import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -69,7 +69,7 @@ spec:
   command: [sh, -c, 'trap exit TERM; echo watching; sleep 1000 & wait']
   template: {TEMPLATE}
 """
-# All that train together meet at the one that leads; in the second run one of them does not come.
+# All ranks connect to the master; in the second run one rank fails.
 MEET = """\
 [ $RANK = $FAILS ] && echo bad shard 17 && exit 3
 echo rank $RANK of $WORLD_SIZE by $MASTER_ADDR
@@ -97,108 +97,115 @@ INFRASTRUCTURE: Object = {
 
 
 @pytest.fixture
-def person(real_platform: Platform, tmp_path: Path) -> Person:
-    return Person(real_platform, tmp_path)
+def person(real_platform: Platform, tmp_path: Path) -> CliUser:
+    return CliUser(real_platform, tmp_path)
 
 
 @pytest.fixture
 async def infra(client: Client) -> str:
-    """A project whose programs may have any right."""
-    projects = NOUNS["Project"]
+    """A project without restrictions on pods, for infrastructure."""
+    projects = CUSTOM_RESOURCES["Project"]
     await client.apply(INFRASTRUCTURE, projects, manager=ENGINE)
-    await until(client, projects, "", is_ready, "infra")
+    await wait_until(client, projects, "", is_ready, "infra")
     return "infra"
 
 
-async def deploy(person: Person, name: str, text: str, code: int = 0) -> str:
+async def deploy_document(person: CliUser, name: str, text: str, code: int = 0) -> str:
     (person.folder / f"{name}.yaml").write_text(text)
     return await person.pin("deploy", f"{name}.yaml", code=code)
 
 
-async def listed(person: Person, project: str = "me") -> list[list[str]]:
+async def listed(person: CliUser, project: str = "me") -> list[list[str]]:
     return [line.split() for line in (await person.pin("get", "--project", project)).splitlines()]
 
 
-async def ended(client: Client, person: Person, name: str, project: str = "me") -> None:
-    """Nothing that it became is left."""
+async def delete_completely(client: Client, person: CliUser, name: str, project: str = "me") -> None:
+    """Delete a workload; return when all of its objects are gone."""
     await person.pin("delete", name, "--project", project)
     async with asyncio.timeout(120):
-        for resource in (*NATIVES.values(), PODS):
-            if resource is not CLAIMS:
-                await all_gone(client, resource, project, labels=f"{WORKLOAD}={name}")
+        for resource in (*WORKLOAD_NATIVES.values(), PODS):
+            if resource is not PERSISTENT_VOLUME_CLAIMS:
+                await wait_all_gone(client, resource, project, labels=f"{WORKLOAD_LABEL}={name}")
 
 
-async def test_a_job_set_says_which_task_failed_and_why_and_another_attempt_ends_it(
-    client: Client, person: Person
-) -> None:
-    told = await deploy(person, "count", JOB_SET, code=1)
-    assert "1 of 3 tasks failed with exit code 1 (task 1)" in told
-    assert "| 1 | part 1 of 3" in told
-    assert "next: pin rerun count" in told
+async def test_failed_task_is_reported_and_rerun_succeeds(client: Client, person: CliUser) -> None:
+    output = await deploy_document(person, "count", JOB_SET, code=1)
+    assert "1 of 3 tasks failed with exit code 1 (task 1)" in output
+    assert "| 1 | part 1 of 3" in output
+    assert "next: pin rerun count" in output
     assert ["count@1", "JobSet", "2/3", "TaskFailed"] in await listed(person)
-    status = (await client.get(NOUNS["PinterestJobSet"], "count", "me"))["status"]
+    status = (await client.get(CUSTOM_RESOURCES["PinterestJobSet"], "count", "me"))["status"]
     assert [(each["reason"], each["tasks"], each["exitCode"]) for each in status["failures"]] == [
         ("TaskFailed", "1", 1)
     ]
     assert "part 2 of 3" in await person.pin("logs", "count")
-    assert "succeeded" in await deploy(person, "count", f"{JOB_SET}  attempts: [{{tasks: failed}}]\n")
+    assert "succeeded" in await deploy_document(person, "count", f"{JOB_SET}  attempts: [{{tasks: failed}}]\n")
     assert ["count@1.2", "JobSet", "3/3", "Succeeded"] in await listed(person)
-    await ended(client, person, "count")
+    await delete_completely(client, person, "count")
 
 
-async def test_a_cron_job_runs_when_it_is_told_to(client: Client, person: Person) -> None:
-    assert "nightly@1" in await deploy(person, "nightly", CRON_JOB)
-    cron_jobs = NOUNS["PinterestCronJob"]
-    now = {"metadata": {"annotations": {RUN_NOW: "1"}}}
+async def test_cron_job_runs_on_demand(client: Client, person: CliUser) -> None:
+    assert "nightly@1" in await deploy_document(person, "nightly", CRON_JOB)
+    cron_jobs = CUSTOM_RESOURCES["PinterestCronJob"]
+    now = {"metadata": {"annotations": {RUN_NOW_ANNOTATION: "1"}}}
     await client.patch(cron_jobs, "nightly", "me", now, style="merge", manager=ENGINE)
-    seen = await until(client, cron_jobs, "me", lambda seen: seen["status"].get("lastRun"), "nightly")
+    seen = await wait_until(client, cron_jobs, "me", lambda seen: seen["status"].get("lastRun"), "nightly")
     assert seen["status"]["lastRun"]["outcome"] == "succeeded"
     assert await person.pin("logs", "nightly") == "swept\n"
-    await ended(client, person, "nightly")
+    await delete_completely(client, person, "nightly")
 
 
-async def test_a_stateful_set_keeps_its_storage_through_a_change(client: Client, person: Person, infra: str) -> None:
-    assert "db.infra:8080" in await deploy(person, "db", STATEFUL_SET)
-    assert "db@2" in await deploy(person, "db", f"{STATEFUL_SET}  environment: {{CHANGED: now}}\n")
+async def test_stateful_set_keeps_its_storage(client: Client, person: CliUser, infra: str) -> None:
+    assert "db.infra:8080" in await deploy_document(person, "db", STATEFUL_SET)
+    assert "db@2" in await deploy_document(person, "db", f"{STATEFUL_SET}  environment: {{CHANGED: now}}\n")
     assert ["db@2", "StatefulSet", "2/2", "Available", "db.infra:8080"] in await listed(person, infra)
-    # Each found what its forerunner of the same name had written, though neither is root.
+    # Each pod read the file of its predecessor of the same name, although both are unprivileged.
     lines = (await person.pin("logs", "db", "--project", infra)).splitlines()
     assert sorted(lines) == ["0 | db-0", "1 | db-1"]
-    await deploy(person, "db", STATEFUL_SET.replace("10Mi", "20Mi"))
-    await until(client, CLAIMS, infra, lambda seen: seen["status"]["capacity"]["storage"] == "20Mi", "data-db-1")
-    volumes = {each["spec"]["volumeName"] for each in (await client.list(CLAIMS, infra)).items}
+    await deploy_document(person, "db", STATEFUL_SET.replace("10Mi", "20Mi"))
+    await wait_until(
+        client,
+        PERSISTENT_VOLUME_CLAIMS,
+        infra,
+        lambda seen: seen["status"]["capacity"]["storage"] == "20Mi",
+        "data-db-1",
+    )
+    volumes = {each["spec"]["volumeName"] for each in (await client.list(PERSISTENT_VOLUME_CLAIMS, infra)).items}
     assert {file.name for file in (person.platform.home.data / "volumes").iterdir()} >= volumes
-    await ended(client, person, "db", infra)
-    kept = [each["metadata"]["name"] for each in (await client.list(CLAIMS, infra, labels=f"{WORKLOAD}=db")).items]
+    await delete_completely(client, person, "db", infra)
+    kept = [
+        each["metadata"]["name"]
+        for each in (await client.list(PERSISTENT_VOLUME_CLAIMS, infra, labels=f"{WORKLOAD_LABEL}=db")).items
+    ]
     assert kept == ["data-db-0", "data-db-1"]
     for each in kept:
-        await client.delete(CLAIMS, each, infra)
+        await client.delete(PERSISTENT_VOLUME_CLAIMS, each, infra)
     async with asyncio.timeout(120):
         for each in volumes:
-            await all_gone(client, VOLUMES, "", fields=f"metadata.name={each}")
+            await wait_all_gone(client, PERSISTENT_VOLUMES, "", fields=f"metadata.name={each}")
     assert not volumes & {file.name for file in (person.platform.home.data / "volumes").iterdir()}
 
 
-async def test_copies_train_together_and_the_one_that_fails_is_told(client: Client, person: Person) -> None:
-    assert "3 of 3 copies have ended well" in await deploy(person, "ranking", yaml.safe_dump(TRAINING_JOB))
+async def test_training_workers_connect_and_failure_is_reported(client: Client, person: CliUser) -> None:
+    assert "3 of 3 replicas succeeded" in await deploy_document(person, "ranking", yaml.safe_dump(TRAINING_JOB))
     assert ["ranking@1", "TrainingJob", "3/3", "Succeeded"] in await listed(person)
-    said = (await person.pin("logs", "ranking")).splitlines()
-    assert {f"{role} | rank {rank} of 3 by ranking-master-0" for rank, role in enumerate(ROLES)} <= set(said)
-    assert said.count("worker-0 | welcome") == said.count("worker-1 | welcome") == 1
-    pods = (await client.list(PODS, "me", labels=f"{WORKLOAD}=ranking")).items
-    # None was handed to the scheduler before all were there.
+    output = (await person.pin("logs", "ranking")).splitlines()
+    assert {f"{role} | rank {rank} of 3 by ranking-master-0" for rank, role in enumerate(ROLES)} <= set(output)
+    assert output.count("worker-0 | welcome") == output.count("worker-1 | welcome") == 1
+    pods = (await client.list(PODS, "me", labels=f"{WORKLOAD_LABEL}=ranking")).items
+    # No pod was scheduled before all had been created.
     made = max(each["metadata"]["creationTimestamp"] for each in pods)
     assert min(_since(each, "PodScheduled") for each in pods) >= made
     fails = deepcopy(TRAINING_JOB)
     fails["spec"]["environment"]["FAILS"] = "2"
     fails["spec"]["roles"] = {"worker": {"replicas": 2, "restart": "never"}}
     del fails["spec"]["workers"]
-    told = await deploy(person, "ranking", yaml.safe_dump(fails), code=1)
-    assert "worker 1 ended with exit code 3: its last line: bad shard 17" in told
-    await ended(client, person, "ranking")
+    output = await deploy_document(person, "ranking", yaml.safe_dump(fails), code=1)
+    assert "worker 1 failed with exit code 3: last line: bad shard 17" in output
+    await delete_completely(client, person, "ranking")
 
 
-async def test_what_is_elastic_gets_another_copy_while_it_trains(client: Client, person: Person) -> None:
+async def test_elastic_training_scales_while_it_runs(client: Client, person: CliUser) -> None:
     spec = {
         "image": IMAGE,
         "workers": 1,
@@ -209,52 +216,50 @@ async def test_what_is_elastic_gets_another_copy_while_it_trains(client: Client,
     stretchy = {**TRAINING_JOB, "metadata": {"name": "stretchy"}, "spec": spec}
     (person.folder / "stretchy.yaml").write_text(yaml.safe_dump(stretchy))
     await person.pin("deploy", "stretchy.yaml", "--no-wait")
-    first = await until(client, PODS, "me", _runs, "stretchy-worker-0")
-    assert "1 copy -> 2" in await person.pin("scale", "stretchy", "2", "--no-wait")
-    await until(client, PODS, "me", _runs, "stretchy-worker-1")
+    first = await wait_until(client, PODS, "me", _runs, "stretchy-worker-0")
+    assert "1 replica -> 2" in await person.pin("scale", "stretchy", "2", "--no-wait")
+    await wait_until(client, PODS, "me", _runs, "stretchy-worker-1")
     still = await client.get(PODS, "stretchy-worker-0", "me")
     assert still["metadata"]["uid"] == first["metadata"]["uid"]
     for number in range(2):
         async with aclosing(client.logs("me", f"stretchy-worker-{number}", follow=True)) as lines:
             assert await anext(lines) == "1:2 by stretchy-worker-0:23456"
-    await ended(client, person, "stretchy")
+    await delete_completely(client, person, "stretchy")
 
 
 def _runs(pod: Object) -> bool:
     return any("running" in each["state"] for each in pod["status"].get("containerStatuses", ()))
 
 
-async def test_a_training_with_tensorflow_knows_everybody(client: Client, person: Person) -> None:
+async def test_tensorflow_training_has_cluster_spec(client: Client, person: CliUser) -> None:
     spec = {"framework": "tensorflow", "image": IMAGE, "workers": 2, "command": ["sh", "-c", "echo $TF_CONFIG"]}
     spam = {**TRAINING_JOB, "metadata": {"name": "spam"}, "spec": {**spec, "template": yaml.safe_load(TEMPLATE)}}
-    assert "3 of 3 copies have ended well" in await deploy(person, "spam", yaml.safe_dump(spam))
+    assert "3 of 3 replicas succeeded" in await deploy_document(person, "spam", yaml.safe_dump(spam))
     lines = (await person.pin("logs", "spam")).splitlines()
-    told = {who.strip(): json.loads(said) for who, _, said in (line.partition(" | ") for line in lines)}
-    assert {who: f"{each['task']['type']}-{each['task']['index']}" for who, each in told.items()} == {
-        who: who for who in ("chief-0", "worker-0", "worker-1")
+    configs = {name.strip(): json.loads(text) for name, _, text in (line.partition(" | ") for line in lines)}
+    assert {name: f"{each['task']['type']}-{each['task']['index']}" for name, each in configs.items()} == {
+        name: name for name in ("chief-0", "worker-0", "worker-1")
     }
-    assert {role: len(all_) for role, all_ in told["chief-0"]["cluster"].items()} == {"chief": 1, "worker": 2}
-    await ended(client, person, "spam")
+    assert {role: len(all_) for role, all_ in configs["chief-0"]["cluster"].items()} == {"chief": 1, "worker": 2}
+    await delete_completely(client, person, "spam")
 
 
 def _since(pod: Object, condition: str) -> str:
     return next(each["lastTransitionTime"] for each in pod["status"]["conditions"] if each["type"] == condition)
 
 
-async def test_a_daemon_is_on_every_node_of_the_projects_that_may_have_one(
-    client: Client, person: Person, infra: str
-) -> None:
-    assert "watcher@1" in await deploy(person, "watcher", DAEMON)
-    # It is ready as soon as it was started, and may say so later.
-    async with person.hearing("logs", "watcher", "--follow", "--project", infra) as lines:
+async def test_daemon_runs_on_every_node(client: Client, person: CliUser, infra: str) -> None:
+    assert "watcher@1" in await deploy_document(person, "watcher", DAEMON)
+    # The daemon is ready at its start, and may print later.
+    async with person.pin_lines("logs", "watcher", "--follow", "--project", infra) as lines:
         assert await anext(lines) == "watching"
     assert await person.pin("logs", "watcher", "--project", infra) == "watching\n"
-    # Its copies make room for their successors one after the other.
-    told = await deploy(person, "watcher", f"{DAEMON}  environment: {{CHANGED: now}}\n")
-    assert "watcher@2" in told
+    # Its pods are replaced one after the other.
+    output = await deploy_document(person, "watcher", f"{DAEMON}  environment: {{CHANGED: now}}\n")
+    assert "watcher@2" in output
     (summary,) = json.loads(await person.pin("get", "--project", infra, "-o", "json"))
     assert (summary["kind"], summary["ready"], summary["wanted"]) == ("PinterestDaemon", 1, 1)
-    await ended(client, person, "watcher", infra)
+    await delete_completely(client, person, "watcher", infra)
 
 
 def is_ready(project: Object) -> bool:

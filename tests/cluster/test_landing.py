@@ -1,4 +1,4 @@
-"""Where only what has landed runs, nobody but the desk writes work: administrators neither."""
+"""In projects with `review: landed` only the desk may write workloads, not even administrators may."""
 
 from __future__ import annotations
 
@@ -15,53 +15,63 @@ import pytest
 import yaml
 
 from control_plane import ControlPlane
-from pincompute.api.names import API_VERSION, DESK, ENGINE, OPERATOR, REVIEW, SYSTEM
-from pincompute.controller.resources import NOUNS
+from pincompute.api.names import API_VERSION, DESK, ENGINE, OPERATOR, REVIEW_LABEL, SYSTEM_NAMESPACE
+from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.bootstrap import MANIFESTS
-from pincompute.engine.installation.contents import Words, contents
+from pincompute.engine.installation.objects import InstallConfig, platform_objects
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
-from pincompute.kube.resource import ADMISSION_BINDINGS, ADMISSION_POLICIES, NAMESPACES, Object
-from rights import audit_lines
+from pincompute.kube.resource import (
+    NAMESPACES,
+    VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS,
+    Object,
+)
+from rbac_audit import audit_lines
 from shared_platform import SharedPlatform
-from workloads import HELLO, cluster
+from workloads import HELLO, cluster_client
 
 pytestmark = pytest.mark.cluster
 
 MASTERS = "system:masters"
-SERVICES = NOUNS["PinterestService"]
-HERE: Object = yaml.safe_load(HELLO)
-GLASS = "pincompute:break-glass"
+SERVICES = CUSTOM_RESOURCES["PinterestService"]
+SERVICE_OBJECT: Object = yaml.safe_load(HELLO)
+BREAK_GLASS_GROUP = "pincompute:break-glass"
 ACCOUNTS = "system:serviceaccount:"
-ENDING = (f"{ACCOUNTS}kube-system:namespace-controller", f"{ACCOUNTS}kube-system:generic-garbage-collector")
+DELETION_CONTROLLERS = (
+    f"{ACCOUNTS}kube-system:namespace-controller",
+    f"{ACCOUNTS}kube-system:generic-garbage-collector",
+)
 
 
 @pytest.fixture
 async def admin(plane: ControlPlane) -> AsyncGenerator[Client]:
-    """Of a cluster that has the policies, as they are installed, and knows of them."""
-    async with cluster(plane) as client:
-        resources = {each.kind: each for each in (ADMISSION_POLICIES, ADMISSION_BINDINGS)}
+    """An administrator of a cluster with the installed policies in effect."""
+    async with cluster_client(plane) as client:
+        resources = {each.kind: each for each in (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS)}
         named = {each["metadata"]["name"] for each in yaml.safe_load_all((MANIFESTS / "landing.yaml").read_text())}
         policies = [
-            each for each in contents(Words()) if each["kind"] in resources and each["metadata"]["name"] in named
+            each
+            for each in platform_objects(InstallConfig())
+            if each["kind"] in resources and each["metadata"]["name"] in named
         ]
         for each in policies:
             await client.apply(each, resources[each["kind"]], manager=ENGINE)
-        async with project(client, "landed") as closed:
-            await refused(lambda: write(client, closed))
-            await refused(lambda: label(client, closed, None))
+        async with create_project(client, "landed") as closed:
+            await await_rejection(lambda: write(client, closed))
+            await await_rejection(lambda: label(client, closed, None))
         yield client
         for each in policies:
             await client.delete(resources[each["kind"]], each["metadata"]["name"])
 
 
 @asynccontextmanager
-async def project(client: Client, review: str) -> AsyncGenerator[str]:
+async def create_project(client: Client, review: str) -> AsyncGenerator[str]:
     name = f"t-{secrets.token_hex(4)}"
     namespace: Object = {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": name, "labels": {REVIEW: review}},
+        "metadata": {"name": name, "labels": {REVIEW_LABEL: review}},
     }
     await client.create(NAMESPACES, namespace, manager=OPERATOR)
     yield name
@@ -69,29 +79,29 @@ async def project(client: Client, review: str) -> AsyncGenerator[str]:
 
 
 @asynccontextmanager
-async def somebody(plane: ControlPlane, user: str, *groups: str) -> AsyncGenerator[Client]:
+async def client_of(plane: ControlPlane, user: str, *groups: str) -> AsyncGenerator[Client]:
     async with Client(plane.access(user, (MASTERS, *groups)), agent="tests") as client:
         yield client
 
 
 async def write(client: Client, project: str, *, for_good: bool = False) -> None:
     query = {} if for_good else {"dryRun": "All"}
-    await client.raw("POST", SERVICES.path(project), query=query, body=msgspec.json.encode(HERE))
+    await client.raw("POST", SERVICES.path(project), query=query, body=msgspec.json.encode(SERVICE_OBJECT))
 
 
 async def label(client: Client, project: str, review: str | None) -> None:
-    said = {"metadata": {"labels": {REVIEW: review}}}
+    change = {"metadata": {"labels": {REVIEW_LABEL: review}}}
     merge = "application/merge-patch+json"
-    path, body = f"{NAMESPACES.path()}/{project}", msgspec.json.encode(said)
+    path, body = f"{NAMESPACES.path()}/{project}", msgspec.json.encode(change)
     await client.raw("PATCH", path, query={"dryRun": "All"}, body=body, content=merge)
 
 
-async def edit(client: Client, project: str, said: Object, subresource: str = "") -> None:
-    await client.patch(SERVICES, "hello", project, said, style="merge", manager="tests", subresource=subresource)
+async def edit(client: Client, project: str, change: Object, subresource: str = "") -> None:
+    await client.patch(SERVICES, "hello", project, change, style="merge", manager="tests", subresource=subresource)
 
 
-async def refused(attempt: Callable[[], Awaitable[Any]]) -> str:
-    """The API server hears of a policy, and of a namespace, a moment after it was written."""
+async def await_rejection(attempt: Callable[[], Awaitable[Any]]) -> str:
+    """Repeat the request until it is rejected: policies and namespaces take effect with a delay."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -101,11 +111,11 @@ async def refused(attempt: Callable[[], Awaitable[Any]]) -> str:
             await asyncio.sleep(0.05)
 
 
-async def test_an_administrator_is_told_what_to_type_instead(plane: ControlPlane, admin: Client) -> None:
-    async with project(admin, "landed") as closed, somebody(plane, DESK) as desk:
-        told = await refused(lambda: write(admin, closed))
-        assert f"the project {closed} takes only what was reviewed and landed" in told
-        assert "it was tried by admin. Deploy what was published: pin deploy" in told
+async def test_administrator_is_rejected_with_the_command_to_use(plane: ControlPlane, admin: Client) -> None:
+    async with create_project(admin, "landed") as closed, client_of(plane, DESK) as desk:
+        message = await await_rejection(lambda: write(admin, closed))
+        assert f"the project {closed} accepts reviewed and landed builds only" in message
+        assert "requested by admin. Deploy a published version: pin deploy" in message
         await write(desk, closed, for_good=True)
         for change in (
             lambda: edit(admin, closed, {"spec": {"replicas": 3}}),
@@ -119,39 +129,39 @@ async def test_an_administrator_is_told_what_to_type_instead(plane: ControlPlane
         assert (there["spec"]["replicas"], "labels" in there["metadata"]) == (1, False)
 
 
-async def test_an_open_project_is_as_it_was(admin: Client) -> None:
-    async with project(admin, "open") as there:
+async def test_open_project_is_not_restricted(admin: Client) -> None:
+    async with create_project(admin, "open") as there:
         await write(admin, there, for_good=True)
         await admin.delete(SERVICES, "hello", there)
 
 
-@pytest.mark.parametrize("user", [OPERATOR, f"{ACCOUNTS}{SYSTEM}:{OPERATOR}", DESK, *ENDING])
-async def test_who_has_to_write_there_may(plane: ControlPlane, admin: Client, user: str) -> None:
-    async with project(admin, "landed") as closed, somebody(plane, DESK) as desk, somebody(plane, user) as one:
+@pytest.mark.parametrize("user", [OPERATOR, f"{ACCOUNTS}{SYSTEM_NAMESPACE}:{OPERATOR}", DESK, *DELETION_CONTROLLERS])
+async def test_required_users_may_write(plane: ControlPlane, admin: Client, user: str) -> None:
+    async with create_project(admin, "landed") as closed, client_of(plane, DESK) as desk, client_of(plane, user) as one:
         await write(desk, closed, for_good=True)
         await edit(one, closed, {"status": {"revision": 1}}, "status")
         await edit(one, closed, {"metadata": {"finalizers": []}})
         await one.delete(SERVICES, "hello", closed)
 
 
-async def test_who_breaks_the_glass_passes(plane: ControlPlane, admin: Client) -> None:
-    async with project(admin, "landed") as closed, somebody(plane, "ann", GLASS) as ann:
+async def test_break_glass_group_bypasses_policy(plane: ControlPlane, admin: Client) -> None:
+    async with create_project(admin, "landed") as closed, client_of(plane, "ann", BREAK_GLASS_GROUP) as ann:
         await write(ann, closed)
         await label(ann, closed, None)
 
 
-async def test_nobody_but_the_operator_opens_a_project_by_its_label(plane: ControlPlane, admin: Client) -> None:
-    async with project(admin, "landed") as closed, somebody(plane, OPERATOR) as operator:
+async def test_only_the_operator_may_change_the_review_label(plane: ControlPlane, admin: Client) -> None:
+    async with create_project(admin, "landed") as closed, client_of(plane, OPERATOR) as operator:
         for review in (None, "open"):
             with pytest.raises(Forbidden, match=f"kubectl edit project {closed}"):
                 await label(admin, closed, review)
         await label(operator, closed, "open")
-        said = {"metadata": {"labels": {"else": "x"}}}
-        await admin.patch(NAMESPACES, closed, "", said, style="merge", manager="admin")
+        change = {"metadata": {"labels": {"else": "x"}}}
+        await admin.patch(NAMESPACES, closed, "", change, style="merge", manager="admin")
 
 
-def test_the_manifest_names_the_workloads_that_members_bring_in() -> None:
-    """Daemons are administrators' own."""
+def test_policy_covers_all_kinds_of_the_submitter_role() -> None:
+    """Daemons are not restricted, as only administrators create them."""
     (policy,) = (
         each
         for each in yaml.safe_load_all((MANIFESTS / "landing.yaml").read_text())
@@ -173,17 +183,17 @@ PROJECT: Object = {
 }
 
 
-def test_the_clusters_own_audit_keeps_who_broke_the_glass(platform: SharedPlatform, tmp_path: Path) -> None:
-    """On a whole platform: the label is the operator's, and what is there goes with its project."""
+def test_audit_log_records_break_glass(platform: SharedPlatform, tmp_path: Path) -> None:
+    """On a platform with the operator, which sets the label and deletes the project's workloads."""
     file, work = tmp_path / "project.yaml", tmp_path / "hello.yaml"
     file.write_text(yaml.safe_dump(PROJECT))
     work.write_text(HELLO)
     platform.pin("kubectl", "apply", "-f", str(file))
     platform.pin("kubectl", "wait", "--for=condition=Ready", "project/sealed", "--timeout=120s")
-    glass = ("--as=ann", f"--as-group={MASTERS}", f"--as-group={GLASS}")
-    platform.pin("kubectl", *glass, "-n", "sealed", "create", "-f", str(work))
+    impersonation = ("--as=ann", f"--as-group={MASTERS}", f"--as-group={BREAK_GLASS_GROUP}")
+    platform.pin("kubectl", *impersonation, "-n", "sealed", "create", "-f", str(work))
     lines = audit_lines(platform.state / platform.name / "logs" / "audit")
-    events = [json.loads(line) for line in lines if GLASS in line]
+    events = [json.loads(line) for line in lines if BREAK_GLASS_GROUP in line]
     kept = [(each["user"]["username"], each["impersonatedUser"]["username"], each["verb"]) for each in events]
     assert ("admin", "ann", "create") in kept
     platform.pin("kubectl", "delete", "project", "sealed", "--cascade=foreground", "--timeout=120s")

@@ -1,4 +1,4 @@
-"""What is deleted leaves nothing behind, and what is made at once under its name has all that is its own."""
+"""Deletion leaves no objects behind, and a workload recreated under the same name gets its own objects."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from person import all_gone
-from pincompute.api.admission import admit_workload
-from pincompute.api.documents import read_one
-from pincompute.api.names import ENGINE, HAND, WORKLOAD
+from cli_user import wait_all_gone
+from pincompute.api.documents import read_document
+from pincompute.api.names import CLI_MANAGER, ENGINE, WORKLOAD_LABEL
 from pincompute.api.status import READY
+from pincompute.api.validation import parse_workload
 from pincompute.api.workload import Workload
-from pincompute.controller.resources import NOUNS
-from pincompute.controller.workloads import Workloads
+from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
-    DISRUPTION_BUDGETS,
     INGRESSES,
     NAMESPACES,
+    POD_DISRUPTION_BUDGETS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
 )
 from pincompute.objects.content import Object
+from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from shared_platform import SharedPlatform
 from transcripts import ROOT
 
@@ -40,10 +40,10 @@ pytestmark = pytest.mark.cluster
 
 PROJECT = "leavings"
 FILES = ("hello", "job-set", "cron-job", "stateful-set", "daemon", "training-job")
-PASSING = ("events", "leases")
-"""What tells of something for a while, and then ends by itself."""
-PATIENCE = 180.0
-LASTING = (DEPLOYMENTS, SERVICES, INGRESSES, SERVICE_ACCOUNTS, DISRUPTION_BUDGETS)
+EXPIRING = ("events", "leases")
+"""Kinds of objects that expire on their own."""
+TIMEOUT_S = 180.0
+PERMANENT_KINDS = (DEPLOYMENTS, SERVICES, INGRESSES, SERVICE_ACCOUNTS, POD_DISRUPTION_BUDGETS)
 SERVICE = """\
 apiVersion: pinterest.com/v1
 kind: PinterestService
@@ -53,15 +53,15 @@ spec: {{image: "{image}", port: 8080, configuration: {{image: "{image}"}}}}
 
 
 class Place(NamedTuple):
-    """A project of this file's own, and everything in it."""
+    """A project for the tests of this file."""
 
     client: Client
-    workloads: Workloads
+    workloads: WorkloadClient
     resources: tuple[Resource, ...]
 
     async def write(self, name: str, image: str) -> str:
-        """Which of that name it is."""
-        return (await self.workloads.write(admitted(SERVICE.format(name=name, image=image)), manager=HAND)).uid
+        """Write a workload; return its uid."""
+        return (await self.workloads.write(admitted(SERVICE.format(name=name, image=image)), manager=CLI_MANAGER)).uid
 
     async def found(self) -> set[str]:
         listings = await asyncio.gather(*(self.client.list(each, PROJECT) for each in self.resources))
@@ -75,59 +75,59 @@ class Place(NamedTuple):
         return await self.found() == those
 
     async def answering(self, name: str, uid: str) -> bool:
-        summary = await self.workloads.get(PROJECT, name)
+        summary = await self.workloads.get_summary(PROJECT, name)
         return summary.uid == uid and summary.done
 
     async def all_answer(self, names: Sequence[str]) -> bool:
-        done = {each.name for each in await self.workloads.all(PROJECT) if each.done}
+        done = {each.name for each in await self.workloads.list_summaries(PROJECT) if each.done}
         return done >= set(names)
 
     async def which(self) -> dict[str, str]:
-        """What every workload has once for all, by its uid."""
+        """Uids of objects that a workload keeps for its whole life."""
         return {
             f"{resource.plural}/{each['metadata']['name']}": each["metadata"]["uid"]
-            for resource in LASTING
+            for resource in PERMANENT_KINDS
             for each in (await self.client.list(resource, PROJECT)).items
         }
 
     async def of(self, resource: Resource, name: str) -> list[Object]:
-        return (await self.client.list(resource, PROJECT, labels=f"{WORKLOAD}={name}")).items
+        return (await self.client.list(resource, PROJECT, labels=f"{WORKLOAD_LABEL}={name}")).items
 
 
 @pytest.fixture
 async def place(platform: SharedPlatform) -> AsyncIterator[Place]:
-    async with Client(load(platform.kubeconfig), agent="tests") as client:
+    async with Client(load_kubeconfig(platform.kubeconfig), agent="tests") as client:
         quota: Object = {"infrastructure": {}, "on-demand": {}}
         spec: Object = {"owner": "infra", "review": "open", "quota": quota}
-        await client.apply({"metadata": {"name": PROJECT}, "spec": spec}, NOUNS["Project"], manager=ENGINE)
+        await client.apply({"metadata": {"name": PROJECT}, "spec": spec}, CUSTOM_RESOURCES["Project"], manager=ENGINE)
         await until(lambda: is_ready(client))
-        # What Kubernetes puts into every namespace comes when it comes.
+        # Kubernetes creates these in every namespace with a delay.
         for resource, name in ((SERVICE_ACCOUNTS, "default"), (CONFIG_MAPS, "kube-root-ca.crt")):
             await until(lambda resource=resource, name=name: is_there(client, resource, name))
-        yield Place(client, Workloads(client), await namespaced(client))
-        # The platform is others' as well.
-        await client.delete(NOUNS["Project"], PROJECT)
-        async with asyncio.timeout(PATIENCE):
-            await all_gone(client, NAMESPACES, "", fields=f"metadata.name={PROJECT}")
+        yield Place(client, WorkloadClient(client), await namespaced(client))
+        # The platform is shared with other tests.
+        await client.delete(CUSTOM_RESOURCES["Project"], PROJECT)
+        async with asyncio.timeout(TIMEOUT_S):
+            await wait_all_gone(client, NAMESPACES, "", fields=f"metadata.name={PROJECT}")
 
 
-async def test_deleting_leaves_nothing_behind(place: Place) -> None:
+async def test_deletion_leaves_no_objects(place: Place) -> None:
     before = await place.found()
     workloads = [admitted((ROOT / "examples" / f"{each}.yaml").read_text()) for each in FILES]
-    written = [await place.workloads.write(each, manager=HAND) for each in workloads]
+    written = [await place.workloads.write(each, manager=CLI_MANAGER) for each in workloads]
     for each in written:
         if each.goal == READY:
             await until(lambda each=each: place.answering(each.name, each.uid))
     during = await place.found()
     for each in written:
         await place.workloads.delete(PROJECT, each.name)
-    # Claims outlive what used them.
+    # Claims survive the deletion of their workload.
     kept = {each for each in during if each.startswith("persistentvolumeclaims/")}
     assert len(during - before) > 3 * len(FILES)
     await until(lambda: place.has_left(before | kept))
 
 
-async def test_made_anew_at_once_it_has_all_that_is_its_own(place: Place) -> None:
+async def test_recreated_workload_has_its_own_objects(place: Place) -> None:
     before = await place.found()
     for number in range(3):
         await place.write("anew", f"hello:{number}")
@@ -141,7 +141,7 @@ async def test_made_anew_at_once_it_has_all_that_is_its_own(place: Place) -> Non
     await until(lambda: place.has_left(before))
 
 
-async def test_there_and_back_again_loses_nothing(place: Place) -> None:
+async def test_change_and_revert_keeps_consistent_objects(place: Place) -> None:
     before = await place.found()
     names = [f"back-{number}" for number in range(10)]
     uids: list[str] = []
@@ -151,14 +151,14 @@ async def test_there_and_back_again_loses_nothing(place: Place) -> None:
         await until(lambda name=name, uid=uid: place.answering(name, uid))
         (deployment,) = await place.of(DEPLOYMENTS, name)
         assert image(deployment) == "hello:a"
-        # Its files are of the same revision as its program.
+        # The ConfigMap belongs to the same revision as the image.
         volume = deployment["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"]
         assert (await place.client.get(CONFIG_MAPS, volume, PROJECT))["data"] == {"image": "hello:a"}
         await place.workloads.delete(PROJECT, name)
     await until(lambda: place.has_left(before))
 
 
-async def test_killed_in_the_midst_of_a_rollout_of_50_all_converge(place: Place, platform: SharedPlatform) -> None:
+async def test_operator_killed_during_50_rollouts_converges(place: Place, platform: SharedPlatform) -> None:
     names = [f"many-{number}" for number in range(50)]
     operator = platform.pids()["operator"]
     await asyncio.gather(*(place.write(name, "hello:a") for name in names))
@@ -175,13 +175,13 @@ async def test_killed_in_the_midst_of_a_rollout_of_50_all_converge(place: Place,
                 os.kill(operator, signal.SIGKILL)
                 break
         await writing
-    # However quick it was, these are left.
+    # These are written after the kill, so that the rollout cannot be complete.
     await asyncio.gather(*(place.write(name, "hello:b") for name in names[-5:]))
     deployments = (await place.client.list(DEPLOYMENTS, PROJECT)).items
-    assert {image(each) for each in deployments} == {"hello:a", "hello:b"}, "it was not in the midst of it"
+    assert {image(each) for each in deployments} == {"hello:a", "hello:b"}, "the operator was killed after the rollout"
     await asyncio.to_thread(platform.pin, "up")
     await until(lambda: place.all_answer(names))
-    # The very same natives as before, none twice and none anew; and of each one set of copies.
+    # The same objects as before: none was duplicated or recreated.
     assert await place.which() == before
     deployments = (await place.client.list(DEPLOYMENTS, PROJECT)).items
     assert [image(each) for each in deployments] == ["hello:b"] * len(names)
@@ -190,7 +190,7 @@ async def test_killed_in_the_midst_of_a_rollout_of_50_all_converge(place: Place,
 
 
 def admitted(text: str) -> Workload:
-    return admit_workload(read_one(text.replace("project: infrastructure", f"project: {PROJECT}")), PROJECT)
+    return parse_workload(read_document(text.replace("project: infrastructure", f"project: {PROJECT}")), PROJECT)
 
 
 def image(deployment: Object) -> str:
@@ -199,7 +199,7 @@ def image(deployment: Object) -> str:
 
 
 async def is_ready(client: Client) -> bool:
-    project = await client.get(NOUNS["Project"], PROJECT)
+    project = await client.get(CUSTOM_RESOURCES["Project"], PROJECT)
     return any(each["status"] == "True" for each in project.get("status", {}).get("conditions", ()))
 
 
@@ -208,7 +208,7 @@ async def is_there(client: Client, resource: Resource, name: str) -> bool:
 
 
 async def namespaced(client: Client) -> tuple[Resource, ...]:
-    """Every kind of which there can be something in a project, as the server itself lists them."""
+    """All namespaced kinds that the API server can list, from its discovery."""
     served = {"/api/v1": ("", "v1")}
     for each in (await discovered(client, "/apis"))["groups"]:
         version = each["preferredVersion"]["version"]
@@ -217,7 +217,7 @@ async def namespaced(client: Client) -> tuple[Resource, ...]:
     for path, of in served.items():
         kinds = (await discovered(client, path))["resources"]
         listed = [each for each in kinds if each["namespaced"] and "list" in each["verbs"]]
-        found += [Resource(*of, each["name"], each["kind"]) for each in listed if each["name"] not in PASSING]
+        found += [Resource(*of, each["name"], each["kind"]) for each in listed if each["name"] not in EXPIRING]
     return tuple(found)
 
 
@@ -227,7 +227,7 @@ async def discovered(client: Client, path: str) -> Object:
 
 
 async def until(question: Callable[[], Awaitable[object]]) -> None:
-    """Ask until the answer is yes: of so many kinds at once there is nothing to be told by."""
-    async with asyncio.timeout(PATIENCE):
+    """Poll until the condition is true: it concerns too many kinds for watches."""
+    async with asyncio.timeout(TIMEOUT_S):
         while not await question():  # noqa: ASYNC110
             await asyncio.sleep(0.2)

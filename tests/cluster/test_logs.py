@@ -1,4 +1,4 @@
-"""What programs print and write on a real node, read while they run, after they crashed, and when they are gone."""
+"""Logs on a real node: of running, crashed and deleted pods."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from busybox import IMAGE
-from person import Person, all_gone
-from pincompute.api.names import WORKLOAD
+from cli_user import CliUser, wait_all_gone
+from pincompute.api.names import WORKLOAD_LABEL
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import PODS
-from real_platform import PATIENCE, until
+from real_platform import WAIT_TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -41,51 +41,49 @@ spec:
 
 
 @pytest.fixture
-def person(real_platform: Platform, tmp_path: Path) -> Person:
+def person(real_platform: Platform, tmp_path: Path) -> CliUser:
     (tmp_path / "crasher.yaml").write_text(SERVICE)
     (tmp_path / "counting.yaml").write_text(BATCH)
-    return Person(real_platform, tmp_path)
+    return CliUser(real_platform, tmp_path)
 
 
-async def test_both_lives_of_a_program_are_told_with_what_was_between_them_also_when_it_is_gone(
-    real_platform: Platform, person: Person
-) -> None:
-    async with Client(load(real_platform.home.kubeconfig), agent="tests") as client:
+async def test_logs_show_restarts_and_survive_deletion(real_platform: Platform, person: CliUser) -> None:
+    async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="tests") as client:
         await person.pin("deploy", "crasher.yaml", code=1)
-        pod = await until(client, PODS, "me", lambda seen: _restarts(seen) >= 1 and _of(seen, "crasher"))
+        pod = await wait_until(client, PODS, "me", lambda seen: _restarts(seen) >= 1 and _of(seen, "crasher"))
         copy = pod["metadata"]["name"].rpartition("-")[2]
-        said = (await person.pin("logs", "crasher")).splitlines()
-        assert said[:3] == ["begun", f"-- crasher/{copy} ended: exit 3, started again --", "begun"]
+        output = (await person.pin("logs", "crasher")).splitlines()
+        assert output[:3] == ["begun", f"-- crasher/{copy} ended: exit 3, restarted --", "begun"]
         assert (await person.pin("logs", "crasher", "--previous")).splitlines()[0] == "begun"
         assert "begun" in await person.pin(
             "logs", f"crasher/{copy}", "--kubeconfig", str(real_platform.home.kubeconfig)
         )
         await person.pin("delete", "crasher")
-        async with asyncio.timeout(PATIENCE):
-            await all_gone(client, PODS, "me", labels=f"{WORKLOAD}=crasher")
-            said = [""]
-            # Who keeps its lines hears of its end after we do.
-            while not said[-1].endswith("its pod is gone --"):
-                said = (await person.pin("logs", "crasher")).splitlines()
-    assert said[:4] == ["-- crasher was deleted; these are its last lines --", "begun", *said[2:4]]
-    assert said[2:4] == [f"-- crasher/{copy} ended: exit 3, started again --", "begun"]
+        async with asyncio.timeout(WAIT_TIMEOUT_S):
+            await wait_all_gone(client, PODS, "me", labels=f"{WORKLOAD_LABEL}=crasher")
+            output = [""]
+            # The log store learns of the deletion later than this test.
+            while not output[-1].endswith("pod deleted --"):
+                output = (await person.pin("logs", "crasher")).splitlines()
+    assert output[:4] == ["-- crasher was deleted; these are its last lines --", "begun", *output[2:4]]
+    assert output[2:4] == [f"-- crasher/{copy} ended: exit 3, restarted --", "begun"]
 
 
-async def test_a_task_of_a_batch_is_read_by_its_number(person: Person) -> None:
+async def test_logs_of_a_task_by_number(person: CliUser) -> None:
     await person.pin("deploy", "counting.yaml", code=1)
-    said = (await person.pin("logs", "counting/1")).splitlines()
-    assert said[0] == "task 1"
-    assert said[-1] == "-- counting/1 ended: exit 4 --"
+    output = (await person.pin("logs", "counting/1")).splitlines()
+    assert output[0] == "task 1"
+    assert output[-1] == "-- counting/1 ended: exit 4 --"
     everything = (await person.pin("logs", "counting")).splitlines()
     assert {"0 | task 0", "1 | task 1", "2 | task 2"} <= set(everything)
-    assert "there are 0, 1, 2" in await person.pin("logs", "counting/7", code=1)
+    assert "replicas with logs: 0, 1, 2" in await person.pin("logs", "counting/7", code=1)
     await person.pin("delete", "counting")
 
 
 def _of(pod: dict[str, object], workload: str) -> bool:
     metadata = pod["metadata"]
     assert isinstance(metadata, dict)
-    return metadata.get("labels", {}).get(WORKLOAD) == workload
+    return metadata.get("labels", {}).get(WORKLOAD_LABEL) == workload
 
 
 def _restarts(pod: dict[str, object]) -> int:

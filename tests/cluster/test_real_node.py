@@ -1,4 +1,4 @@
-"""Real containers on the real node: names, addresses, logs, shells, certificates, storage, and the end of them all."""
+"""Containers on the real node: DNS, Services, logs, exec, certificates, storage, and complete removal."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import (
-    CLAIMS,
     DEPLOYMENTS,
     NAMESPACES,
     NODES,
-    POD_CERTIFICATES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_CERTIFICATE_REQUESTS,
     PODS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Object,
 )
-from real_platform import kubectl, start, traces, until
-from signer import sign
+from pod_certificate_signer import sign_pod_certificate
+from real_platform import find_traces, kubectl, start_real_platform, wait_until
 
 pytestmark = pytest.mark.cluster
 
-# A Service answers a moment after its pods are ready, and nothing tells when: until then it refuses.
+# kube-proxy learns of ready pods with an unobservable delay; until then connections are refused.
 CALL = "until wget -qO- http://web/ 2>/dev/null; do sleep 0.1; done"
 
 _numbers = count(1)
@@ -48,38 +48,34 @@ _numbers = count(1)
 async def namespace(client: Client) -> AsyncIterator[str]:
     name = f"real-{next(_numbers)}"
     await client.create(NAMESPACES, {"metadata": {"name": name}}, manager="test")
-    # Until it is there the API server refuses pods.
-    await until(client, SERVICE_ACCOUNTS, name, bool, "default")
+    # The API server rejects pods until the default service account exists.
+    await wait_until(client, SERVICE_ACCOUNTS, name, bool, "default")
     yield name
     await client.delete(NAMESPACES, name)
 
 
-async def test_a_pod_resolves_and_calls_a_service_by_its_short_and_its_full_name(
-    client: Client, namespace: str
-) -> None:
+async def test_pod_calls_service_by_short_and_full_name(client: Client, namespace: str) -> None:
     await _serve(client, namespace)
     call = f"{CALL} && wget -qO- http://web.{namespace}.svc.cluster.local/"
-    assert await _said(client, namespace, _pod("caller", _container(call))) == ["hello", "hello"]
+    assert await _run_pod(client, namespace, _pod("caller", _container(call))) == ["hello", "hello"]
 
 
-async def test_a_name_that_is_nowhere_is_known_to_be_nowhere_at_once(client: Client, namespace: str) -> None:
+async def test_unknown_name_is_nxdomain(client: Client, namespace: str) -> None:
     asks = "nslookup elsewhere.example || true"
-    assert "** server can't find elsewhere.example: NXDOMAIN" in await _said(
+    assert "** server can't find elsewhere.example: NXDOMAIN" in await _run_pod(
         client, namespace, _pod("caller", _container(asks))
     )
 
 
-async def test_a_pod_reaches_itself_by_its_own_service(real_platform: Platform, client: Client, namespace: str) -> None:
+async def test_pod_reaches_itself_through_its_service(real_platform: Platform, client: Client, namespace: str) -> None:
     await _serve(client, namespace)
     pod = await _ready_pod(client, namespace)
-    # With one pod behind the Service, the answer can only come from the caller.
+    # The Service has a single pod, so the answer comes from the caller itself.
     words = ("exec", "--namespace", namespace, pod, "--", "sh", "-c", CALL)
     assert await kubectl(real_platform, *words) == "hello\n"
 
 
-async def test_a_service_address_answers_from_this_host(
-    real_platform: Platform, client: Client, namespace: str
-) -> None:
+async def test_service_address_answers_from_host(real_platform: Platform, client: Client, namespace: str) -> None:
     await _serve(client, namespace)
     pod = await _ready_pod(client, namespace)
     await kubectl(real_platform, "exec", "--namespace", namespace, pod, "--", "sh", "-c", CALL)
@@ -88,15 +84,13 @@ async def test_a_service_address_answers_from_this_host(
         assert await answer.text() == "hello\n"
 
 
-async def test_an_address_that_no_service_has_refuses_at_once(real_platform: Platform) -> None:
+async def test_unassigned_service_address_refuses_connections(real_platform: Platform) -> None:
     with pytest.raises(ConnectionRefusedError):
-        # So low an address is given to nobody who has not asked for it.
+        # Addresses in this range are assigned on request only.
         await asyncio.open_connection(real_platform.service_range.replace(".0/24", ".15"), 80)
 
 
-async def test_a_shell_and_logs_go_through_the_api_server(
-    real_platform: Platform, client: Client, namespace: str
-) -> None:
+async def test_exec_and_logs_through_api_server(real_platform: Platform, client: Client, namespace: str) -> None:
     await _serve(client, namespace)
     pod = await _ready_pod(client, namespace)
     words = ("exec", "--namespace", namespace, pod, "-c", "web", "--")
@@ -104,38 +98,38 @@ async def test_a_shell_and_logs_go_through_the_api_server(
     assert [line async for line in client.logs(namespace, pod, container="web")] == ["serving"]
 
 
-async def test_a_program_and_a_port_by_our_own_client(client: Client, namespace: str) -> None:
+async def test_exec_and_port_forward_with_own_client(client: Client, namespace: str) -> None:
     await _serve(client, namespace)
     pod = await _ready_pod(client, namespace)
     script = "read line; echo got $line; echo beside >&2; read line || exit 7"
-    async with client.execute(namespace, pod, ["sh", "-c", script], container="web", stdin=True) as execution:
-        await execution.write(b"this\n")
-        await execution.end_input()
-        said = {chunk.stream: chunk.data async for chunk in execution.output()}
-    assert (said, execution.code) == ({"stdout": b"got this\n", "stderr": b"beside\n"}, 7)
+    async with client.exec(namespace, pod, ["sh", "-c", script], container="web", stdin=True) as execution:
+        await execution.write_stdin(b"this\n")
+        await execution.close_stdin()
+        output = {chunk.stream: chunk.data async for chunk in execution.output()}
+    assert (output, execution.exit_code) == ({"stdout": b"got this\n", "stderr": b"beside\n"}, 7)
     with pytest.raises(ApiError, match="no-such-program"):
-        async with client.execute(namespace, pod, ["no-such-program"]) as execution:
+        async with client.exec(namespace, pod, ["no-such-program"]) as execution:
             assert [chunk async for chunk in execution.output()] == []
-    with pytest.raises(ApiError, match="container nobody is not valid"):
-        async with client.execute(namespace, pod, ["sh"], container="nobody"):
+    with pytest.raises(ApiError, match="container absent is not valid"):
+        async with client.exec(namespace, pod, ["sh"], container="absent"):
             pass
-    async with client.forward(namespace, pod, 8080) as connection:
+    async with client.port_forward(namespace, pod, 8080) as connection:
         await connection.write(b"GET / HTTP/1.0\r\n\r\n")
         answer = b""
-        async with aclosing(connection.received()) as pieces:
+        async with aclosing(connection.chunks()) as pieces:
             async for piece in pieces:
                 answer += piece
                 if answer.endswith(b"\r\n\r\nhello\n"):
                     break
         assert answer.endswith(b"\r\n\r\nhello\n")
-    async with client.forward(namespace, pod, 81) as connection:
-        # Whoever reads hears why nothing that is written arrives.
+    async with client.port_forward(namespace, pod, 81) as connection:
+        # The error is raised by the reader.
         await connection.write(b"GET / HTTP/1.0\r\n\r\n")
         with pytest.raises(ApiError, match="refused"):
-            assert [piece async for piece in connection.received()] == []
+            assert [piece async for piece in connection.chunks()] == []
 
 
-async def test_a_port_is_forwarded(real_platform: Platform, client: Client, namespace: str) -> None:
+async def test_port_forward_with_kubectl(real_platform: Platform, client: Client, namespace: str) -> None:
     await _serve(client, namespace)
     process = await asyncio.create_subprocess_exec(
         real_platform.programs.kubernetes, "kubectl", "port-forward", "--namespace", namespace, "service/web", ":80",
@@ -143,7 +137,7 @@ async def test_a_port_is_forwarded(real_platform: Platform, client: Client, name
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        # The third word of its first line is the address that it listens on.
+        # The third word of the first line is the listen address.
         address = (await process.stdout.readline()).decode().split()[2]
         async with aiohttp.request("GET", f"http://{address}/") as answer:
             assert await answer.text() == "hello\n"
@@ -152,7 +146,7 @@ async def test_a_port_is_forwarded(real_platform: Platform, client: Client, name
         await process.wait()
 
 
-async def test_a_native_sidecar_serves_its_pod_and_ends_with_it(client: Client, namespace: str) -> None:
+async def test_sidecar_serves_its_pod_and_ends_with_it(client: Client, namespace: str) -> None:
     serve = "mkdir /tmp/www && echo beside > /tmp/www/index.html && exec httpd -f -p 9000 -h /tmp/www"
     sidecar = {
         **_container(serve, "side"),
@@ -161,21 +155,21 @@ async def test_a_native_sidecar_serves_its_pod_and_ends_with_it(client: Client, 
     }
     pod = _pod("job", _container("wget -qO- http://127.0.0.1:9000/"))
     pod["spec"]["initContainers"] = [sidecar]
-    assert await _said(client, namespace, pod) == ["beside"]
+    assert await _run_pod(client, namespace, pod) == ["beside"]
 
 
-async def test_a_pod_waits_for_its_certificate_until_someone_signs(client: Client, namespace: str) -> None:
+async def test_pod_waits_until_certificate_is_signed(client: Client, namespace: str) -> None:
     pod = _pod("who", _container("cat /certificates/bundle.pem", mounts={"certificates": "/certificates"}))
     source = {"signerName": "example.com/test", "keyType": "ECDSAP256", "credentialBundlePath": "bundle.pem"}
     pod["spec"]["volumes"] = [{"name": "certificates", "projected": {"sources": [{"podCertificate": source}]}}]
     await client.create(PODS, _placed(pod, namespace), manager="test")
 
-    request = await until(client, POD_CERTIFICATES, namespace, bool)
+    request = await wait_until(client, POD_CERTIFICATE_REQUESTS, namespace, bool)
     assert request["spec"]["podName"] == "who"
     assert (await client.get(PODS, "who", namespace))["status"]["phase"] == "Pending"
 
-    await sign(client, request)
-    await until(client, PODS, namespace, _succeeded, "who")
+    await sign_pod_certificate(client, request)
+    await wait_until(client, PODS, namespace, _succeeded, "who")
     lines = [line async for line in client.logs(namespace, "who")]
     assert [line for line in lines if line.startswith("-----BEGIN")] == [
         "-----BEGIN PRIVATE KEY-----",
@@ -183,21 +177,21 @@ async def test_a_pod_waits_for_its_certificate_until_someone_signs(client: Clien
     ]
 
 
-async def test_a_claim_binds_and_keeps_what_a_pod_wrote(client: Client, namespace: str) -> None:
+async def test_claim_is_bound_and_keeps_data(client: Client, namespace: str) -> None:
     claim = {
         "metadata": {"name": "disk", "namespace": namespace},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
     }
-    await client.create(CLAIMS, claim, manager="test")
+    await client.create(PERSISTENT_VOLUME_CLAIMS, claim, manager="test")
     for name, command in (("writer", "echo kept > /disk/file"), ("reader", "cat /disk/file")):
         pod = _pod(name, _container(command, mounts={"disk": "/disk"}))
         pod["spec"]["volumes"] = [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]
-        said = await _said(client, namespace, pod)
-    assert said == ["kept"]
-    assert (await client.get(CLAIMS, "disk", namespace))["status"]["phase"] == "Bound"
+        output = await _run_pod(client, namespace, pod)
+    assert output == ["kept"]
+    assert (await client.get(PERSISTENT_VOLUME_CLAIMS, "disk", namespace))["status"]["phase"] == "Bound"
 
 
-async def test_an_image_that_is_nowhere_is_told_in_a_moment(client: Client, namespace: str) -> None:
+async def test_missing_image_is_reported_at_once(client: Client, namespace: str) -> None:
     pod = _pod("lost", {**_container("true"), "image": "nowhere/nothing:1"})
     await client.create(PODS, _placed(pod, namespace), manager="test")
 
@@ -205,65 +199,65 @@ async def test_an_image_that_is_nowhere_is_told_in_a_moment(client: Client, name
         containers = pod.get("status", {}).get("containerStatuses", ())
         return any("not found" in each["state"].get("waiting", {}).get("message", "") for each in containers)
 
-    await until(client, PODS, namespace, refused, "lost")
+    await wait_until(client, PODS, namespace, refused, "lost")
 
 
-async def test_the_kubelet_lets_nobody_in_without_a_certificate(real_platform: Platform) -> None:
+async def test_kubelet_rejects_requests_without_certificate(real_platform: Platform) -> None:
     command = ["curl", "--silent", "--cacert", real_platform.authority.bundle, "--write-out", "%{http_code}"]
     url = f"https://{real_platform.node_address}:10250/pods"
     done = await asyncio.to_thread(subprocess.run, [*command, url], check=True, capture_output=True, text=True)
     assert done.stdout == "Unauthorized401"
 
 
-async def test_the_node_says_what_it_is(real_platform: Platform, client: Client) -> None:
+async def test_node_has_label_and_no_taints(real_platform: Platform, client: Client) -> None:
     node = await client.get(NODES, real_platform.node_name)
     assert node["metadata"]["labels"]["pinterest.com/simulated"] == "false"
     assert node["spec"].get("taints", []) == []
 
 
-async def test_the_end_leaves_nothing_even_after_everything_was_killed(
+async def test_removal_after_sigkill_leaves_no_traces(
     real_platform: Platform, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """`real_platform` runs beside it, so that ending one is seen to leave the other alone."""
+    """`real_platform` runs at the same time, which shows that removing one platform does not affect another."""
     rules = _rules()
-    platform = await asyncio.to_thread(start, "other", tmp_path_factory.mktemp("other"))
+    platform = await asyncio.to_thread(start_real_platform, "other", tmp_path_factory.mktemp("other"))
     try:
-        assert platform.index != real_platform.index
+        assert platform.network_slot != real_platform.network_slot
         seen = await _traces_of_work(platform)
         assert all(kind in seen for kind in ("process", "mount", "container", "/var/log/containers", "/run/netns"))
         await asyncio.to_thread(_kill, platform)
     finally:
         await asyncio.to_thread(down, platform.home, Progress(), purge=True)
 
-    assert traces(platform) == []
+    assert find_traces(platform) == []
     assert not platform.home.root.exists()
     assert _rules() == rules
-    assert "control group" in " ".join(traces(real_platform))
+    assert "control group" in " ".join(find_traces(real_platform))
 
 
 async def _traces_of_work(platform: Platform) -> str:
-    async with Client(load(platform.home.kubeconfig), agent="test") as client:
-        await until(client, SERVICE_ACCOUNTS, "default", bool, "default")
+    async with Client(load_kubeconfig(platform.home.kubeconfig), agent="test") as client:
+        await wait_until(client, SERVICE_ACCOUNTS, "default", bool, "default")
         await _serve(client, "default")
-    return " ".join(traces(platform))
+    return " ".join(find_traces(platform))
 
 
 def _kill(platform: Platform) -> None:
-    """All at once, as nobody should."""
-    ours = processes.marked(platform.home)
+    """Kill all processes at once with SIGKILL."""
+    ours = processes.find_marked(platform.home)
     for process in ours:
         os.kill(process.pid, signal.SIGKILL)
     processes.stop(ours)
 
 
 def _rules() -> list[str]:
-    """Of the host's own firewall, without the counters and the time of day."""
+    """Rules of the host's firewall, without counters and timestamps."""
     done = subprocess.run(["iptables-save"], check=True, capture_output=True, text=True)
     return [line for line in done.stdout.splitlines() if not line.startswith(("#", ":"))]
 
 
 async def _serve(client: Client, namespace: str) -> None:
-    """One pod that says hello, behind a Service."""
+    """Create a Deployment with one pod that answers `hello`, and its Service."""
     serve = "mkdir /tmp/www && echo hello > /tmp/www/index.html && echo serving && exec httpd -f -p 8080 -h /tmp/www"
     probe = {"readinessProbe": {"httpGet": {"port": 8080}, "periodSeconds": 1}}
     labels = {"app": "web"}
@@ -277,7 +271,9 @@ async def _serve(client: Client, namespace: str) -> None:
     service = {"metadata": place, "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}}
     await client.create(DEPLOYMENTS, deployment, manager="test")
     await client.create(SERVICES, service, manager="test")
-    await until(client, DEPLOYMENTS, namespace, lambda seen: seen.get("status", {}).get("availableReplicas"), "web")
+    await wait_until(
+        client, DEPLOYMENTS, namespace, lambda seen: seen.get("status", {}).get("availableReplicas"), "web"
+    )
 
 
 async def _ready_pod(client: Client, namespace: str) -> str:
@@ -286,11 +282,11 @@ async def _ready_pod(client: Client, namespace: str) -> str:
     return name
 
 
-async def _said(client: Client, namespace: str, pod: Object) -> list[str]:
-    """What a pod printed by its end, which must be a good one."""
+async def _run_pod(client: Client, namespace: str, pod: Object) -> list[str]:
+    """Run a pod to completion and return its output; it must succeed."""
     name = pod["metadata"]["name"]
     await client.create(PODS, _placed(pod, namespace), manager="test")
-    await until(client, PODS, namespace, _succeeded, name)
+    await wait_until(client, PODS, namespace, _succeeded, name)
     return [line async for line in client.logs(namespace, name, container="main")]
 
 

@@ -1,4 +1,4 @@
-"""What our processes may do is what they do: granted and used, by the API server's own audit log."""
+"""The permissions of our processes are exactly those that they use, by the API server's audit log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 import yaml
 
-from person import Person, all_gone
+from cli_user import CliUser, wait_all_gone
+from in_place_roll import check_in_place_roll
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import (
     API_VERSION,
@@ -19,56 +20,58 @@ from pincompute.api.names import (
     GROUP,
     LOG_STORE,
     OPERATOR,
-    PROJECT,
+    PROJECT_LABEL,
     SIGNER,
-    STORAGE,
-    WANTED,
-    WORKLOAD,
+    STORAGE_PROVISIONER,
+    WANTED_HASH_ANNOTATION,
+    WORKLOAD_LABEL,
 )
 from pincompute.api.project import Project
-from pincompute.base.context import read_context
-from pincompute.controller.resources import NATIVES, NOUNS, PROJECT_LABELS, PROJECT_NATIVES
+from pincompute.base.platform_context import read_context
+from pincompute.controller.resources import CUSTOM_RESOURCES, PROJECT_NATIVE_SELECTOR, PROJECT_NATIVES, WORKLOAD_NATIVES
 from pincompute.engine.bootstrap import MANIFESTS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import (
-    CLAIMS,
     CORE_EVENTS,
     JOBS,
     NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     SERVICE_ACCOUNTS,
     STORAGE_CLASSES,
-    VOLUMES,
     Object,
     Resource,
 )
-from real_platform import PATIENCE, until
-from rights import Right, audited, granted, paged, used
-from rolled import rolled_in_place
+from rbac_audit import ApiPermission, audited_events, granted_permissions, list_fallback_permissions, used_permissions
+from real_platform import WAIT_TIMEOUT_S, wait_until
 from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
 USERS = (OPERATOR, DESK, LOG_STORE, "pincompute-ingress", "pincompute-storage")
 
-LOOKED_AT = {*USERS, SIGNER, "system:serviceaccounts"}
+COVERED_SUBJECTS = {*USERS, SIGNER, "system:serviceaccounts"}
 KWOK = "pincompute-kwok"
-"""Another's program has what its makers ask for it."""
+"""kwok is a third-party program; its permissions are those of its upstream manifest."""
 
-RARE = Right(OPERATOR, "", "pods", "get")
-"""To see whose pod it is that refuses to be let go: not made to happen here, and it may have happened."""
+RARE = ApiPermission(OPERATOR, "", "pods", "get")
+"""Read when an eviction is rejected, spec_key may or may not happen during these tests."""
 
 NEEDED_BUT_NOT_AUDITED = {
-    # Only a stricter cluster than this one asks for it.
-    *(Right(OPERATOR, GROUP, f"{each.plural()}/finalizers", "update") for each in (*WORKLOADS.values(), Project)),
+    # Needed by clusters with OwnerReferencesPermissionEnforcement only.
+    *(
+        ApiPermission(OPERATOR, GROUP, f"{each.plural()}/finalizers", "update")
+        for each in (*WORKLOADS.values(), Project)
+    ),
     RARE,
-    # Of clusters that ask for it, none writes it down.
-    *(Right(DESK, "", f"pods/{way}", "create") for way in ("exec", "portforward")),
-    # Leases are renewed all the time, and are left out of the log.
-    *(Right(OPERATOR, "coordination.k8s.io", "leases", verb) for verb in ("create", "get", "watch", "patch")),
-    # Asked of whoever writes a RoleBinding; nobody sends it.
-    Right(OPERATOR, "rbac.authorization.k8s.io", "clusterroles", "bind"),
+    # Needed by some clusters, in whose audit logs it does not appear.
+    *(ApiPermission(DESK, "", f"pods/{way}", "create") for way in ("exec", "portforward")),
+    # Leases are excluded from the audit log.
+    *(ApiPermission(OPERATOR, "coordination.k8s.io", "leases", verb) for verb in ("create", "get", "watch", "patch")),
+    # Checked when a RoleBinding is written; there is no request for it.
+    ApiPermission(OPERATOR, "rbac.authorization.k8s.io", "clusterroles", "bind"),
 }
 
 PROJECT_NAME = "rights"
@@ -87,131 +90,143 @@ SPECS = {
     "PinterestTrainingJob with another framework": 'command: ["true"], framework: tensorflow, workers: 1',
     "PinterestJobSet": "tasks: 1, suspended: me, claims: [{name: disk, size: 1Mi, path: /disk, retained: true}]",
 }
-NAMES = {which: f"rights-{index}" for index, which in enumerate(SPECS)}
+NAMES = {spec_key: f"rights-{index}" for index, spec_key in enumerate(SPECS)}
 
 
-def test_no_right_is_a_wildcard() -> None:
-    assert not [right for right in granted({*USERS, SIGNER}) if "*" in "".join(right)]
+def test_no_permission_is_a_wildcard() -> None:
+    assert not [right for right in granted_permissions({*USERS, SIGNER}) if "*" in "".join(right)]
 
 
-def test_everybody_who_is_given_a_right_is_looked_at() -> None:
-    """Here, or where identities are."""
+def test_all_subjects_are_covered() -> None:
+    """All subjects of the manifest are covered by this file or by test_identity.py."""
     objects = list(yaml.safe_load_all((MANIFESTS / "access.yaml").read_text()))
     roles = {each["metadata"]["name"] for each in objects if "rules" in each}
     given = [each for each in objects if each.get("roleRef", {}).get("name") in roles]
-    assert {subject["name"] for each in given for subject in each["subjects"]} == {*LOOKED_AT, KWOK}
+    assert {subject["name"] for each in given for subject in each["subjects"]} == {*COVERED_SUBJECTS, KWOK}
 
 
-async def test_what_is_granted_is_used_and_nothing_is_refused(real_platform: Platform, tmp_path: Path) -> None:
-    assert {which.split()[0] for which in SPECS} == WORKLOADS.keys()
-    person = Person(real_platform, tmp_path)
+async def test_granted_permissions_are_used_and_no_request_is_denied(real_platform: Platform, tmp_path: Path) -> None:
+    assert {spec_key.split()[0] for spec_key in SPECS} == WORKLOADS.keys()
+    person = CliUser(real_platform, tmp_path)
     await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test")
-    async with Client(load(real_platform.home.kubeconfig), agent="tests") as client:
-        await rolled_in_place(person, client)
-        await _plan_by(client)
-        await asyncio.gather(*(_live(person, which) for which in SPECS))
-        # Every kind there is, and one that is there: compared with what it became.
+    async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="tests") as client:
+        await check_in_place_roll(person, client)
+        await _create_planning_inputs(client)
+        await asyncio.gather(*(_deploy_and_plan(person, spec_key) for spec_key in SPECS))
+        # Plans of every kind, and of an existing object.
         await person.pin("plan", str(ROOT / "examples"))
-        project = await client.get(NOUNS["Project"], PROJECT_NAME)
+        project = await client.get(CUSTOM_RESOURCES["Project"], PROJECT_NAME)
         document = {**project, "metadata": {"name": PROJECT_NAME}}
         del document["status"]
         (person.folder / "project.yaml").write_text(yaml.safe_dump(document))
-        assert "nothing would change" in await person.pin("plan", "project.yaml")
+        assert "is up to date: no changes" in await person.pin("plan", "project.yaml")
         await person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME)
         follow = person.pin("logs", NAMES["PinterestService"], "--project", PROJECT_NAME, "--follow")
         following = asyncio.create_task(follow)
-        await _enter(person)
+        await _exec_and_forward(person)
         await person.pin("get", "--project", PROJECT_NAME)
         await person.pin("show", NAMES["PinterestService"], "--project", PROJECT_NAME)
         await person.pin("get", "--project", "nowhere", code=1)
-        await _ask_why(person, client)
-        await _ask_as_a_program(real_platform, client)
-        await _claim(client)
-        await _disturb(client)
+        await _diagnose(person, client)
+        await _call_as_program(real_platform, client)
+        await _use_storage_agent(client)
+        await _cause_drift(client)
         await asyncio.gather(*(person.pin("delete", each, "--project", PROJECT_NAME) for each in NAMES.values()))
-        # It ends with the workload.
+        # --follow ends with the workload.
         await following
-        await _let_go_of_claims(client)
+        await _delete_claims(client)
         for kind, name in (("Runtime", "1"), ("PinterestSidecar", "rights-1"), ("Project", PROJECT_NAME)):
-            await client.delete(NOUNS[kind], name)
-    refused = [event for event in audited(real_platform, USERS) if event.get("responseStatus", {}).get("code") == 403]
-    # Nothing is made in a namespace that ends, whoever asks.
+            await client.delete(CUSTOM_RESOURCES[kind], name)
+    refused = [
+        event for event in audited_events(real_platform, USERS) if event.get("responseStatus", {}).get("code") == 403
+    ]
+    # Creations in a namespace that is being deleted are always rejected.
     assert [event for event in refused if "being terminated" not in event["responseStatus"].get("message", "")] == []
-    unused = granted(USERS) - used(real_platform, USERS) - paged(USERS)
+    unused = granted_permissions(USERS) - used_permissions(real_platform, USERS) - list_fallback_permissions(USERS)
     assert unused | {RARE} == NEEDED_BUT_NOT_AUDITED
 
 
-async def _enter(person: Person) -> None:
-    """A copy, and a port of it."""
+async def _exec_and_forward(person: CliUser) -> None:
+    """Use `pin shell` and `pin port-forward`."""
     words = (NAMES["PinterestService"], "--project", PROJECT_NAME)
     assert await person.pin("shell", *words, "--", "echo", "inside") == "inside\n"
-    async with person.hearing("port-forward", *words, ":8080") as lines:
+    async with person.pin_lines("port-forward", *words, ":8080") as lines:
         address = (await anext(lines)).split()[0]
         async with aiohttp.ClientSession() as session, session.get(address) as answer:
             assert answer.status == 200
 
 
-async def _claim(client: Client) -> None:
-    """What cannot be given is told; what grows and goes is by the claims of the workloads and by this one."""
+async def _use_storage_agent(client: Client) -> None:
+    """Use the storage agent: an unsupported claim, and a claim that is expanded."""
     device = {
         "metadata": {"name": "device", "namespace": PROJECT_NAME},
         "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Block", "storageClassName": "at-once"}
         | {"resources": {"requests": {"storage": "1Mi"}}},
     }
-    at_once = {"metadata": {"name": "at-once"}, "provisioner": STORAGE, "volumeBindingMode": "Immediate"}
+    at_once = {"metadata": {"name": "at-once"}, "provisioner": STORAGE_PROVISIONER, "volumeBindingMode": "Immediate"}
     await client.create(STORAGE_CLASSES, at_once, manager=ENGINE)
-    await client.create(CLAIMS, device, manager=ENGINE)
-    # Kubernetes itself may say before that it has not heard of the class yet.
-    await until(client, CORE_EVENTS, PROJECT_NAME, _says_that_it_is_a_device)
-    await client.delete(CLAIMS, "device", PROJECT_NAME)
+    await client.create(PERSISTENT_VOLUME_CLAIMS, device, manager=ENGINE)
+    # Kubernetes may emit other events before, as long as it does not know the class.
+    await wait_until(client, CORE_EVENTS, PROJECT_NAME, _reports_block_volume)
+    await client.delete(PERSISTENT_VOLUME_CLAIMS, "device", PROJECT_NAME)
     await client.delete(STORAGE_CLASSES, "at-once")
-    disks = (await client.list(CLAIMS, PROJECT_NAME, labels=f"{WORKLOAD}={NAMES['PinterestStatefulSet']}")).items
+    disks = (
+        await client.list(
+            PERSISTENT_VOLUME_CLAIMS, PROJECT_NAME, labels=f"{WORKLOAD_LABEL}={NAMES['PinterestStatefulSet']}"
+        )
+    ).items
     name = disks[0]["metadata"]["name"]
     more = {"spec": {"resources": {"requests": {"storage": "2Mi"}}}}
-    await client.patch(CLAIMS, name, PROJECT_NAME, more, style="merge", manager=ENGINE)
-    await until(client, CLAIMS, PROJECT_NAME, lambda seen: seen["status"]["capacity"]["storage"] == "2Mi", name)
+    await client.patch(PERSISTENT_VOLUME_CLAIMS, name, PROJECT_NAME, more, style="merge", manager=ENGINE)
+    await wait_until(
+        client,
+        PERSISTENT_VOLUME_CLAIMS,
+        PROJECT_NAME,
+        lambda seen: seen["status"]["capacity"]["storage"] == "2Mi",
+        name,
+    )
 
 
-def _says_that_it_is_a_device(event: Object) -> bool:
+def _reports_block_volume(event: Object) -> bool:
     failed = (event["involvedObject"]["name"], event["reason"]) == ("device", "ProvisioningFailed")
-    return failed and "bare device" in event["message"]
+    return failed and "volumeMode must be Filesystem" in event["message"]
 
 
-async def _live(person: Person, which: str) -> None:
-    """One of each kind; what waits to be allowed, or for a folder to write to, has natives all the same."""
-    kind = which.split()[0]
-    file = f"{NAMES[which]}.yaml"
-    (person.folder / file).write_text(DOCUMENT.format(kind=kind, name=NAMES[which], spec=SPECS[which]))
+async def _deploy_and_plan(person: CliUser, spec_key: str) -> None:
+    """Deploy one workload of a kind, plan it before and after, and deploy it again."""
+    kind = spec_key.split()[0]
+    file = f"{NAMES[spec_key]}.yaml"
+    (person.folder / file).write_text(DOCUMENT.format(kind=kind, name=NAMES[spec_key], spec=SPECS[spec_key]))
     code = 1 if kind == "PinterestJobSet" else 0
-    # What a cluster would say of all that it becomes.
+    # Plan with dry-run requests for all objects.
     await person.pin("plan", file, "--project", PROJECT_NAME)
     await person.pin("deploy", file, "--project", PROJECT_NAME, code=code)
     await person.pin("plan", file, "--project", PROJECT_NAME)
-    # What is there already is written otherwise than what is new.
+    # Existing objects are written with other verbs than new ones.
     await person.pin("deploy", file, "--project", PROJECT_NAME, "--no-wait")
     if kind == "PinterestDaemon":
-        # Its copies make room for their successors.
-        changed = f"{SPECS[which]}, environment: {{CHANGED: now}}"
-        (person.folder / file).write_text(DOCUMENT.format(kind=kind, name=NAMES[which], spec=changed))
+        # Pods of daemons are deleted during a rollout.
+        changed = f"{SPECS[spec_key]}, environment: {{CHANGED: now}}"
+        (person.folder / file).write_text(DOCUMENT.format(kind=kind, name=NAMES[spec_key], spec=changed))
         await person.pin("deploy", file, "--project", PROJECT_NAME)
 
 
-async def _ask_why(person: Person, client: Client) -> None:
-    """Of what no node takes: only then are the nodes looked at."""
+async def _diagnose(person: CliUser, client: Client) -> None:
+    """Diagnose an unschedulable workload, for spec_key nodes are read."""
     file = person.folder / "huge.yaml"
     file.write_text(DOCUMENT.format(kind="PinterestService", name="huge", spec="port: 8080, cpu: 4000"))
     await person.pin("deploy", str(file), "--project", PROJECT_NAME, "--no-wait")
-    await until(client, NOUNS["PinterestService"], PROJECT_NAME, _has_no_room, "huge")
-    assert "a copy needs 4000 cpu, and " in await person.pin("why", "huge", "--project", PROJECT_NAME, code=1)
+    await wait_until(client, CUSTOM_RESOURCES["PinterestService"], PROJECT_NAME, _has_no_room, "huge")
+    assert "a replica requests 4000 " in await person.pin("why", "huge", "--project", PROJECT_NAME, code=1)
     await person.pin("delete", "huge", "--project", PROJECT_NAME)
-    async with asyncio.timeout(PATIENCE):
-        # What follows takes one of each native, and none that is on its way out.
-        for resource in NATIVES.values():
-            await all_gone(client, resource, PROJECT_NAME, labels=f"{WORKLOAD}=huge")
+    async with asyncio.timeout(WAIT_TIMEOUT_S):
+        # The next steps select one object of each kind, spec_key must not be one in deletion.
+        for resource in WORKLOAD_NATIVES.values():
+            await wait_all_gone(client, resource, PROJECT_NAME, labels=f"{WORKLOAD_LABEL}=huge")
 
 
-async def _ask_as_a_program(platform: Platform, client: Client) -> None:
-    """By an account, with a token that was made for the desk."""
+async def _call_as_program(platform: Platform, client: Client) -> None:
+    """Call the desk as a program, with a service account token for its audience."""
     account = {"metadata": {"name": "robot", "namespace": PROJECT_NAME}}
     await client.create(SERVICE_ACCOUNTS, account, manager=ENGINE)
     path = f"/api/v1/namespaces/{PROJECT_NAME}/serviceaccounts/robot/token"
@@ -219,32 +234,32 @@ async def _ask_as_a_program(platform: Platform, client: Client) -> None:
     token = json.loads(await client.raw("POST", path, body=json.dumps(body).encode()))["status"]["token"]
     desk = read_context(platform.home.root.parent, platform.name).desk
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(desk, headers=headers) as http, http.get("/v1/whoami") as told:
-        assert (await told.json())["name"] == f"program {PROJECT_NAME}/robot"
+    async with aiohttp.ClientSession(desk, headers=headers) as http, http.get("/v1/whoami") as response:
+        assert (await response.json())["name"] == f"program {PROJECT_NAME}/robot"
     await client.delete(SERVICE_ACCOUNTS, "robot", PROJECT_NAME)
 
 
-async def _plan_by(client: Client) -> None:
-    """What workloads are planned by, each with all that it becomes."""
+async def _create_planning_inputs(client: Client) -> None:
+    """Create a project, a sidecar and a runtime, spec_key are inputs of planning."""
     members: Object = {"owner": {"people": ["ann"]}}
     quota: Object = {"infrastructure": {}, "on-demand": {}}
-    whose: Object = {"owner": "ann", "review": "open", "members": members, "quota": quota}
-    project: Object = {"metadata": {"name": PROJECT_NAME}, "spec": whose}
+    spec: Object = {"owner": "ann", "review": "open", "members": members, "quota": quota}
+    project: Object = {"metadata": {"name": PROJECT_NAME}, "spec": spec}
     part = {"metadata": {"name": "rights-1"}, "spec": {"image": "hello:test"}}
-    # Nobody has it: it is only prepared.
+    # The runtime is not rolled out.
     runtime = {"metadata": {"name": "1"}, "spec": {"parts": ["rights-1"]}}
     for kind, body in (("Project", project), ("PinterestSidecar", part), ("Runtime", runtime)):
-        await client.apply(body, NOUNS[kind], manager=ENGINE)
+        await client.apply(body, CUSTOM_RESOURCES[kind], manager=ENGINE)
     for kind, name in (("Project", PROJECT_NAME), ("PinterestSidecar", "rights-1"), ("Runtime", "1")):
-        await until(client, NOUNS[kind], "", _said, name)
+        await wait_until(client, CUSTOM_RESOURCES[kind], "", _said, name)
 
 
-async def _let_go_of_claims(client: Client) -> None:
-    """They outlive their workload; of the one that is not wanted, Kubernetes may have made a copy in its short life."""
-    for each in (await client.list(CLAIMS, PROJECT_NAME)).items:
-        await client.delete(CLAIMS, each["metadata"]["name"], PROJECT_NAME)
+async def _delete_claims(client: Client) -> None:
+    """Delete claims, spec_key survive their workload, and wait for their volumes."""
+    for each in (await client.list(PERSISTENT_VOLUME_CLAIMS, PROJECT_NAME)).items:
+        await client.delete(PERSISTENT_VOLUME_CLAIMS, each["metadata"]["name"], PROJECT_NAME)
     async with asyncio.timeout(60):
-        await all_gone(client, VOLUMES, "")
+        await wait_all_gone(client, PERSISTENT_VOLUMES, "")
 
 
 def _has_no_room(seen: Object) -> bool:
@@ -256,36 +271,38 @@ def _said(seen: Object) -> bool:
     return any(each["reason"] != "Progressing" for each in conditions)
 
 
-async def _disturb(client: Client) -> None:
-    """Everything that makes the operator use its rights: natives that differ, and natives that are not wanted."""
-    for resource in NATIVES.values():
-        await _disturb_native(client, resource, WORKLOAD)
+async def _cause_drift(client: Client) -> None:
+    """Make the operator use its permissions: change objects, and create unwanted ones."""
+    for resource in WORKLOAD_NATIVES.values():
+        await _cause_drift_of(client, resource, WORKLOAD_LABEL)
     for resource in PROJECT_NATIVES.values():
-        await _disturb_native(client, resource, f"{PROJECT}={PROJECT_NAME},{PROJECT_LABELS}")
-    async with asyncio.timeout(PATIENCE):
-        for resource in (*NATIVES.values(), *PROJECT_NATIVES.values()):
-            # Nobody removes a namespace by itself.
+        await _cause_drift_of(client, resource, f"{PROJECT_LABEL}={PROJECT_NAME},{PROJECT_NATIVE_SELECTOR}")
+    async with asyncio.timeout(WAIT_TIMEOUT_S):
+        for resource in (*WORKLOAD_NATIVES.values(), *PROJECT_NATIVES.values()):
+            # A namespace is never deleted directly.
             if resource.namespaced:
-                await all_gone(client, resource, PROJECT_NAME, fields="metadata.name=formerly")
-    await until(client, NAMESPACES, "", lambda seen: WANTED in seen["metadata"]["annotations"], PROJECT_NAME)
+                await wait_all_gone(client, resource, PROJECT_NAME, fields="metadata.name=formerly")
+    await wait_until(
+        client, NAMESPACES, "", lambda seen: WANTED_HASH_ANNOTATION in seen["metadata"]["annotations"], PROJECT_NAME
+    )
 
 
-async def _disturb_native(client: Client, resource: Resource, labels: str) -> None:
+async def _cause_drift_of(client: Client, resource: Resource, labels: str) -> None:
     items = (await client.list(resource, PROJECT_NAME, labels=labels)).items
     seen = next(each for each in items if _is_ours(each))
-    body = {"metadata": {"annotations": {WANTED: None}}}
+    body = {"metadata": {"annotations": {WANTED_HASH_ANNOTATION: None}}}
     await client.patch(resource, seen["metadata"]["name"], PROJECT_NAME, body, style="merge", manager=ENGINE)
     if resource.namespaced:
-        await client.create(resource, _formerly(seen, resource), manager=ENGINE)
+        await client.create(resource, _unwanted_copy(seen, resource), manager=ENGINE)
 
 
 def _is_ours(native: Object) -> bool:
-    """Kubernetes makes claims and runs that bear our labels, and that are not ours to change."""
+    """Whether the operator owns an object: claims and jobs that Kubernetes creates also have our labels."""
     return any(each["apiVersion"] == API_VERSION for each in native["metadata"].get("ownerReferences", ()))
 
 
-def _formerly(seen: Object, resource: Resource) -> Object:
-    """One more of it, that nobody wants any more: without what Kubernetes itself has written into it."""
+def _unwanted_copy(seen: Object, resource: Resource) -> Object:
+    """An unwanted copy of an object, without fields that Kubernetes sets."""
     body: Object = {field: value for field, value in seen.items() if field not in {"metadata", "status"}}
     for field in ("clusterIP", "clusterIPs", "volumeName"):
         body.get("spec", {}).pop(field, None)

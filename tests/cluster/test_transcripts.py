@@ -1,4 +1,4 @@
-"""The transcripts, replayed on a platform as a person would."""
+"""The transcripts in the documentation, replayed on a platform."""
 
 from __future__ import annotations
 
@@ -6,40 +6,43 @@ from pathlib import Path
 
 import pytest
 
-from bare_platform import Entrance
+from bare_platform import DeskEndpoint
 from pincompute.engine.nodes import kubelet
 from pincompute.engine.platform import Platform
 from shared_platform import SharedPlatform
-from transcripts import PAGES, needs, replay
+from transcripts import TRANSCRIPTS, replay_transcript, required_platform
 
 pytestmark = pytest.mark.cluster
 
 
-def of(need: str) -> list[Path]:
-    return [page for page in PAGES if needs(page) == need]
+def pages_that_need(need: str) -> list[Path]:
+    return [page for page in TRANSCRIPTS if required_platform(page) == need]
 
 
-@pytest.mark.parametrize("page", of("a platform"), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages_that_need("a platform"), ids=lambda page: page.name)
 def test_on_a_platform(platform: SharedPlatform, page: Path, tmp_path: Path) -> None:
     variables = {"PIN_STATE": str(platform.state), "PIN_NAME": platform.name, "KUBECONFIG": str(platform.kubeconfig)}
-    replay(page, tmp_path, variables)
+    replay_transcript(page, tmp_path, variables)
 
 
-@pytest.mark.parametrize("page", of("a real node"), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages_that_need("a real node"), ids=lambda page: page.name)
 def test_on_a_real_node(real_platform: Platform, page: Path, tmp_path: Path) -> None:
     state = real_platform.home.root.parent
-    replay(page, tmp_path, {"PIN_STATE": str(state), "PIN_NAME": real_platform.name})
+    replay_transcript(page, tmp_path, {"PIN_STATE": str(state), "PIN_NAME": real_platform.name})
 
 
-@pytest.mark.parametrize("page", of("a bare cluster"), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages_that_need("a bare cluster"), ids=lambda page: page.name)
 def test_on_a_bare_cluster(bare_platform: Platform, page: Path, tmp_path: Path) -> None:
     home = bare_platform.home
     variables = {"PIN_STATE": str(home.root.parent), "PIN_NAME": home.name, "KUBECONFIG": str(home.kubeconfig)}
-    there = {"DOMAIN": f"localhost:{bare_platform.ports['http']}", "POD_LOGS": str(kubelet.logs(bare_platform))}
-    desk = Entrance.of(bare_platform, tmp_path)
+    there = {
+        "DOMAIN": f"localhost:{bare_platform.ports['http']}",
+        "POD_LOGS": str(kubelet.pod_log_folder(bare_platform)),
+    }
+    desk = DeskEndpoint.create(bare_platform, tmp_path)
     shows = {"CERTIFICATE": str(desk.certificate), "KEY": str(desk.key), "AUTHORITY": str(desk.authority)}
-    replay(page, tmp_path, {**variables, **there, **shows, "DESK": desk.address})
+    replay_transcript(page, tmp_path, {**variables, **there, **shows, "DESK": desk.address})
 
 
-def test_every_page_is_replayed_somewhere() -> None:
-    assert {needs(page) for page in PAGES} == {"", "a platform", "a real node", "a bare cluster"}
+def test_every_page_is_replayed() -> None:
+    assert {required_platform(page) for page in TRANSCRIPTS} == {"", "a platform", "a real node", "a bare cluster"}

@@ -1,4 +1,4 @@
-"""Every verb on a real node: what it says has happened has happened, and nobody who asks the service is let down."""
+"""Every command that changes a workload, on a real node: its report is true, and no request fails."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import aiohttp
 import pytest
 
 from busybox import IMAGE, TEMPLATE
-from person import Person, asking
-from pincompute.api.names import WORKLOAD
+from cli_user import CliUser, continuous_requests
+from pincompute.api.names import WORKLOAD_LABEL
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import PODS
 
 pytestmark = pytest.mark.cluster
@@ -51,80 +51,83 @@ spec:
 """
 
 
-async def copies(client: Client, name: str) -> set[str]:
-    pods = await client.list(PODS, "me", labels=f"{WORKLOAD}={name}")
+async def pod_uids(client: Client, name: str) -> set[str]:
+    pods = await client.list(PODS, "me", labels=f"{WORKLOAD_LABEL}={name}")
     return {each["metadata"]["uid"] for each in pods.items if "deletionTimestamp" not in each["metadata"]}
 
 
-async def test_a_service_through_every_verb(real_platform: Platform, tmp_path: Path) -> None:
-    person = Person(real_platform, tmp_path)
+async def test_all_verbs_of_a_service(real_platform: Platform, tmp_path: Path) -> None:
+    person = CliUser(real_platform, tmp_path)
     (tmp_path / "web.yaml").write_text(WEB)
-    async with Client(load(real_platform.home.kubeconfig), agent="test") as client:
+    async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="test") as client:
         await person.pin("deploy", "web.yaml")
-        async with asking(person, "web") as failed:
-            before = await copies(client, "web")
-            assert "2 copies -> 3" in await person.pin("scale", "web", "3")
-            assert before < await copies(client, "web")
-            assert "its copies are made anew" in await person.pin("restart", "web")
-            assert not before & await copies(client, "web")
+        async with continuous_requests(person, "web") as failed:
+            before = await pod_uids(client, "web")
+            assert "2 replicas -> 3" in await person.pin("scale", "web", "3")
+            assert before < await pod_uids(client, "web")
+            assert "its replicas are recreated" in await person.pin("restart", "web")
+            assert not before & await pod_uids(client, "web")
             await person.pin("pause", "web")
             (tmp_path / "web.yaml").write_text(WEB.replace(IMAGE, "busybox:nowhere"))
             assert "[Paused]" in await person.pin("deploy", "web.yaml", code=1)
             assert "[ImagePullFailed]" in await person.pin("resume", "web", code=1)
-            told = await person.pin("why", "web", code=1)
-            assert "the image busybox:nowhere cannot be fetched" in told
-            assert "waits for you" in told
+            output = await person.pin("why", "web", code=1)
+            assert "image busybox:nowhere cannot be pulled" in output
+            assert "action: you" in output
             assert "image busybox:nowhere -> busybox:test" in await person.pin("rollback", "web", "--to", "1")
         assert failed == []
         shown = await person.pin("show", "web")
-        assert all(head in shown for head in ("conditions\n", "copies\n", "became\n", "events\n", "history\n"))
-        assert "nothing is wrong: 2 of 2 copies answer" in await person.pin("why", "web")
+        headings = ("conditions\n", "replicas\n", "Kubernetes objects\n", "events\n", "history\n")
+        assert all(heading in shown for heading in headings)
+        assert "no problem: 2 of 2 replicas ready" in await person.pin("why", "web")
         await person.pin("delete", "web")
-        assert await person.pin("wait", "web", "--for", "gone") == "web is gone\n"
+        assert await person.pin("wait", "web", "--for", "gone") == "web is deleted\n"
 
 
-async def test_a_person_goes_into_a_copy_and_to_its_port(real_platform: Platform, tmp_path: Path) -> None:
-    person = Person(real_platform, tmp_path)
+async def test_shell_and_port_forward(real_platform: Platform, tmp_path: Path) -> None:
+    person = CliUser(real_platform, tmp_path)
     (tmp_path / "web.yaml").write_text(WEB)
     await person.pin("deploy", "web.yaml")
     assert await person.pin("shell", "web", "--", "sh", "-c", "hostname; exit 7", code=7) in {
-        f"{each}\n" for each in await names(person, "web")
+        f"{each}\n" for each in await pod_names(person, "web")
     }
     assert await person.pin("shell", "web", "--", "nonesuch", code=1) == (
         "web has no program 'nonesuch'  [ProgramUnknown]\n  next: pin shell web\n"
     )
-    assert "no copy 'nobody' of web runs" in await person.pin("shell", "web/nobody", code=1)
-    # Of how much room there is, a program hears when it has begun.
+    assert "no running replica 'absent' of web" in await person.pin("shell", "web/absent", code=1)
+    # The size of the terminal is transmitted after the program has started.
     waits = 'until [ "$(stty size)" = "17 61" ]; do :; done; echo as large as that; exit 5\n'
-    assert "\r\nas large as that\r\n" in await typed(person, "shell", "web", keys=waits, size=(17, 61), code=5)
-    async with person.hearing("port-forward", "web", ":8080") as lines:
+    assert "\r\nas large as that\r\n" in await run_on_terminal(
+        person, "shell", "web", keys=waits, size=(17, 61), code=5
+    )
+    async with person.pin_lines("port-forward", "web", ":8080") as lines:
         address = (await anext(lines)).split()[0]
         async with aiohttp.ClientSession() as session, session.get(f"{address}/index.html") as answer:
             assert await answer.text() == "hello"
-    async with person.hearing("port-forward", "web", ":81") as lines:
+    async with person.pin_lines("port-forward", "web", ":81") as lines:
         address = (await anext(lines)).split()[0]
         with pytest.raises(aiohttp.ClientError):
             async with aiohttp.ClientSession() as session, session.get(address):
                 pass
-        assert await anext(lines) == "nothing of web listens on port 81  [PortSilent]"
+        assert await anext(lines) == "nothing listens on port 81 of web  [PortNotListening]"
     await person.pin("delete", "web")
 
 
-async def names(person: Person, workload: str) -> set[str]:
-    async with Client(load(person.platform.home.kubeconfig), agent="test") as client:
-        pods = await client.list(PODS, "me", labels=f"{WORKLOAD}={workload}")
+async def pod_names(person: CliUser, workload: str) -> set[str]:
+    async with Client(load_kubeconfig(person.platform.home.kubeconfig), agent="test") as client:
+        pods = await client.list(PODS, "me", labels=f"{WORKLOAD_LABEL}={workload}")
         return {each["metadata"]["name"] for each in pods.items}
 
 
-async def typed(person: Person, *words: str, keys: str, size: tuple[int, int], code: int) -> str:
-    """What a person sees who types these on a terminal of this size."""
+async def run_on_terminal(person: CliUser, *words: str, keys: str, size: tuple[int, int], code: int) -> str:
+    """Run `pin` on a pseudo-terminal of this size, type keys, and return the screen output."""
     here, there = os.openpty()
     termios.tcsetwinsize(there, size)
     before = termios.tcgetattr(there)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pincompute", *words, env=person.variables, stdin=there, stdout=there, stderr=there
     )
-    # The terminal keeps what is typed until somebody reads it.
+    # The terminal buffers input until it is read.
     os.write(here, keys.encode())
     assert await process.wait() == code
     assert termios.tcgetattr(there) == before
@@ -137,20 +140,20 @@ async def typed(person: Person, *words: str, keys: str, size: tuple[int, int], c
     return seen.decode()
 
 
-async def test_a_batch_runs_again_what_failed(real_platform: Platform, tmp_path: Path) -> None:
-    person = Person(real_platform, tmp_path)
+async def test_failed_tasks_of_a_batch_are_rerun(real_platform: Platform, tmp_path: Path) -> None:
+    person = CliUser(real_platform, tmp_path)
     (tmp_path / "resize.yaml").write_text(RESIZE)
     await person.pin("deploy", "resize.yaml", code=1)
     first, *failures = (await person.pin("get", "resize")).splitlines()
     assert first.startswith("resize@1  2 done  2 failed  of 4   ")
     assert [each.split("  next: ")[1] for each in failures] == ["pin logs resize/1", "pin logs resize/2"]
     assert '1  exit 3 "bad header"  tasks 1' in failures[0]
-    told = await person.pin("why", "resize", code=1)
-    assert "1 of 4 tasks failed with exit code 3 (task 1)" in told
-    assert "next: pin rerun resize" in told
-    told = await person.pin("rerun", "resize", code=1)
-    assert "resize@1.2  attempt 2: the 2 tasks that failed" in told
-    assert "resize@1.2  1 done, 1 failed.  Together 3 of 4; left 1" in told
-    assert "resize@1.3  1 done.  Together 4 of 4" in await person.pin("rerun", "resize", "--task", "1")
-    assert "nothing is wrong: 4 of 4 done" in await person.pin("why", "resize")
+    output = await person.pin("why", "resize", code=1)
+    assert "1 of 4 tasks failed with exit code 3 (task 1)" in output
+    assert "next: pin rerun resize" in output
+    output = await person.pin("rerun", "resize", code=1)
+    assert "resize@1.2  attempt 2: the 2 tasks that failed" in output
+    assert "resize@1.2  1 done, 1 failed; total 3 of 4 done, unfinished: 1" in output
+    assert "resize@1.3  1 done; total 4 of 4 done" in await person.pin("rerun", "resize", "--task", "1")
+    assert "no problem: 4 of 4 done" in await person.pin("why", "resize")
     await person.pin("delete", "resize")

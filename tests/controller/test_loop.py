@@ -1,4 +1,4 @@
-"""The loop: one pass a key at a time, none forgotten, failures again and later."""
+"""The reconcile loop: one pass per key at a time, no lost events, retries with backoff."""
 
 from __future__ import annotations
 
@@ -12,222 +12,225 @@ from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
 from pincompute.controller import loop as module
-from pincompute.controller.loop import Loop
-from pincompute.controller.passes import Cause, Key, Made, Outcome
+from pincompute.controller.loop import ReconcileLoop
+from pincompute.controller.passes import Key, Outcome, PassResult, Trigger
 
 A, B = Key("me", "a"), Key("me", "b")
 
 
 @pytest.fixture(autouse=True)
-def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REST", 0)
+def no_minimum_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MIN_PASS_INTERVAL_S", 0)
 
 
-class Passes:
-    """Records every pass, and does what the test says in it."""
+class RecordedPasses:
+    """Records every pass and runs the behaviour that a test gives it."""
 
     def __init__(self, behave: Callable[[Key, int], Awaitable[float | None]] | None = None) -> None:
-        self.made: list[Key] = []
+        self.keys: list[Key] = []
         self.running: set[Key] = set()
         self.overlapped = False
-        """Two passes of one key were made at once. It is asserted outside: the loop survives what a pass throws."""
-        self.happened = asyncio.Event()
+        """Whether two passes of one key ran at once. Tests assert it afterwards, as the loop catches exceptions of a
+        pass."""
+        self.pass_started = asyncio.Event()
         self._behave = behave
 
-    async def __call__(self, key: Key) -> Made:
+    async def __call__(self, key: Key) -> PassResult:
         self.overlapped = self.overlapped or key in self.running
         self.running.add(key)
-        self.made.append(key)
-        self.happened.set()
+        self.keys.append(key)
+        self.pass_started.set()
         try:
-            return Made(again=await self._behave(key, self.made.count(key)) if self._behave else None)
+            return PassResult(requeue_after_s=await self._behave(key, self.keys.count(key)) if self._behave else None)
         finally:
             self.running.discard(key)
 
-    async def until(self, count: int) -> None:
+    async def wait_for_passes(self, count: int) -> None:
         async with asyncio.timeout(60):
-            while len(self.made) < count:
-                self.happened.clear()
-                await self.happened.wait()
+            while len(self.keys) < count:
+                self.pass_started.clear()
+                await self.pass_started.wait()
 
 
-async def settled(passes: Passes, loop: Loop, count: int) -> None:
+async def run_passes(passes: RecordedPasses, loop: ReconcileLoop, count: int) -> None:
     running = asyncio.create_task(loop.run())
-    await passes.until(count)
+    await passes.wait_for_passes(count)
     for _ in range(20):
         await asyncio.sleep(0)
     running.cancel()
     await asyncio.wait({running})
 
 
-async def test_many_touches_before_a_pass_cause_one() -> None:
-    passes = Passes()
-    loop = Loop(passes)
+async def test_events_before_a_pass_cause_one_pass() -> None:
+    passes = RecordedPasses()
+    loop = ReconcileLoop(passes)
     for _ in range(5):
-        loop.touch(A)
-    loop.touch(B)
-    await settled(passes, loop, 2)
-    assert sorted(passes.made) == [A, B]
+        loop.enqueue(A)
+    loop.enqueue(B)
+    await run_passes(passes, loop, 2)
+    assert sorted(passes.keys) == [A, B]
 
 
-async def test_a_touch_during_a_pass_causes_another_after_it() -> None:
-    async def touch_once(key: Key, count: int) -> None:
+async def test_event_during_a_pass_causes_another_after_it() -> None:
+    async def enqueue_once(key: Key, count: int) -> None:
         if count == 1:
-            loop.touch(key)
-            loop.touch(key)
-            # Long enough for another worker to take the key, if it may.
+            loop.enqueue(key)
+            loop.enqueue(key)
+            # Gives other workers the chance to take the key, which they must not.
             for _ in range(10):
                 await asyncio.sleep(0)
 
-    passes = Passes(touch_once)
-    loop = Loop(passes)
-    loop.touch(A)
-    await settled(passes, loop, 2)
-    assert passes.made == [A, A]
+    passes = RecordedPasses(enqueue_once)
+    loop = ReconcileLoop(passes)
+    loop.enqueue(A)
+    await run_passes(passes, loop, 2)
+    assert passes.keys == [A, A]
     assert not passes.overlapped
 
 
-async def test_a_pass_may_ask_to_look_again() -> None:
+async def test_requeue_after_delay() -> None:
     async def again_once(_: Key, count: int) -> float | None:
         return 0.01 if count == 1 else None
 
-    passes = Passes(again_once)
-    loop = Loop(passes)
-    loop.touch(A)
-    await settled(passes, loop, 2)
-    assert passes.made == [A, A]
+    passes = RecordedPasses(again_once)
+    loop = ReconcileLoop(passes)
+    loop.enqueue(A)
+    await run_passes(passes, loop, 2)
+    assert passes.keys == [A, A]
 
 
-async def test_many_touches_while_it_rests_cause_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REST", 0.05)
-    passes = Passes()
-    loop = Loop(passes)
-    loop.touch(A)
+async def test_events_within_the_minimum_interval_cause_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MIN_PASS_INTERVAL_S", 0.05)
+    passes = RecordedPasses()
+    loop = ReconcileLoop(passes)
+    loop.enqueue(A)
     running = asyncio.create_task(loop.run())
-    await passes.until(1)
+    await passes.wait_for_passes(1)
     for _ in range(5):
         await asyncio.sleep(0)
-        loop.touch(A)
-    assert passes.made == [A]
-    await passes.until(2)
+        loop.enqueue(A)
+    assert passes.keys == [A]
+    await passes.wait_for_passes(2)
     running.cancel()
     await asyncio.wait({running})
-    assert passes.made == [A, A]
+    assert passes.keys == [A, A]
 
 
 @pytest.mark.parametrize("error", [Refused(Problem(INTERNAL, "no")), RuntimeError("broken")])
-async def test_a_failure_is_tried_again_and_stops_no_other(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.01)
+async def test_failure_is_retried_and_does_not_block_other_keys(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_BACKOFF_S", 0.01)
 
     async def fail_twice(key: Key, count: int) -> None:
         if key == A and count <= 2:
             raise error
 
-    passes = Passes(fail_twice)
-    loop = Loop(passes, workers=1)
-    loop.touch(A)
-    loop.touch(B)
-    await settled(passes, loop, 4)
-    assert passes.made.count(A) == 3
-    assert passes.made.count(B) == 1
+    passes = RecordedPasses(fail_twice)
+    loop = ReconcileLoop(passes, workers=1)
+    loop.enqueue(A)
+    loop.enqueue(B)
+    await run_passes(passes, loop, 4)
+    assert passes.keys.count(A) == 3
+    assert passes.keys.count(B) == 1
 
 
-async def test_a_users_edit_does_not_wait_for_what_a_roll_touches() -> None:
-    passes = Passes()
-    loop = Loop(passes, workers=1)
+async def test_spec_change_runs_before_a_roll() -> None:
+    passes = RecordedPasses()
+    loop = ReconcileLoop(passes, workers=1)
     for number in range(20):
-        loop.touch(Key("me", f"rolled-{number}"), Cause.AROUND)
-    loop.touch(A, Cause.EDITED)
-    await settled(passes, loop, 21)
-    assert passes.made[0] == A
+        loop.enqueue(Key("me", f"rolled-{number}"), Trigger.CONTEXT_CHANGED)
+    loop.enqueue(A, Trigger.SPEC_CHANGED)
+    await run_passes(passes, loop, 21)
+    assert passes.keys[0] == A
 
 
-async def test_who_is_cut_off_in_a_pass_is_looked_at_by_whoever_runs_next() -> None:
+async def test_interrupted_pass_is_repeated_in_the_next_run() -> None:
     async def hang_once(_: Key, count: int) -> float | None:
         if count == 1:
             await asyncio.Event().wait()
         return None
 
-    passes = Passes(hang_once)
-    loop = Loop(passes)
-    loop.touch(A)
-    await settled(passes, loop, 1)
-    assert loop.waiting == 1
-    await settled(passes, loop, 2)
-    assert passes.made == [A, A]
+    passes = RecordedPasses(hang_once)
+    loop = ReconcileLoop(passes)
+    loop.enqueue(A)
+    await run_passes(passes, loop, 1)
+    assert loop.queue_length == 1
+    await run_passes(passes, loop, 2)
+    assert passes.keys == [A, A]
 
 
-async def test_told_to_finish_it_ends_what_is_under_way_and_begins_nothing() -> None:
+async def test_shut_down_ends_running_passes_and_starts_none() -> None:
     async def finish(_: Key, __: int) -> float | None:
-        loop.finish()
+        loop.shut_down()
         await asyncio.sleep(0)
         return None
 
-    passes = Passes(finish)
-    loop = Loop(passes, workers=1)
-    loop.touch(A)
-    loop.touch(B)
+    passes = RecordedPasses(finish)
+    loop = ReconcileLoop(passes, workers=1)
+    loop.enqueue(A)
+    loop.enqueue(B)
     async with asyncio.timeout(60):
         await loop.run()
-    assert passes.made == [A]
-    assert loop.tally.passes["Workload", Outcome.SETTLED] == 1
+    assert passes.keys == [A]
+    assert loop.counters.passes["Workload", Outcome.UNCHANGED] == 1
 
 
-async def test_a_loop_that_stands_still_is_told_from_one_that_has_nothing_to_do() -> None:
-    class Later(SystemClock):
-        seconds = 0.0
+async def test_idle_loop_is_not_stalled() -> None:
+    class SettableClock(SystemClock):
+        now_s = 0.0
 
         def monotonic(self) -> float:
-            return self.seconds
+            return self.now_s
 
-    clock = Later()
-    hanging = Passes(lambda _, __: asyncio.sleep(60))
-    loop = Loop(hanging, workers=1, clock=clock)
-    clock.seconds = 1000
-    assert loop.stuck() == 0
-    loop.touch(A)
-    assert loop.stuck() == 0
+    clock = SettableClock()
+    hanging = RecordedPasses(lambda _, __: asyncio.sleep(60))
+    loop = ReconcileLoop(hanging, workers=1, clock=clock)
+    clock.now_s = 1000
+    assert loop.stalled_for_s() == 0
+    loop.enqueue(A)
+    assert loop.stalled_for_s() == 0
     running = asyncio.create_task(loop.run())
-    await hanging.until(1)
-    clock.seconds = 1100
-    loop.touch(B)
-    assert loop.stuck() == 100
+    await hanging.wait_for_passes(1)
+    clock.now_s = 1100
+    loop.enqueue(B)
+    assert loop.stalled_for_s() == 100
     running.cancel()
     await asyncio.wait({running})
 
 
-async def test_the_same_failure_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.001)
+async def test_logs_a_repeated_failure_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BACKOFF_S", 0.001)
 
     async def fail(_: Key, count: int) -> float | None:
         if count < 5:
             raise Refused(Problem(INTERNAL, "no"))
         return None
 
-    passes = Passes(fail)
-    loop = Loop(passes)
-    loop.touch(A)
+    passes = RecordedPasses(fail)
+    loop = ReconcileLoop(passes)
+    loop.enqueue(A)
     with capture_logs() as logs:
-        await settled(passes, loop, 5)
-    assert [each["event"] for each in logs] == ["pass failed", "pass succeeds again"]
-    assert loop.failing == 0
-    assert [(told.outcome, told.times) for _, told in loop.story.of("me", "a")] == [
-        (Outcome.REFUSED, 1),
-        (Outcome.REFUSED, 3),
-        (Outcome.SETTLED, 1),
+        await run_passes(passes, loop, 5)
+    assert [each["event"] for each in logs] == ["reconcile failed", "reconcile recovered"]
+    assert loop.failing_count == 0
+    assert [(record.outcome, record.count) for _, record in loop.history.find("me", "a")] == [
+        (Outcome.FAILED, 1),
+        (Outcome.FAILED, 3),
+        (Outcome.UNCHANGED, 1),
     ]
 
 
-async def test_passes_that_never_wait_let_others_in_between() -> None:
-    passes = Passes()
-    loop = Loop(passes, workers=1)
+async def test_passes_without_io_let_other_tasks_run() -> None:
+    passes = RecordedPasses()
+    loop = ReconcileLoop(passes, workers=1)
     for number in range(100):
-        loop.touch(Key("me", f"settled-{number}"), Cause.FOUND)
+        loop.enqueue(Key("me", f"settled-{number}"), Trigger.INITIAL_LIST)
     running = asyncio.create_task(loop.run())
-    await passes.until(1)
-    assert len(passes.made) < 10
-    loop.touch(A, Cause.EDITED)
-    await passes.until(len(passes.made) + 2)
-    assert A in passes.made
+    await passes.wait_for_passes(1)
+    assert len(passes.keys) < 10
+    loop.enqueue(A, Trigger.SPEC_CHANGED)
+    await passes.wait_for_passes(len(passes.keys) + 2)
+    assert A in passes.keys
     running.cancel()
     await asyncio.wait({running})

@@ -1,4 +1,4 @@
-"""The threat model names tests: each is there, and every boundary says what it does not keep out."""
+"""Threat model: the tests that it names exist, and every boundary states its limits."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "threat-model.md").read_text()
 NAMED = re.findall(r"`(test_\w+)`", PAGE)
-ROW = re.compile(r"^\|(?! who would|---)(.+)\|(.+)\|(.+)\|$", re.MULTILINE)
+ROW = re.compile(r"^\|(?! attempt|---)(.+)\|(.+)\|(.+)\|$", re.MULTILINE)
 
 
-def test_every_test_that_is_named_exists() -> None:
+def test_named_tests_exist() -> None:
     source = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
-    there = set(re.findall(r"^(?:async )?def (test_\w+)\(", source, re.MULTILINE))
-    assert set(NAMED) - there == set()
+    existing = set(re.findall(r"^(?:async )?def (test_\w+)\(", source, re.MULTILINE))
+    assert set(NAMED) - existing == set()
 
 
-def test_every_threat_has_its_letters_and_a_test() -> None:
+def test_every_threat_has_letters_and_a_test() -> None:
     rows = ROW.findall(PAGE)
     assert len(rows) > 20
-    for who, way, shown in rows:
-        assert re.search(r"\([STRIDE](, [STRIDE])*\) $", who), who
-        assert way.strip(), who
-        assert "`test_" in shown, who
+    for attempt, defence, tests in rows:
+        assert re.search(r"\([STRIDE](, [STRIDE])*\) $", attempt), attempt
+        assert defence.strip(), attempt
+        assert "`test_" in tests, attempt
 
 
-def test_a_boundary_says_what_it_does_not_keep_out() -> None:
-    people, *others = PAGE.split("\n## ")[2:]
-    assert "who would" in people
-    assert all("**Not kept out.**" in each for each in others)
+def test_every_boundary_states_its_limits() -> None:
+    boundaries = PAGE.split("\n## ")[2:]
+    assert all("**Not covered.**" in each for each in boundaries)

@@ -1,4 +1,4 @@
-"""The engine is built once for each content, goes on where it was, and never trusts what is half written."""
+"""The engine is built once for each content of its sources; interrupted builds resume, incomplete ones are rebuilt."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pincompute.base.problem import Refused
 from pincompute.base.reasons import BUILD_FAILED, DISK_FULL, NETWORK_UNREACHABLE, TOOLCHAIN_MISSING
 from pincompute.engine import build as builder
 from pincompute.engine import toolchain
-from pincompute.engine.build import SEAL, build, built, content_key
+from pincompute.engine.build import MANIFEST_FILE, build_engine, content_key, find_built
 from pincompute.engine.progress import Progress
 
-# A Go that needs no time: it notes what it was asked, and fails when it is told to.
+# A fake `go` that records its arguments and fails on demand.
 FAKE = """\
 #!{python}
 import os, pathlib, sys
@@ -60,14 +60,14 @@ class FakeGo:
     def is_version(self, version: str) -> None:
         (self.folder / "version").write_text(version)
 
-    def fails(self, package: str, words: str) -> None:
-        (self.folder / "failure").write_text(f"{package} {words}")
+    def fails(self, package: str, message: str) -> None:
+        (self.folder / "failure").write_text(f"{package} {message}")
 
     def works(self) -> None:
         (self.folder / "failure").unlink()
 
     def built(self) -> list[str]:
-        """The packages that it was asked to build since last time."""
+        """Packages built since the last call."""
         asked = self.folder / "asked"
         lines = asked.read_text().splitlines() if asked.exists() else []
         asked.unlink(missing_ok=True)
@@ -87,109 +87,109 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shown() -> io.StringIO:
+def output() -> io.StringIO:
     return io.StringIO()
 
 
 @pytest.fixture
-def progress(shown: io.StringIO) -> Progress:
-    return Progress(shown)
+def progress(output: io.StringIO) -> Progress:
+    return Progress(output)
 
 
 ALL = [".", "sigs.k8s.io/kwok/cmd/kwok", "./dns", "./pause"]
 
 
-def test_it_is_built_once_and_found_again(go: FakeGo, cache: Path, progress: Progress, shown: io.StringIO):
-    programs = build(cache, progress)
+def test_second_build_uses_cache(go: FakeGo, cache: Path, progress: Progress, output: io.StringIO):
+    programs = build_engine(cache, progress)
     assert go.built() == ALL
     assert programs.kubernetes.read_text() == "program of ."
     assert sorted(file.name for file in programs.stages.iterdir()) == [
         "node-fast.yaml", "node-heartbeat-with-lease.yaml", "pod-fast.yaml",
     ]  # fmt: skip
-    assert build(cache, progress) == programs == built(cache)
+    assert build_engine(cache, progress) == programs == find_built(cache)
     assert go.built() == []
-    lines = shown.getvalue().splitlines()
-    assert lines[0] == "building Kubernetes v1.36.3 with Go 1.26.8, once; later starts take seconds"
+    lines = output.getvalue().splitlines()
+    assert lines[0] == "building Kubernetes v1.36.3 with Go 1.26.8; later starts use the cached build"
     assert [line.partition(":")[0] for line in lines[1:-1]] == [f"step {number} of 5" for number in range(1, 6)]
     assert lines[-1].startswith("built in ")
 
 
-def test_an_interrupted_build_goes_on_where_it_was(go: FakeGo, cache: Path, progress: Progress):
+def test_interrupted_build_resumes(go: FakeGo, cache: Path, progress: Progress):
     go.fails("./dns", "signal: killed")
     with pytest.raises(Refused):
-        build(cache, progress)
+        build_engine(cache, progress)
     assert go.built() == ALL[:3]
-    assert built(cache) is None
+    assert find_built(cache) is None
     go.works()
-    build(cache, progress)
+    build_engine(cache, progress)
     assert go.built() == ALL[2:]
 
 
-@pytest.mark.parametrize("harm", ["seal", "missing", "short", "broken seal"])
-def test_what_is_half_written_is_never_trusted(harm: str, go: FakeGo, cache: Path, progress: Progress):
-    folder = build(cache, progress).folder
+@pytest.mark.parametrize("harm", ["no manifest", "missing", "short", "broken manifest"])
+def test_incomplete_build_is_rebuilt(harm: str, go: FakeGo, cache: Path, progress: Progress):
+    folder = build_engine(cache, progress).folder
     match harm:
-        case "seal":
-            (folder / SEAL).unlink()
+        case "no manifest":
+            (folder / MANIFEST_FILE).unlink()
         case "missing":
             (folder / "kwok").unlink()
         case "short":
             (folder / "kubernetes").write_text("pro")
         case _:
-            (folder / SEAL).write_text("{")
-    assert built(cache) is None
+            (folder / MANIFEST_FILE).write_text("{")
+    assert find_built(cache) is None
     go.built()
-    assert build(cache, progress).kubernetes.read_text() == "program of ."
+    assert build_engine(cache, progress).kubernetes.read_text() == "program of ."
     assert go.built() == ALL
 
 
 @pytest.mark.usefixtures("go")
-def test_the_seal_says_what_every_file_is(cache: Path, progress: Progress):
-    folder = build(cache, progress).folder
-    seal = msgspec.json.decode((folder / SEAL).read_bytes(), type=builder.Seal)
-    assert seal.go == "1.26.8"
+def test_manifest_has_sizes_and_digests_of_all_files(cache: Path, progress: Progress):
+    folder = build_engine(cache, progress).folder
+    manifest = msgspec.json.decode((folder / MANIFEST_FILE).read_bytes(), type=builder.BuildManifest)
+    assert manifest.go == "1.26.8"
     known = subprocess.run(["sha256sum", folder / "pause"], capture_output=True, text=True, check=True).stdout.split()[
         0
     ]
-    assert seal.sha256["pause"] == known
-    assert set(seal.sizes) == set(seal.sha256) == {
+    assert manifest.sha256["pause"] == known
+    assert set(manifest.sizes) == set(manifest.sha256) == {
         "dns", "kubernetes", "kwok", "pause",
         "stages/node-fast.yaml", "stages/node-heartbeat-with-lease.yaml", "stages/pod-fast.yaml",
     }  # fmt: skip
 
 
-def test_other_sources_are_another_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    before = content_key(builder.kubernetes())
+def test_content_key_changes_with_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    before = content_key(builder.kubernetes_module())
     copy = tmp_path / "source"
     subprocess.run(["cp", "-r", builder.SOURCE, copy], check=True)
     monkeypatch.setattr(builder, "SOURCE", copy)
-    assert content_key(builder.kubernetes()) == before
-    (copy / "main.go").write_text((copy / "main.go").read_text() + "// a word more\n")
-    assert content_key(builder.kubernetes()) != before
+    assert content_key(builder.kubernetes_module()) == before
+    (copy / "main.go").write_text((copy / "main.go").read_text() + "// changed\n")
+    assert content_key(builder.kubernetes_module()) != before
 
 
 @pytest.mark.parametrize(
-    ("said", "reason", "next_"),
+    ("line", "reason", "next_"),
     [
         ("write /x: no space left on device", DISK_FULL, "free 6 GB"),
         ("dial tcp: lookup proxy: no such host", NETWORK_UNREACHABLE, "check the network"),
-        ("main.go:7: undefined: x", BUILD_FAILED, "goes on where it was"),
+        ("main.go:7: undefined: x", BUILD_FAILED, "it resumes"),
     ],
 )
-def test_a_failed_build_shows_the_last_lines_and_one_hint(  # noqa: PLR0917
-    said: str, reason: object, next_: str, go: FakeGo, cache: Path, progress: Progress
+def test_failed_build_shows_last_lines_and_next_step(  # noqa: PLR0917
+    line: str, reason: object, next_: str, go: FakeGo, cache: Path, progress: Progress
 ):
-    go.fails("sigs.k8s.io/kwok/cmd/kwok", said)
+    go.fails("sigs.k8s.io/kwok/cmd/kwok", line)
     with pytest.raises(Refused) as refused:
-        build(cache, progress)
+        build_engine(cache, progress)
     (problem,) = refused.value.problems
     assert problem.reason is reason
-    assert problem.note.endswith(said)
+    assert problem.note.endswith(line)
     assert next_ in problem.next
     assert "building kwok" in problem.what
 
 
-def test_a_go_that_is_too_old_gives_way_to_the_wheel(go: FakeGo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_uses_go_wheel_if_go_on_path_is_too_old(go: FakeGo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     go.is_version("go1.19.8")
     wheel = tmp_path / "wheel"
     (wheel / "go").mkdir(parents=True)
@@ -201,15 +201,13 @@ def test_a_go_that_is_too_old_gives_way_to_the_wheel(go: FakeGo, tmp_path: Path,
     assert found == (newer.folder / "go", "1.27.3")
 
 
-def test_without_any_go_the_extra_is_named(
-    go: FakeGo, monkeypatch: pytest.MonkeyPatch, cache: Path, progress: Progress
-):
+def test_suggests_extra_if_there_is_no_go(go: FakeGo, monkeypatch: pytest.MonkeyPatch, cache: Path, progress: Progress):
     go.is_version("devel go1.18-abc")
     monkeypatch.setitem(sys.modules, "go", None)
     with pytest.raises(Refused) as refused:
-        build(cache, progress)
+        build_engine(cache, progress)
     (problem,) = refused.value.problems
     assert problem.reason is TOOLCHAIN_MISSING
-    assert problem.note == f"{go.folder / 'go'} is 1.18"
+    assert problem.note == f"{go.folder / 'go'}: 1.18"
     assert problem.next == "pip install 'pincompute[go]'"
     assert not cache.exists()

@@ -1,4 +1,4 @@
-"""Programs from Debian's packages: unpacked without root, and apt's complaints in our words."""
+"""Programs from Debian packages are unpacked without root, and apt's errors become Problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pincompute.engine import debian
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An `apt-get` that does what a test writes into it, and says what it was asked for."""
+    """Path of a fake `apt-get`, written by `behave`, that records its arguments."""
     program = tmp_path / "bin" / "apt-get"
     program.parent.mkdir()
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
@@ -23,17 +23,17 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def behave(program: Path, script: str) -> None:
-    asked = program.with_name("asked")
-    program.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n{script}\n')
+    calls = program.with_name("calls")
+    program.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n{script}\n')
     program.chmod(0o755)
 
 
-def asked(program: Path) -> list[str]:
-    return program.with_name("asked").read_text().splitlines()
+def recorded_calls(program: Path) -> list[str]:
+    return program.with_name("calls").read_text().splitlines()
 
 
-def package(folder: Path) -> Path:
-    """A package with a registry of two lines."""
+def build_package(folder: Path) -> Path:
+    """A Debian package with a two-line docker-registry."""
     (folder / "DEBIAN").mkdir(parents=True)
     (folder / "DEBIAN/control").write_text(
         "Package: docker-registry\nVersion: 2.8\nArchitecture: all\nMaintainer: t <t@example>\nDescription: t\n"
@@ -47,89 +47,93 @@ def package(folder: Path) -> Path:
     return file
 
 
-def test_a_daemon_is_unpacked_once_and_not_started(apt: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    behave(apt, f"cp {package(tmp_path / 'package')} .")
-    debian.fetch(["docker-registry"])
-    debian.fetch(["docker-registry"])
+def test_daemon_is_unpacked_once_and_not_started(apt: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    behave(apt, f"cp {build_package(tmp_path / 'package')} .")
+    debian.unpack_packages(["docker-registry"])
+    debian.unpack_packages(["docker-registry"])
     folder = tmp_path / "cache/debian"
     assert (folder / "docker-registry_2.8/usr/bin/docker-registry").is_file()
     assert sorted(each.name for each in folder.iterdir()) == ["docker-registry_2.8", "lock"]
-    assert asked(apt) == ["download docker-registry"]
-    assert capsys.readouterr().err == "fetching docker-registry from Debian\n"
+    assert recorded_calls(apt) == ["download docker-registry"]
+    assert capsys.readouterr().err == "downloading Debian packages: docker-registry\n"
 
 
-def test_what_lists_do_not_know_yet_is_asked_for_again_with_new_ones(apt: Path, tmp_path: Path):
+def test_updates_lists_and_retries_unknown_package(apt: Path, tmp_path: Path):
     behave(
         apt,
         f"""
         case "$*" in
             *update) touch renewed ;;
             *) test -e renewed || {{ echo "E: Unable to locate package"; exit 100; }}
-               cp {package(tmp_path / "package")} . ;;
+               cp {build_package(tmp_path / "package")} . ;;
         esac""",
     )
-    debian.fetch(["docker-registry"])
-    assert [words.split()[-1] for words in asked(apt)] == ["docker-registry", "update", "docker-registry"]
+    debian.unpack_packages(["docker-registry"])
+    assert [call.split()[-1] for call in recorded_calls(apt)] == ["docker-registry", "update", "docker-registry"]
 
 
 @pytest.mark.parametrize(
-    ("said", "reason", "words"),
+    ("output", "reason", "message"),
     [
         ("E: Unable to locate package nginx", PACKAGE_MISSING, "knows no package nginx"),
-        ("W: Temporary failure resolving 'mirror'", NETWORK_UNREACHABLE, "could not be reached for nginx"),
-        ("E: Failed to fetch nginx.deb  404  Not Found", NETWORK_UNREACHABLE, "could not be reached for nginx"),
-        ("E: Write error - write (28: No space left on device)", DISK_FULL, "no room on the disk for nginx"),
-        ("E: dpkg was interrupted", PACKAGE_MISSING, "nginx could not be brought"),
+        ("W: Temporary failure resolving 'mirror'", NETWORK_UNREACHABLE, "unreachable; not fetched: nginx"),
+        ("E: Failed to fetch nginx.deb  404  Not Found", NETWORK_UNREACHABLE, "unreachable; not fetched: nginx"),
+        (
+            "E: Write error - write (28: No space left on device)",
+            DISK_FULL,
+            "disk full: no space for Debian packages nginx",
+        ),
+        ("E: dpkg was interrupted", PACKAGE_MISSING, "fetching Debian packages failed: nginx"),
     ],
 )
-def test_complaints_of_apt_are_told_in_our_words(apt: Path, tmp_path: Path, said: str, reason: Reason, words: str):
-    behave(apt, f'echo "{said}"; exit 100')
+def test_apt_errors_become_problems(apt: Path, tmp_path: Path, output: str, reason: Reason, message: str):
+    behave(apt, f'echo "{output}"; exit 100')
     with pytest.raises(Refused) as refused:
-        debian.fetch(["nginx"])
+        debian.unpack_packages(["nginx"])
     (problem,) = refused.value.problems
     assert problem.reason is reason
-    assert words in problem.what
-    assert said in problem.note
+    assert message in problem.what
+    assert output in problem.note
     assert [each.name for each in (tmp_path / "cache/debian").iterdir() if each.name.startswith(".new")] == []
 
 
-def test_a_half_downloaded_package_leaves_nothing(apt: Path, tmp_path: Path):
+def test_truncated_package_leaves_no_files(apt: Path, tmp_path: Path):
     behave(apt, "echo half > nginx_1_all.deb")
     with pytest.raises(Refused, match="nginx"):
-        debian.fetch(["nginx"])
+        debian.unpack_packages(["nginx"])
     assert [each.name for each in (tmp_path / "cache/debian").iterdir()] == ["lock"]
 
 
-def test_without_apt_it_is_said_what_to_do(apt: Path, monkeypatch: pytest.MonkeyPatch):
+def test_reports_missing_apt_get(apt: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(apt.parent))
-    with pytest.raises(Refused, match="there is no apt-get"):
-        debian.fetch(["nginx"])
+    with pytest.raises(Refused, match="has no apt-get"):
+        debian.unpack_packages(["nginx"])
 
 
-def test_what_needs_installing_is_installed_by_root_and_asked_for_by_others(apt: Path, monkeypatch: pytest.MonkeyPatch):
+def test_root_installs_packages_and_others_get_the_command(apt: Path, monkeypatch: pytest.MonkeyPatch):
     behave(apt, "true")
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    debian.install(["runc"])
-    assert asked(apt) == ["install -y --no-install-recommends runc"]
+    debian.install_packages(["runc"])
+    assert recorded_calls(apt) == ["install -y --no-install-recommends runc"]
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(Refused, match="only root") as refused:
-        debian.install(["runc"])
+        debian.install_packages(["runc"])
     assert refused.value.problems[0].next == "sudo apt-get install -y --no-install-recommends runc"
 
 
-def test_anybody_but_root_renews_lists_of_their_own(apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_unprivileged_user_updates_private_package_lists(apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     behave(apt, "exit 100")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(Refused):
-        debian.fetch(["nginx"])
-    assert asked(apt)[1].startswith(f"-o Dir::State::lists={tmp_path}/cache/debian/.new-")
+        debian.unpack_packages(["nginx"])
+    assert recorded_calls(apt)[1].startswith(f"-o Dir::State::lists={tmp_path}/cache/debian/.new-")
 
 
-def test_the_machines_own_program_comes_before_an_unpacked_one(apt: Path, tmp_path: Path):
-    behave(apt, f"cp {package(tmp_path / 'package')} .")
-    debian.bring("docker-registry")
+def test_installed_program_precedes_unpacked_one(apt: Path, tmp_path: Path):
+    behave(apt, f"cp {build_package(tmp_path / 'package')} .")
+    debian.ensure_programs("docker-registry")
     own = apt.with_name("docker-registry")
     own.write_text("#!/bin/sh\n")
     own.chmod(0o755)
-    assert debian.program("docker-registry") == own
-    assert debian.missing(["docker-registry"]) == []
+    assert debian.find_program("docker-registry") == own
+    assert debian.missing_packages(["docker-registry"]) == []

@@ -1,42 +1,44 @@
-"""What a machine lacks for a real node, what is mounted on it, and the settings that are put back."""
+"""Obstacles to a real node, mounts, control groups, and kernel settings of a machine."""
 
 from pathlib import Path
 
 import pytest
 
-from pincompute.engine.nodes import cgroups, kernel
+from pincompute.engine.nodes import cgroups, kernel_settings
 from pincompute.engine.nodes.cgroups import Hierarchy
 from pincompute.engine.nodes.machine import Machine, obstacles
-from pincompute.engine.nodes.mounts import Mount, beneath, parse
+from pincompute.engine.nodes.mounts import Mount, mount_points_under, parse_mountinfo
 
-ABLE = Machine(system="Linux", root=True, controllers=cgroups.NEEDED, packages=(), failures={})
+ABLE = Machine(
+    system="Linux", root=True, controllers=cgroups.REQUIRED_CONTROLLERS, missing_packages=(), failed_trials={}
+)
 
 
-def test_an_able_machine_has_no_obstacles() -> None:
+def test_capable_machine_has_no_obstacles() -> None:
     assert obstacles(ABLE) == ()
 
 
-def test_all_obstacles_are_told_at_once_each_with_what_it_lacks() -> None:
+def test_reports_all_obstacles() -> None:
     machine = ABLE._replace(
         root=False,
         controllers=frozenset({"cpu", "memory"}),
-        packages=("containerd", "runc"),
-        failures={"a bridge": "Operation not supported"},
+        missing_packages=("containerd", "runc"),
+        failed_trials={"a bridge": "Operation not supported"},
     )
     root, groups, packages, bridge = obstacles(machine)
     assert root.next == "sudo pin up"
     assert groups.what.endswith("cpuset, pids")
-    assert packages.what == "not on this machine: containerd, runc"
+    assert packages.what == "Debian packages not installed: containerd, runc"
     assert packages.next == "pin up --install"
-    assert (bridge.what, bridge.note) == ("this machine does not let us make a bridge", "Operation not supported")
+    assert (bridge.what, bridge.note) == ("cannot create a bridge on this machine", "Operation not supported")
 
 
-def test_elsewhere_than_on_linux_nothing_else_matters() -> None:
+def test_other_systems_have_one_obstacle() -> None:
     (only,) = obstacles(ABLE._replace(system="Darwin", root=False))
-    assert only.what == "containers need Linux, and this is Darwin"
+    assert only.what == "containers need Linux; this machine runs Darwin"
 
 
-MOUNTS = parse(
+MOUNTS = parse_mountinfo(
     "22 28 0:21 / /proc rw,relatime - proc proc rw\n"
     "30 28 0:26 / /sys/fs/cgroup/memory rw,nosuid shared:10 - cgroup cgroup rw,memory\n"
     "31 28 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
@@ -47,16 +49,19 @@ MOUNTS = parse(
 )
 
 
-def test_a_mount_is_read_with_its_options_and_odd_letters() -> None:
+def test_mount_is_parsed_with_options_and_escapes() -> None:
     assert MOUNTS[1] == Mount(Path("/sys/fs/cgroup/memory"), "cgroup", frozenset({"rw", "memory"}))
     assert MOUNTS[4].point == Path("/state/with space")
 
 
-def test_mounts_of_a_folder_are_let_go_the_latest_first_and_a_neighbours_stay() -> None:
-    assert beneath(Path("/state/with space"), MOUNTS) == [Path("/state/with space/pods"), Path("/state/with space")]
+def test_mounts_under_folder_are_listed_latest_first() -> None:
+    assert mount_points_under(Path("/state/with space"), MOUNTS) == [
+        Path("/state/with space/pods"),
+        Path("/state/with space"),
+    ]
 
 
-def test_every_hierarchy_of_control_groups_is_known() -> None:
+def test_finds_all_cgroup_hierarchies() -> None:
     assert cgroups.hierarchies(MOUNTS) == [
         Hierarchy(Path("/sys/fs/cgroup/memory"), frozenset({"memory"})),
         Hierarchy(Path("/sys/fs/cgroup/cpu,cpuacct"), frozenset({"cpu", "cpuacct"})),
@@ -64,59 +69,57 @@ def test_every_hierarchy_of_control_groups_is_known() -> None:
     ]
 
 
-def test_where_there_is_only_version_2_its_controllers_are_handed_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_v2_controllers_are_enabled_for_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
     monkeypatch.setattr(cgroups, "mounts", lambda: [Mount(tmp_path, "cgroup2", frozenset())])
-    cgroups.make("pin7")
+    cgroups.create("pin7")
     assert (tmp_path / "pin7" / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
     assert cgroups.exists("pin7")
 
 
-def test_a_new_group_of_version_1_may_use_the_processors_of_its_parent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_v1_cpuset_is_copied_from_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cpuset.cpus").write_text("0-1\n")
     (tmp_path / "cpuset.mems").write_text("0\n")
     monkeypatch.setattr(cgroups, "mounts", lambda: [Mount(tmp_path, "cgroup", frozenset({"rw", "cpuset"}))])
-    cgroups.make("pin7")
+    cgroups.create("pin7")
     assert (tmp_path / "pin7" / "cpuset.cpus").read_text() == "0-1\n"
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
-    for name in kernel.WISHED:
+    for name in kernel_settings.KUBELET_SETTINGS:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("7")
     return tmp_path
 
 
-def test_what_a_kubelet_changes_is_put_back(settings: Path) -> None:
-    remembered = settings / "remembered.json"
-    kernel.remember(remembered, settings)
-    _as_a_kubelet_does(settings)
-    kernel.remember(remembered, settings)
-    kernel.put_back(remembered, settings)
-    assert {(settings / name).read_text() for name in kernel.WISHED} == {"7"}
-    assert not remembered.exists()
+def test_changed_kernel_settings_are_restored(settings: Path) -> None:
+    saved = settings / "saved.json"
+    kernel_settings.save_settings(saved, settings)
+    _write_kubelet_settings(settings)
+    kernel_settings.save_settings(saved, settings)
+    kernel_settings.restore_settings(saved, settings)
+    assert {(settings / name).read_text() for name in kernel_settings.KUBELET_SETTINGS} == {"7"}
+    assert not saved.exists()
 
 
-def test_the_second_of_two_platforms_puts_nothing_back(settings: Path) -> None:
-    _as_a_kubelet_does(settings)
-    kernel.remember(settings / "second.json", settings)
-    kernel.put_back(settings / "second.json", settings)
-    assert {name: int((settings / name).read_text()) for name in kernel.WISHED} == kernel.WISHED
+def test_second_platform_restores_nothing(settings: Path) -> None:
+    _write_kubelet_settings(settings)
+    kernel_settings.save_settings(settings / "second.json", settings)
+    kernel_settings.restore_settings(settings / "second.json", settings)
+    assert {
+        name: int((settings / name).read_text()) for name in kernel_settings.KUBELET_SETTINGS
+    } == kernel_settings.KUBELET_SETTINGS
 
 
-def test_what_somebody_has_changed_since_stays(settings: Path) -> None:
-    kernel.remember(settings / "remembered.json", settings)
-    _as_a_kubelet_does(settings)
+def test_settings_changed_by_others_are_kept(settings: Path) -> None:
+    kernel_settings.save_settings(settings / "saved.json", settings)
+    _write_kubelet_settings(settings)
     (settings / "kernel/panic").write_text("30")
-    kernel.put_back(settings / "remembered.json", settings)
+    kernel_settings.restore_settings(settings / "saved.json", settings)
     assert (settings / "kernel/panic").read_text() == "30"
 
 
-def _as_a_kubelet_does(settings: Path) -> None:
-    for name, value in kernel.WISHED.items():
+def _write_kubelet_settings(settings: Path) -> None:
+    for name, value in kernel_settings.KUBELET_SETTINGS.items():
         (settings / name).write_text(str(value))

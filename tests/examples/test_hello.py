@@ -1,4 +1,4 @@
-"""The example application does what the README shows, also outside a container."""
+"""The example application works as the README shows, also outside a container."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import sys
 from pathlib import Path
 from urllib.request import urlopen
 
-from pincompute.engine.ports import choose
+from pincompute.engine.ports import choose_ports
 
 APP = Path(__file__).parents[2] / "examples/hello/app.py"
 
 
-def test_it_greets_is_healthy_and_ends_when_told():
-    port = choose({}, None)["registry"]
+def test_answers_is_healthy_and_stops_on_sigterm():
+    port = choose_ports({}, None)["registry"]
     with subprocess.Popen([sys.executable, APP], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                           env={**os.environ, "PORT": str(port)}) as app:  # fmt: skip
         assert app.stdout is not None
         assert app.stdout.readline() == f"listening on port {port}\n"
-        assert said(port, "/") == f"hello from {os.uname().nodename}\n"
-        assert said(port, "/healthz") == "ok\n"
+        assert response_of(port, "/") == f"hello from {os.uname().nodename}\n"
+        assert response_of(port, "/healthz") == "ok\n"
         app.send_signal(signal.SIGTERM)
         assert app.stdout.readline() == "ended\n"
     assert app.returncode == 0
 
 
-def said(port: int, path: str) -> str:
+def response_of(port: int, path: str) -> str:
     with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
         return str(answer.read().decode())

@@ -1,4 +1,4 @@
-"""The example training really trains together, also outside containers."""
+"""The example training converges with several workers, also outside containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pincompute.engine.ports import choose
+from pincompute.engine.ports import choose_ports
 
 PROGRAM = Path(__file__).parents[2] / "examples/training/train.py"
 
@@ -21,21 +21,21 @@ def start(rank: int, world: int, port: int, **environment: str) -> subprocess.Po
 
 
 @pytest.mark.parametrize("world", [1, 3])
-def test_all_come_to_the_same_line(world: int):
-    port = choose({}, None)["registry"]
-    # Rank 0 comes last: the others wait for it.
+def test_workers_converge_to_the_same_line(world: int):
+    port = choose_ports({}, None)["registry"]
+    # Rank 0 starts last; the others wait for it.
     all_ = [start(rank, world, port) for rank in reversed(range(world))]
-    said = [each.communicate()[0].splitlines() for each in all_]
+    outputs = [each.communicate()[0].splitlines() for each in all_]
     assert [each.returncode for each in all_] == [0] * world
-    assert [each[-1].partition(": ")[2] for each in said] == ["y = 3.00 x + 2.00"] * world
-    losses = [float(line.split("loss ")[1].split()[0]) for line in said[-1][:-1]]
+    assert [each[-1].partition(": ")[2] for each in outputs] == ["y = 3.00 x + 2.00"] * world
+    losses = [float(line.split("loss ")[1].split()[0]) for line in outputs[-1][:-1]]
     assert losses == sorted(losses, reverse=True)
     assert losses[0] > 4
     assert losses[-1] < 0.02
 
 
-def test_who_is_left_alone_ends_badly():
-    port = choose({}, None)["registry"]
+def test_worker_fails_if_another_one_ends():
+    port = choose_ports({}, None)["registry"]
     first, other = start(0, 2, port), start(1, 2, port, STEPS="2")
     assert other.communicate()[0]
     assert first.communicate()[0].splitlines()[-1] == "rank 0: one that trains with it went away"

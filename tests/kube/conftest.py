@@ -1,4 +1,4 @@
-"""A client of the real API server, a namespace for each test, and a way to it that can be cut."""
+"""Fixtures: a client of the real API server, a namespace per test, and a forwarder that can cut connections."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from control_plane import ControlPlane
-from forwarder import Forwarder
 from pincompute.kube.client import Client
 from pincompute.kube.resource import NAMESPACES
+from tcp_forwarder import TcpForwarder
 
 _numbers = count(1)
 
@@ -29,6 +29,6 @@ async def namespace(client: Client) -> str:
 
 
 @pytest.fixture
-async def forwarder(plane: ControlPlane) -> AsyncIterator[Forwarder]:
-    async with Forwarder(plane.port) as forwarder:
+async def forwarder(plane: ControlPlane) -> AsyncIterator[TcpForwarder]:
+    async with TcpForwarder(plane.port) as forwarder:
         yield forwarder

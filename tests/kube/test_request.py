@@ -1,4 +1,4 @@
-"""A request is a value: method, path, query and body can be read off it."""
+"""Requests as values: method, path, query and body."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ def test_paths(resource: Resource, namespace: str, name: str, subresource: str, 
     assert resource.path(namespace, name, subresource) == path
 
 
-def test_what_a_person_calls_it() -> None:
+def test_names_for_messages() -> None:
     assert DEPLOYMENT.about == "deployments me/hello"
-    assert NAMESPACES.named("", "me") == "namespaces me"
-    assert PODS.named("me") == "pods me"
-    assert PODS.named() == "pods"
+    assert NAMESPACES.describe("", "me") == "namespaces me"
+    assert PODS.describe("me") == "pods me"
+    assert PODS.describe() == "pods"
 
 
-def test_a_create_is_posted_to_the_folder_with_its_kind_filled_in() -> None:
+def test_create_posts_to_collection_with_kind() -> None:
     made = requests.create(DEPLOYMENT, HELLO, "pin")
     assert (made.method, made.path) == ("POST", "/apis/apps/v1/namespaces/me/deployments")
     assert made.query == {"fieldManager": "pin", "fieldValidation": "Strict"}
     assert msgspec.json.decode(made.body) == {"apiVersion": "apps/v1", "kind": "Deployment", **HELLO}
 
 
-def test_an_apply_names_its_manager_and_whether_it_insists() -> None:
-    gentle = requests.apply(Target.of(DEPLOYMENTS, HELLO, "status"), HELLO, "pin", force=False)
-    assert (gentle.method, gentle.content) == ("PATCH", "application/apply-patch+yaml")
-    assert gentle.path == "/apis/apps/v1/namespaces/me/deployments/hello/status"
-    assert gentle.query["force"] == "false"
+def test_apply_query_and_content_type() -> None:
+    unforced = requests.apply(Target.of(DEPLOYMENTS, HELLO, "status"), HELLO, "pin", force=False)
+    assert (unforced.method, unforced.content_type) == ("PATCH", "application/apply-patch+yaml")
+    assert unforced.path == "/apis/apps/v1/namespaces/me/deployments/hello/status"
+    assert unforced.query["force"] == "false"
     assert requests.apply(DEPLOYMENT, HELLO, "pin", force=True).query["force"] == "true"
 
 
-def test_an_apply_is_yaml_whatever_a_text_holds() -> None:
+def test_apply_body_is_valid_yaml_for_any_text() -> None:
     text = "".join(chr(each) for each in (0x0A, 0x22, 0x7F, 0x85, 0x9F, 0xE4, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F600))
-    asked = requests.apply(DEPLOYMENT, {**HELLO, "spec": {text: text}}, "pin", force=True)
-    assert yaml.safe_load(asked.body)["spec"] == {text: text}
+    request = requests.apply(DEPLOYMENT, {**HELLO, "spec": {text: text}}, "pin", force=True)
+    assert yaml.safe_load(request.body)["spec"] == {text: text}
 
 
-def test_patches_say_their_style() -> None:
+def test_patch_content_type() -> None:
     merge = requests.patch(DEPLOYMENT, {"spec": {"replicas": 3}}, "merge", "pin")
-    assert merge.content == "application/merge-patch+json"
+    assert merge.content_type == "application/merge-patch+json"
     drop = [{"op": "remove", "path": "/spec/replicas"}]
-    assert requests.patch(DEPLOYMENT, drop, "json", "pin").content == "application/json-patch+json"
+    assert requests.patch(DEPLOYMENT, drop, "json", "pin").content_type == "application/json-patch+json"
 
 
-def test_a_delete_can_mean_one_very_object() -> None:
+def test_delete_with_uid_precondition() -> None:
     body = msgspec.json.decode(requests.delete(DEPLOYMENT, "1-2-3", "Foreground").body)
     assert body["preconditions"] == {"uid": "1-2-3"}
     assert body["propagationPolicy"] == "Foreground"
     assert "preconditions" not in msgspec.json.decode(requests.delete(DEPLOYMENT, "", "Background").body)
 
 
-def test_selections_become_pages_and_watches() -> None:
+def test_page_and_watch_of_selection() -> None:
     selection = requests.select(PODS, "me", labels="app=web")
     assert requests.page(selection, 500, "next").query == {
         "labelSelector": "app=web",
@@ -89,7 +89,7 @@ def test_selections_become_pages_and_watches() -> None:
     }
 
 
-def test_only_what_was_asked_of_logs_is_said() -> None:
+def test_logs_query_omits_defaults() -> None:
     pod = Target(PODS, "web-0", "me")
     assert requests.logs(pod, container="", tail=None, follow=False, previous=False).query == {}
     everything = requests.logs(pod, container="web", tail=0, follow=True, previous=True)

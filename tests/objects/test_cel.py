@@ -1,4 +1,4 @@
-"""Rules: read, written again, asked, and explained; the library itself is the measure of all four."""
+"""CEL rules: compiled, unparsed, evaluated and explained, and compared with the library's own results."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pincompute.base.problem import Part
-from pincompute.objects.cel.rule import Fails, Known, part, read
-from pincompute.objects.cel.syntax import Const, Name, Node, NotRead, every
-from pincompute.objects.cel.text import written
-from pincompute.objects.cel.verdict import tree
+from pincompute.base.problem import RulePart
+from pincompute.objects.cel.explanation import explain_failure
+from pincompute.objects.cel.rule import EvaluationError, RuleInputs, compile_expression, compile_rule
+from pincompute.objects.cel.syntax import Call, Constant, Identifier, InvalidRule, Node, walk_nodes
+from pincompute.objects.cel.unparse import unparse
 
-WORLD: dict[str, Any] = {
+VALUES: dict[str, Any] = {
     "a": {"one": 1, "no": False, "yes": True, "text": "it's \\ \n ü", "half": 0.5, "none": None, "list": [1, 2, 3]},
     "b": {"items": [{"name": "x", "n": 1}, {"name": "y"}], "map": {"k": "v"}, "odd-name": 1},
 }
-KNOWN = Known(WORLD, WORLD)
+INPUTS = RuleInputs(VALUES, VALUES)
 
 _numbers = st.sampled_from(["a.one", "1", "-1", "2u", "0.5", "a.list[0]", "size(a.list)", "b.items[0].n", "-a.one"])
-_texts = st.sampled_from(["a.text", "'x'", "b.map.k", "b.map['k']", r"'it\'s \\ \n'", "string(a.one)", "b.nothing"])
+_strings = st.sampled_from(["a.text", "'x'", "b.map.k", "b.map['k']", r"'it\'s \\ \n'", "string(a.one)", "b.nothing"])
 _sums = st.builds("({} {} {})".format, _numbers, st.sampled_from("+-*/%"), _numbers)
 _bare_sums = st.builds("{} {} {} - {}".format, _numbers, st.sampled_from("+-*/%"), _numbers, _numbers)
 _relations = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
 _leaves = st.one_of(
     st.builds("{} {} {}".format, _numbers | _sums | _bare_sums, _relations, _numbers | _sums),
-    st.builds("{} {} {}".format, _texts, _relations, _texts),
-    st.builds("{}.startsWith({})".format, _texts, _texts),
+    st.builds("{} {} {}".format, _strings, _relations, _strings),
+    st.builds("{}.startsWith({})".format, _strings, _strings),
     st.builds("{} in [{}, {}]".format, _numbers, _numbers, _numbers),
     st.sampled_from(["a.yes", "a.no", "has(a.nothing)", "has(b.map.k)", "'k' in b.map", "a.none == null", "a.one"]),
     st.sampled_from(["b.items.all(i, has(i.n))", "b.items.exists(i, i.n == 1)", "b.map.exists_one(k, k == 'k')"]),
@@ -38,7 +38,7 @@ _leaves = st.one_of(
 )
 
 
-def _wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def _compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     joined = st.sampled_from(["{} && {}", "{} || {}", "({} && {})", "({} || {})"])
     return st.one_of(
         st.builds(str.format, joined, inner, inner),
@@ -49,86 +49,87 @@ def _wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-# What any of them is made of can be anything, and the whole says yes or no.
-RULES = st.builds("({}) == true".format, st.recursive(_leaves, _wider, max_leaves=6)) | st.recursive(
-    _leaves, _wider, max_leaves=6
+# Subexpressions may have any type; the whole is boolean.
+RULES = st.builds("({}) == true".format, st.recursive(_leaves, _compound, max_leaves=6)) | st.recursive(
+    _leaves, _compound, max_leaves=6
 )
 
 
-def _read(text: str) -> Any:
+def _compiled_or_none(text: str) -> Any:
     try:
-        return read(text, KNOWN.names)
-    except NotRead:
+        return compile_rule(text, INPUTS.names)
+    except InvalidRule:
         return None
 
 
 @given(RULES)
-def test_what_is_written_is_read_as_the_same(text: str) -> None:
-    rule = _read(text)
+def test_unparsed_rule_compiles_to_same_tree(text: str) -> None:
+    rule = _compiled_or_none(text)
     if rule is None:
         return
-    again = part(written(rule.root), KNOWN.names)
-    assert _bare(again.root) == _bare(rule.root)
-    assert again.value(KNOWN) == rule.value(KNOWN)
-    assert written(again.root) == written(rule.root)
+    again = compile_expression(unparse(rule.root), INPUTS.names)
+    assert _summary(again.root) == _summary(rule.root)
+    assert again.evaluate(INPUTS) == rule.evaluate(INPUTS)
+    assert unparse(again.root) == unparse(rule.root)
 
 
 @given(RULES)
-def test_a_rule_and_its_tree_agree(text: str) -> None:
-    rule = _read(text)
-    if rule is None or (value := rule.value(KNOWN)) is True:
+def test_explanation_matches_result(text: str) -> None:
+    rule = _compiled_or_none(text)
+    if rule is None or (value := rule.evaluate(INPUTS)) is True:
         return
-    found = tree(rule, KNOWN)
-    assert found.says == written(rule.root)
+    found = explain_failure(rule, INPUTS)
+    assert found.expression == unparse(rule.root)
     assert found.decided
-    assert all(_decided_by_one(each) for each in _parts(found)), found
-    if isinstance(value, Fails):
-        assert any(each.is_ not in {"", "is true", "is false"} for each in _parts(found)), found
+    assert all(_is_consistent(each) for each in _all_parts(found)), found
+    if isinstance(value, EvaluationError):
+        assert any(each.value not in {"", "is true", "is false"} for each in _all_parts(found)), found
 
 
-def _decided_by_one(each: Part) -> bool:
-    """Who decided was decided by one of its own, and who did not is not explained further."""
+def _is_consistent(each: RulePart) -> bool:
+    """A decisive part has a decisive subpart; other parts are not explained further."""
     return not each.parts or (each.decided and any(inner.decided for inner in each.parts))
 
 
-def _parts(found: Part) -> Iterator[Part]:
+def _all_parts(found: RulePart) -> Iterator[RulePart]:
     yield found
     for each in found.parts:
-        yield from _parts(each)
+        yield from _all_parts(each)
 
 
-def _bare(node: Node) -> list[object]:
-    """Whatever stands where."""
-    return [each.value if isinstance(each, Const) else type(each).__name__ for each in every(node)] + [
-        each.name for each in every(node) if isinstance(each, Name)
+def _summary(node: Node) -> list[object]:
+    """Literals, node types and identifiers in order. How a chain of && or || is nested has no meaning."""
+    nodes = [each for each in walk_nodes(node) if not (isinstance(each, Call) and each.function in {"_&&_", "_||_"})]
+    return [each.value if isinstance(each, Constant) else type(each).__name__ for each in nodes] + [
+        each.name for each in nodes if isinstance(each, Identifier)
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "column", "what"),
     [
-        ("a.one ==", 9, "it ends too early"),
+        ("a.one ==", 9, "unexpected end"),
         ("a.one == 1 &&& true", 14, "token recognition error at: '& '"),
         ("ab.one == 1", 3, "undeclared reference to 'ab.one'"),
         ("a.one == 1 || c", 15, "undeclared reference to 'c'"),
         ("1 + 'a' == 2", 3, "found no matching overload for '_+_' applied to '(int, string)'"),
-        ("a.one", 1, "it can be anything (ask == true), and must say yes or no"),
-        ("1 + 1", 1, "it is int, and must say yes or no"),
-        ("a.list.map(x, x).size() == 1", 11, "none with map or filter"),
-        ("a.list.filter(x, x > 1) == []", 14, "none with map or filter"),
-        ("a.list.all(x, a.list.all(y, a.list.all(z, z > 0)))", 0, "more than 2 deep"),
-        ("google.protobuf.Struct{} == a", 1, "no word for this"),
+        ("a.one", 1, "it must be true or false, but is of unknown type (add == true)"),
+        ("1 + 1", 1, "it must be true or false, but is int"),
+        ("a.list.map(x, x).size() == 1", 11, "not map and filter"),
+        ("a.list.filter(x, x > 1) == []", 14, "not map and filter"),
+        ("a.list.all(x, a.list.all(y, a.list.all(z, z > 0)))", 0, "more than 2 levels deep"),
+        ("google.protobuf.Struct{} == a", 1, "not supported in policies"),
         ("a.?b == 1", 1, "unsupported syntax"),
-        ("true" + " && true" * 300, 0, "2,000 is the most"),
+        ("true" + " && true" * 300, 0, "the maximum is 2,000"),
         ("a.one in [" + ",".join("1" * 600) + "]", 0, "more than 400 parts"),
-        ("", 1, "it ends too early"),
+        ("", 1, "unexpected end"),
     ],
 )
-def test_what_is_no_rule(text: str, column: int, what: str) -> None:
-    with pytest.raises(NotRead) as told:
-        read(text, KNOWN.names)
-    assert what in str(told.value)
-    assert told.value.column == column
+def test_rejects_invalid_rule(text: str, column: int, what: str) -> None:
+    with pytest.raises(InvalidRule) as error:
+        compile_rule(text, INPUTS.names)
+    assert what in str(error.value)
+    assert error.value.column == column
 
 
 @pytest.mark.parametrize(
@@ -143,9 +144,9 @@ def test_what_is_no_rule(text: str, column: int, what: str) -> None:
         ("b.many.all(x, x == 0)", "Iteration budget exceeded"),
     ],
 )
-def test_what_has_no_answer(text: str, why: str) -> None:
-    beyond = {"big": 2**70} if "big" in text else {"many": [0] * 20_000}
-    found = read(text, KNOWN.names).value(Known({**WORLD, "b": beyond}, WORLD))
-    assert isinstance(found, Fails)
+def test_evaluation_error(text: str, why: str) -> None:
+    extreme = {"big": 2**70} if "big" in text else {"many": [0] * 20_000}
+    found = compile_rule(text, INPUTS.names).evaluate(RuleInputs({**VALUES, "b": extreme}, VALUES))
+    assert isinstance(found, EvaluationError)
     assert why in found.why
     assert "INVALID_ARGUMENT" not in found.why

@@ -1,10 +1,10 @@
-"""Names of images: what people write, where it is kept, and what they probably meant."""
+"""Image names: parsing, registry paths and suggestions."""
 
 from __future__ import annotations
 
 import pytest
 
-from pincompute.objects.image import nearest, parse, stored
+from pincompute.objects.image import listed_image_name, nearest_image, parse_image
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -24,13 +24,13 @@ DIGEST = "sha256:" + "0" * 64
         (f"hello:dev@{DIGEST}", "library/hello", DIGEST, "hello:dev"),
     ],
 )
-def test_a_name_says_where_its_image_is_kept(text: str, repository: str, reference: str, short: str):
-    name = parse(text)
+def test_parses_image_name(text: str, repository: str, reference: str, short: str):
+    name = parse_image(text)
     assert (name.repository, name.reference, name.short) == (repository, reference, short)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("my image", "lower-case"),
         ("Hello:dev", "lower-case"),
@@ -43,13 +43,17 @@ def test_a_name_says_where_its_image_is_kept(text: str, repository: str, referen
         ("hello@sha256:12", "a digest"),
     ],
 )
-def test_a_name_that_no_registry_could_hold_is_refused_with_words(text: str, words: str):
-    with pytest.raises(ValueError, match=words):
-        parse(text)
+def test_rejects_invalid_image_name(text: str, message: str):
+    with pytest.raises(ValueError, match=message):
+        parse_image(text)
 
 
-def test_what_is_listed_is_named_as_one_would_type_it():
-    assert [stored("library/hello", "dev"), stored("team/hello", "1"), stored("pause", "3.9")] == [
+def test_names_listed_images_in_short_form():
+    assert [
+        listed_image_name("library/hello", "dev"),
+        listed_image_name("team/hello", "1"),
+        listed_image_name("pause", "3.9"),
+    ] == [
         "hello:dev",
         "team/hello:1",
         "*/pause:3.9",
@@ -57,7 +61,7 @@ def test_what_is_listed_is_named_as_one_would_type_it():
 
 
 @pytest.mark.parametrize(
-    ("meant", "known", "found"),
+    ("wanted", "known", "found"),
     [
         ("helo:dev", ["hello:dev", "web:1"], "hello:dev"),
         ("hello:def", ["hello:dev", "help:def"], "hello:dev"),
@@ -68,6 +72,6 @@ def test_what_is_listed_is_named_as_one_would_type_it():
         ("hello:dev", [], ""),
     ],
 )
-def test_the_nearest_name_is_another_tag_first_and_then_what_looks_alike(meant: str, known: list[str], found: str):
-    assert nearest(meant, known) == found
-    assert nearest(meant, reversed(known)) == found
+def test_nearest_image_prefers_other_tags(wanted: str, known: list[str], found: str):
+    assert nearest_image(wanted, known) == found
+    assert nearest_image(wanted, reversed(known)) == found

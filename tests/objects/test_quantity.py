@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes spells them, and as people read them."""
+"""Kubernetes quantities: parsing and formatting."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from pincompute.objects.quantity import amount, binary, cores
+from pincompute.objects.quantity import format_bytes, format_cores, parse_quantity
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("text", "value"),
     [
         ("2", 2),
         ("500m", Fraction(1, 2)),
@@ -20,16 +20,16 @@ from pincompute.objects.quantity import amount, binary, cores
         *((f"3{unit}", 3 * 1000**power) for power, unit in enumerate("kMGTPE", 1)),
     ],
 )
-def test_every_unit_is_read(said: str, value: Fraction) -> None:
-    assert amount(said) == value
+def test_parses_every_unit(text: str, value: Fraction) -> None:
+    assert parse_quantity(text) == value
 
 
-def test_what_is_none_is_refused() -> None:
-    for said in ("", "much", "3Qi", "3KM"):
-        with pytest.raises(ValueError, match=r"amount|Invalid"):
-            amount(said)
+def test_rejects_invalid_quantity() -> None:
+    for text in ("", "much", "3Qi", "3KM"):
+        with pytest.raises(ValueError, match=r"quantity|Invalid"):
+            parse_quantity(text)
 
 
-def test_people_read_few_digits() -> None:
-    assert [cores(amount(each)) for each in ("1500m", "4k", "0")] == ["1.5", "4000", "0"]
-    assert [binary(amount(each)) for each in ("24581684Ki", "900Ti", "7")] == ["23.4Gi", "900Ti", "7"]
+def test_formats_with_few_digits() -> None:
+    assert [format_cores(parse_quantity(each)) for each in ("1500m", "4k", "0")] == ["1.5", "4000", "0"]
+    assert [format_bytes(parse_quantity(each)) for each in ("24581684Ki", "900Ti", "7")] == ["23.4Gi", "900Ti", "7"]

@@ -1,4 +1,4 @@
-"""What the planner's tests share."""
+"""Fixtures of the planning tests."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def bless(request: pytest.FixtureRequest) -> bool:
-    """`pytest tests/planning --bless` writes what is found as what is wanted: read the difference before you commit."""
+    """With `pytest tests/planning --bless`, actual results are written as expected ones: read the diff afterwards."""
     return bool(request.config.getoption("--bless"))

@@ -1,4 +1,4 @@
-"""A periodic job over time: runs by hand are made once wherever the operator ends, and its status stays true."""
+"""A cron job over time: manual runs are created once despite crashes, and the status stays correct."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from pincompute.api.change import Rerun
 from pincompute.api.cron_job import CronJobStatus, PinterestCronJob
-from pincompute.api.status import READY, condition
-from pincompute.planning.batch.runs import MOST
-from pincompute.planning.cron_job import plan
+from pincompute.api.status import READY, find_condition
+from pincompute.planning.batch.runs import MAX_MANUAL_RUN_NUMBER
 from pincompute.planning.diff import diff
-from pincompute.planning.people.edits import edit
+from pincompute.planning.edits import apply_change
+from pincompute.planning.kinds.cron_job import plan
+from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan
-from pincompute.planning.snapshot import Cluster, Native, Pod, Snapshot
+from pincompute.planning.snapshot import Cluster, Native, Snapshot
 from pincompute.planning.steps import Create, Delete
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -26,7 +27,7 @@ LAPTOP = Cluster(name="main", domain="localhost", port=8080)
 RUN_NOW = "pinterest.com/run-now"
 
 
-def owner(ask: str = "", status: CronJobStatus | None = None, **spec: Any) -> PinterestCronJob:
+def owner(run_now: str = "", status: CronJobStatus | None = None, **spec: Any) -> PinterestCronJob:
     document = {
         "kind": "PinterestCronJob",
         "metadata": {
@@ -34,12 +35,12 @@ def owner(ask: str = "", status: CronJobStatus | None = None, **spec: Any) -> Pi
             "namespace": "me",
             "uid": "owner-1",
             "generation": 1,
-            "annotations": {RUN_NOW: ask} if ask else {},
+            "annotations": {RUN_NOW: run_now} if run_now else {},
         },
         "spec": {"image": "nightly:1.0", "schedule": "0 * * * *", **spec},
     }
-    found = msgspec.convert(document, PinterestCronJob)
-    return msgspec.structs.replace(found, status=status or CronJobStatus())
+    built = msgspec.convert(document, PinterestCronJob)
+    return msgspec.structs.replace(built, status=status or CronJobStatus())
 
 
 def snapshot(owner: PinterestCronJob, *natives: Native, now: datetime = NOON, pods: tuple[Pod, ...] = ()) -> Snapshot:
@@ -47,10 +48,10 @@ def snapshot(owner: PinterestCronJob, *natives: Native, now: datetime = NOON, po
 
 
 def native(kind: str, name: str, **more: Any) -> Native:
-    by = {"kind": "PinterestCronJob", "name": "nightly", "uid": "owner-1", "controller": True}
+    controller = {"kind": "PinterestCronJob", "name": "nightly", "uid": "owner-1", "controller": True}
     content = {
         "kind": kind,
-        "metadata": {"name": name, "namespace": "me", "uid": name, "ownerReferences": [by]},
+        "metadata": {"name": name, "namespace": "me", "uid": name, "ownerReferences": [controller]},
         **more,
     }
     return msgspec.convert(content, Native)
@@ -58,110 +59,111 @@ def native(kind: str, name: str, **more: Any) -> Native:
 
 def job(name: str, end: str = "", at: str = "2026-01-31T11:30:00Z") -> Native:
     conditions = [{"type": end, "status": "True", "lastTransitionTime": at}] if end else []
-    done = {"completionTime": at} if end == "Complete" else {}
-    found = native("Job", name, status={"conditions": conditions, **done})
-    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, creation_timestamp=at))
+    completion = {"completionTime": at} if end == "Complete" else {}
+    built = native("Job", name, status={"conditions": conditions, **completion})
+    return msgspec.structs.replace(built, metadata=msgspec.structs.replace(built.metadata, creation_timestamp=at))
 
 
 def cron_job(last: str = "2026-01-31T12:00:00Z") -> Native:
     return native("CronJob", "nightly", status={"lastScheduleTime": last})
 
 
-def made(planned: Plan) -> list[str]:
+def wanted_jobs(planned: Plan) -> list[str]:
     return [each["metadata"]["name"] for each in planned.wanted if each["kind"] == "Job"]
 
 
 class World:
-    """A cluster in which the operator may end between any two of its acts; Jobs end, and people ask."""
+    """A cluster in which the operator may crash between any two steps, Jobs end, and users request runs."""
 
     def __init__(self) -> None:
         self.owner = owner(keep={"succeeded": 1, "failed": 1})
         self.jobs: dict[str, Native] = {}
         self.begun: list[str] = []
 
-    def pass_(self, acts: int) -> None:
-        """So many of the acts of one pass, and then the operator ends."""
+    def pass_(self, max_steps: int) -> None:
+        """Do some steps of one pass; if not all of them and the status update, the operator crashes."""
         seen = snapshot(self.owner, cron_job(), *self.jobs.values())
         planned = plan(seen)
         steps = [each for each in diff("owner-1", seen.natives, planned).steps if self._is_of_a_run(each)]
-        for step in steps[:acts]:
+        for step in steps[:max_steps]:
             match step:
-                case Create(made):
-                    name = made["metadata"]["name"]
+                case Create(created):
+                    name = created["metadata"]["name"]
                     assert name not in self.jobs
                     self.begun.append(name)
                     self.jobs[name] = job(name)
                 case Delete():
                     del self.jobs[step.name]
-        if acts > len(steps):
+        if max_steps > len(steps):
             self.owner = msgspec.structs.replace(self.owner, status=planned.status)
 
     def _is_of_a_run(self, step: Any) -> bool:
         return step.native["kind"] == "Job" if isinstance(step, Create) else getattr(step, "kind", "") == "Job"
 
-    def ask(self, number: int) -> None:
+    def request_run(self, number: int) -> None:
         annotations = {RUN_NOW: str(number)}
         metadata = msgspec.structs.replace(self.owner.metadata, annotations=annotations)
         self.owner = msgspec.structs.replace(self.owner, metadata=metadata)
 
-    def end(self, how: str) -> None:
-        self.jobs = {name: each if each.status.conditions else job(name, how) for name, each in self.jobs.items()}
+    def end(self, outcome: str) -> None:
+        self.jobs = {name: each if each.status.conditions else job(name, outcome) for name, each in self.jobs.items()}
 
 
-moves = st.one_of(
+events = st.one_of(
     st.tuples(st.just("pass_"), st.integers(0, 4)),
-    st.tuples(st.just("ask"), st.integers(1, 9)),
+    st.tuples(st.just("request_run"), st.integers(1, 9)),
     st.tuples(st.just("end"), st.sampled_from(["Complete", "Failed"])),
 )
 
 
-@given(st.lists(moves, max_size=40))
-def test_a_run_by_hand_is_made_once_wherever_the_operator_ends(history: list[tuple[str, Any]]) -> None:
+@given(st.lists(events, max_size=40))
+def test_manual_run_is_created_once_despite_crashes(history: list[tuple[str, Any]]) -> None:
     world = World()
-    asked = 0
-    for move, argument in history:
-        getattr(world, move)(argument)
-        asked = argument if move == "ask" else asked
+    requested = 0
+    for event, argument in history:
+        getattr(world, event)(argument)
+        requested = argument if event == "request_run" else requested
     assert len(world.begun) == len(set(world.begun))
     for _ in range(3):
         world.pass_(99)
         world.end("Complete")
     assert len(world.begun) == len(set(world.begun))
-    assert f"nightly-now-{asked}" in world.begun or asked <= world.owner.status.ran_now
+    assert f"nightly-now-{requested}" in world.begun or requested <= world.owner.status.last_run_now
 
 
-def test_what_was_run_is_not_run_again_when_its_job_is_gone_or_the_number_goes_back() -> None:
-    done = CronJobStatus(ran_now=3)
-    assert [made(plan(snapshot(owner(ask, done), cron_job()))) for ask in ("", "2", "3")] == [[], [], []]
-    assert made(plan(snapshot(owner("4", done), cron_job()))) == ["nightly-now-4"]
+def test_manual_run_is_not_repeated_after_its_job_is_deleted_or_the_number_decreases() -> None:
+    done = CronJobStatus(last_run_now=3)
+    for run_now in ("", "2", "3"):
+        assert wanted_jobs(plan(snapshot(owner(run_now, done), cron_job()))) == []
+    assert wanted_jobs(plan(snapshot(owner("4", done), cron_job()))) == ["nightly-now-4"]
 
 
-def test_a_suspended_one_still_runs_by_hand() -> None:
-    assert made(plan(snapshot(owner("1", suspended="ann: broken"), cron_job()))) == ["nightly-now-1"]
+def test_suspended_cron_job_can_run_manually() -> None:
+    assert wanted_jobs(plan(snapshot(owner("1", suspended="ann: broken"), cron_job()))) == ["nightly-now-1"]
 
 
 @pytest.mark.parametrize(("overlap", "expected"), [("forbid", []), ("replace", []), ("allow", ["nightly-now-1"])])
-def test_a_run_by_hand_waits_for_another_unless_both_may_run(overlap: str, expected: list[str]) -> None:
-    going = native("Job", "nightly-29497620")
-    maker = {"kind": "CronJob", "name": "nightly", "uid": "cron-1", "controller": True}
-    metadata = msgspec.structs.replace(going.metadata, owner_references=[maker])
-    going = msgspec.structs.replace(going, metadata=metadata)
-    assert made(plan(snapshot(owner("1", overlap=overlap), cron_job(), going))) == expected
+def test_manual_run_waits_for_active_run_unless_overlap_is_allowed(overlap: str, expected: list[str]) -> None:
+    active = native("Job", "nightly-29497620")
+    controller = {"kind": "CronJob", "name": "nightly", "uid": "cron-1", "controller": True}
+    metadata = msgspec.structs.replace(active.metadata, owner_references=[controller])
+    active = msgspec.structs.replace(active, metadata=metadata)
+    assert wanted_jobs(plan(snapshot(owner("1", overlap=overlap), cron_job(), active))) == expected
 
 
-@pytest.mark.parametrize("said", ["now", "-1", "0", "1.5", " 1", str(MOST + 1), "٣"])
-def test_what_is_no_number_is_told_and_nothing_runs(said: str) -> None:
-    planned = plan(snapshot(owner(said), cron_job()))
-    assert made(planned) == []
+@pytest.mark.parametrize("annotation", ["now", "-1", "0", "1.5", " 1", str(MAX_MANUAL_RUN_NUMBER + 1), "٣"])
+def test_rejects_invalid_run_number(annotation: str) -> None:
+    planned = plan(snapshot(owner(annotation), cron_job()))
+    assert wanted_jobs(planned) == []
     assert planned.why is not None
     assert planned.why.reason.code == "DocumentInvalid"
     assert planned.why.next == "pin rerun nightly"
-    cured: Any = edit(owner(said), Rerun()).workload
-    assert made(plan(snapshot(cured, cron_job()))) != []
+    fixed: Any = apply_change(owner(annotation), Rerun()).workload
+    assert wanted_jobs(plan(snapshot(fixed, cron_job()))) != []
 
 
-def test_the_next_times_stay_true_with_one_write_a_run() -> None:
-    """The operator wakes by itself, and all it then has to say is that the times have moved on."""
+def test_next_runs_stay_correct_with_one_write_per_run() -> None:
+    """The operator wakes up on time, and the only change it then writes is the list of next times."""
     now, status, writes = NOON, CronJobStatus(), 0
     for _ in range(200):
         last = now.replace(second=0, microsecond=0).isoformat()
@@ -171,37 +173,37 @@ def test_the_next_times_stay_true_with_one_write_a_run() -> None:
         assert len(planned.status.next_runs) == 5
         writes += planned.status != status
         status = planned.status
-        assert planned.wake_after is not None
-        now += timedelta(seconds=planned.wake_after)
+        assert planned.wake_after_s is not None
+        now += timedelta(seconds=planned.wake_after_s)
     minutes = (now - NOON).total_seconds() / 60
     assert writes <= minutes + 1
 
 
-def test_a_late_run_is_told_after_a_minute_and_not_before() -> None:
-    status = CronJobStatus(follows="0 * * * * UTC", since="2026-01-31T00:00:00Z")
+def test_reports_late_run_after_one_minute() -> None:
+    status = CronJobStatus(effective_schedule="0 * * * * UTC", effective_since="2026-01-31T00:00:00Z")
     late = {}
     for seconds in (0, 59, 60):
         seen = snapshot(owner(status=status), cron_job("2026-01-31T11:00:00Z"), now=NOON + timedelta(seconds=seconds))
         late[seconds] = plan(seen)
     assert [bool(each.why) for each in late.values()] == [False, False, True]
-    assert late[0].wake_after == 60
-    assert late[59].wake_after == 1
+    assert late[0].wake_after_s == 60
+    assert late[59].wake_after_s == 1
 
 
-def test_times_before_it_followed_its_schedule_are_not_missed() -> None:
-    """What was due while it was suspended was not meant to run."""
-    before = CronJobStatus(follows="", since="2026-01-30T00:00:00Z")
+def test_does_not_report_runs_due_before_the_schedule_took_effect() -> None:
+    """Runs that were due while the cron job was suspended are not reported."""
+    before = CronJobStatus(effective_schedule="", effective_since="2026-01-30T00:00:00Z")
     planned = plan(snapshot(owner(status=before), cron_job("2026-01-30T00:00:00Z"), now=NOON + timedelta(minutes=30)))
     assert planned.why is None
 
 
 def ready(planned: Plan) -> tuple[str, str]:
-    found = condition(planned.status.conditions, READY)
-    assert found is not None
-    return found.status, found.reason
+    condition = find_condition(planned.status.conditions, READY)
+    assert condition is not None
+    return condition.status, condition.reason
 
 
-def test_it_is_ready_by_the_last_run_that_ended() -> None:
+def test_ready_depends_on_the_last_finished_run() -> None:
     at = "2026-01-31T11:{}:00Z".format
     good, bad = job("nightly-now-1", "Complete", at(10)), job("nightly-now-2", "Failed", at(20))
     assert ready(plan(snapshot(owner(), cron_job(), good))) == ("True", "Available")
@@ -210,15 +212,15 @@ def test_it_is_ready_by_the_last_run_that_ended() -> None:
     assert ready(plan(snapshot(owner(), cron_job(), good, bad, better))) == ("True", "Available")
 
 
-def test_a_run_whose_program_is_done_is_not_blamed_for_ending() -> None:
-    """What stands beside the program may take a moment longer."""
-    going = job("nightly-now-1")
+def test_run_whose_program_has_completed_is_no_problem() -> None:
+    """Sidecars may run a moment longer than the program."""
+    active = job("nightly-now-1")
     terminated = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-01-31T11:59:00Z"}}
     content = {
         "metadata": {
             "name": "nightly-now-1-a",
             "labels": {"pinterest.com/workload": "nightly"},
-            "ownerReferences": [{"uid": going.metadata.uid, "controller": True}],
+            "ownerReferences": [{"uid": active.metadata.uid, "controller": True}],
         },
         "status": {
             "phase": "Running",
@@ -226,5 +228,5 @@ def test_a_run_whose_program_is_done_is_not_blamed_for_ending() -> None:
             "containerStatuses": [{"name": "nightly", "image": "nightly:1.0", "state": terminated}],
         },
     }
-    planned = plan(snapshot(owner(), cron_job(), going, pods=(msgspec.convert(content, Pod),)))
+    planned = plan(snapshot(owner(), cron_job(), active, pods=(msgspec.convert(content, Pod),)))
     assert planned.why is None

@@ -1,4 +1,4 @@
-"""Names never collide: not within a workload, and not between two, whatever one calls them."""
+"""Names of native objects never collide, neither within a workload nor between two workloads of any names."""
 
 from __future__ import annotations
 
@@ -10,64 +10,63 @@ from typing import NamedTuple
 from hypothesis import Phase, given, settings
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.planning.planners import PLANNERS
+from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
-from worlds import plan, snapshots
+from snapshot_strategies import plan_snapshot, snapshots
 
 _NUMBER = re.compile(r"(?<=-)[0-9]+(?=-|$)")
-DIGEST = "0123456789ab"
-_DIGEST = re.compile(r"(?<=-)(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12}(?=-|$)")
+HASH = "0123456789ab"
+_HASH = re.compile(r"(?<=-)(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12}(?=-|$)")
 
 
-class Ending(NamedTuple):
-    """What natives of one kind carry after the workload's own name: `-1` where 1 may be any number."""
+class NameSuffix(NamedTuple):
+    """Suffix of a native object's name after the workload's name. `-1` stands for any number."""
 
     native: str
-    said: str
+    suffix: str
 
 
-def endings(snapshot: Snapshot) -> Iterator[Ending]:
-    """Of all natives, those that are kept as well."""
+def suffixes(snapshot: Snapshot) -> Iterator[NameSuffix]:
+    """Suffixes of all native objects, including retained ones."""
     name = snapshot.owner.metadata.name
-    planned = plan(snapshot)
-    made = [(each["kind"], each["metadata"]["name"]) for each in planned.wanted]
-    for kind, called in (*made, *planned.kept):
-        if called.startswith(name):
-            said = _DIGEST.sub(DIGEST, called.removeprefix(name))
-            yield Ending(kind, _NUMBER.sub("1", said))
+    planned = plan_snapshot(snapshot)
+    wanted = [(each["kind"], each["metadata"]["name"]) for each in planned.wanted]
+    for kind, native_name in (*wanted, *planned.retained):
+        if native_name.startswith(name):
+            suffix = _HASH.sub(HASH, native_name.removeprefix(name))
+            yield NameSuffix(kind, _NUMBER.sub("1", suffix))
 
 
-def clash(first: Ending, second: Ending) -> str:
-    """What one would add to a workload's name so that a native of another is called as one of its own.
+def clash(first: NameSuffix, second: NameSuffix) -> str:
+    """Suffix for a workload's name with which two workloads would have a native object of the same name.
 
-    Names that end in the digest of what is in them are only the same where that is the same.
+    Names that end in a hash of their content are equal only if the content is.
     """
-    if first.said.endswith(DIGEST):
+    if first.suffix.endswith(HASH):
         return ""
-    longer, shorter = (first, second) if len(first.said) > len(second.said) else (second, first)
-    between = longer.said.removesuffix(shorter.said) if longer.said.endswith(shorter.said) else ""
+    longer, shorter = (first, second) if len(first.suffix) > len(second.suffix) else (second, first)
+    between = longer.suffix.removesuffix(shorter.suffix) if longer.suffix.endswith(shorter.suffix) else ""
     return between if first.native == second.native and re.fullmatch("(-?[a-z0-9]+)+", between) else ""
 
 
-def found(kind: str) -> set[Ending]:
-    """Of many workloads of a kind, new ones and others."""
-    all_: set[Ending] = set()
+def find_suffixes(kind: str) -> set[NameSuffix]:
+    """Suffixes of many workloads of a kind."""
+    all_: set[NameSuffix] = set()
 
     @settings(max_examples=50, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
     @given(snapshots(kind))
-    def look(snapshot: Snapshot) -> None:
-        all_.update(endings(snapshot))
+    def collect(snapshot: Snapshot) -> None:
+        all_.update(suffixes(snapshot))
 
-    look()
+    collect()
     return all_
 
 
-def test_what_is_between_the_names_of_natives_cannot_be_a_name() -> None:
-    """Else the native of one workload would be that of another, which is called as what is between."""
-    all_ = {(kind, each) for kind in PLANNERS if kind in WORKLOADS for each in found(kind)}
+def test_no_two_workloads_have_native_objects_of_the_same_name() -> None:
+    all_ = {(kind, each) for kind in PLANNERS if kind in WORKLOADS for each in find_suffixes(kind)}
     clashes = {
-        f"the {mine.native} a{mine.said} of the {kind} a may be one of the {other} a{between}"
-        for (kind, mine), (other, theirs) in product(all_, all_)
-        if len(mine.said) > len(theirs.said) and (between := clash(mine, theirs))
+        f"{first.native} a{first.suffix} of {kind} a could belong to {other} a{between}"
+        for (kind, first), (other, second) in product(all_, all_)
+        if len(first.suffix) > len(second.suffix) and (between := clash(first, second))
     }
     assert clashes == set()

@@ -1,4 +1,4 @@
-"""What a project gives to whom, and what it bounds."""
+"""Objects of a project: role bindings, quotas, namespace, and the roles that the bindings refer to."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pincompute import engine
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.project import Project
 from pincompute.objects.content import Object
+from pincompute.planning.kinds.project import plan
 from pincompute.planning.names import project_role
-from pincompute.planning.project import plan
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
 
 NAMESPACE: Object = {
@@ -26,8 +26,8 @@ MEMBERS = {"owner": {"people": ["ann"]}, "deployer": {"groups": ["ads"]}, "viewe
 
 
 def snapshot(**spec: Any) -> Snapshot:
-    whole = {"owner": "team-ads", "quota": {"on-demand": {}}, **spec}
-    document = {"kind": "Project", "metadata": {"name": "ads", "uid": "1", "generation": 1}, "spec": whole}
+    fields = {"owner": "team-ads", "quota": {"on-demand": {}}, **spec}
+    document = {"kind": "Project", "metadata": {"name": "ads", "uid": "1", "generation": 1}, "spec": fields}
     return Snapshot(
         owner=msgspec.convert(document, Project),
         natives=(msgspec.convert(NAMESPACE, Native),),
@@ -42,15 +42,15 @@ def wanted(kind: str, **spec: Any) -> dict[str, Object]:
 
 
 def bindings(**spec: Any) -> dict[str, set[str]]:
-    found = wanted("RoleBinding", **spec)
-    return {name: {each["name"] for each in binding["subjects"]} for name, binding in found.items()}
+    objects = wanted("RoleBinding", **spec)
+    return {name: {each["name"] for each in binding["subjects"]} for name, binding in objects.items()}
 
 
 def hard(**quota: Any) -> dict[str, dict[str, str]]:
     return {name: each["spec"]["hard"] for name, each in wanted("ResourceQuota", quota=quota).items()}
 
 
-def test_each_role_may_do_what_those_after_it_may() -> None:
+def test_each_role_includes_those_below_it() -> None:
     assert bindings(members=MEMBERS) == {
         "owner": {"ann"},
         "deployer": {"ann", "ads"},
@@ -58,34 +58,34 @@ def test_each_role_may_do_what_those_after_it_may() -> None:
     }
 
 
-def test_only_where_review_is_open_work_comes_in_past_the_desk() -> None:
+def test_submitter_role_is_bound_only_if_review_is_open() -> None:
     assert "submitter" not in bindings(members=MEMBERS, review="landed")
     assert bindings(members=MEMBERS, review="open")["submitter"] == {"ann", "ads"}
     assert bindings(members={"viewer": {"people": ["eve"]}}, review="open") == {"viewer": {"eve"}}
 
 
-def test_without_members_nobody_has_rights() -> None:
+def test_no_role_bindings_without_members() -> None:
     assert bindings() == {}
 
 
-def test_in_which_order_members_are_named_does_not_matter() -> None:
+def test_order_of_members_does_not_matter() -> None:
     one = plan(snapshot(members={"owner": {"people": ["ann", "ben"]}}, callers=["a", "b"]))
     other = plan(snapshot(members={"owner": {"people": ["ben", "ann"]}}, callers=["b", "a"]))
     assert one == other
 
 
-def test_a_tier_that_is_not_named_may_not_be_used_and_one_without_bounds_has_no_quota() -> None:
+def test_unlisted_tiers_have_a_quota_of_no_pods_and_unlimited_ones_have_none() -> None:
     none = {"pods": "0"}
     assert hard(**{"on-demand": {}}) == dict.fromkeys(("reserved", "preemptible", "infrastructure", "no-tier"), none)
 
 
-def test_only_where_infrastructure_is_named_may_programs_have_rights_on_a_node() -> None:
+def test_only_infrastructure_projects_allow_privileged_pods() -> None:
     for tier, level in (("on-demand", "restricted"), ("infrastructure", "privileged")):
         (namespace,) = wanted("Namespace", quota={tier: {"pods": 1}}).values()
         assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == level
 
 
-def test_nothing_is_a_bound_too() -> None:
+def test_zero_is_a_limit() -> None:
     assert hard(reserved={"gpus": 0, "cpu": 0, "memory": "0"})["reserved"] == {
         "requests.nvidia.com/gpu": "0",
         "requests.cpu": "0",
@@ -93,99 +93,104 @@ def test_nothing_is_a_bound_too() -> None:
     }
 
 
-def test_every_pod_is_counted_by_one_quota_or_none() -> None:
-    """What no tier's quota matches, the one for the rest does."""
-    found = wanted("ResourceQuota", quota={"reserved": {"cpu": 1}})
-    scopes = {name: each["spec"]["scopeSelector"]["matchExpressions"][0] for name, each in found.items()}
+def test_each_pod_is_counted_by_at_most_one_quota() -> None:
+    """The quota for pods without a tier matches all that no other quota matches."""
+    objects = wanted("ResourceQuota", quota={"reserved": {"cpu": 1}})
+    scopes = {name: each["spec"]["scopeSelector"]["matchExpressions"][0] for name, each in objects.items()}
     tiers = [value for name, scope in scopes.items() if scope["operator"] == "In" for value in scope["values"]]
     assert scopes["no-tier"] == {"scopeName": "PriorityClass", "operator": "NotIn", "values": tiers}
 
 
 @pytest.mark.parametrize("namespace", [{}, {"deletionTimestamp": "2026-01-30T00:00:00Z"}])
-def test_nobody_gets_rights_in_a_namespace_of_somebody_else(namespace: Object) -> None:
-    seen = msgspec.convert({"kind": "Namespace", "metadata": {"name": "ads", **namespace}}, Native)
-    planned = plan(snapshot(members=MEMBERS)._replace(natives=(seen,)))
+def test_no_permissions_in_a_namespace_of_another_owner(namespace: Object) -> None:
+    existing = msgspec.convert({"kind": "Namespace", "metadata": {"name": "ads", **namespace}}, Native)
+    planned = plan(snapshot(members=MEMBERS)._replace(natives=(existing,)))
     assert [each["kind"] for each in planned.wanted] == ["Namespace"]
 
 
-# The roles that the bindings name.
 def roles() -> dict[str, list[Object]]:
+    """Rules of the ClusterRoles that the bindings refer to."""
     text = (Path(engine.__file__).parent / "manifests" / "roles.yaml").read_text()
     return {each["metadata"]["name"]: each["rules"] for each in yaml.safe_load_all(text)}
 
 
-def may(role: str, group: str, verb: str) -> set[str]:
+def allowed_resources(role: str, group: str, verb: str) -> set[str]:
     rules = [rule for rule in roles()[project_role(role)] if group in rule["apiGroups"] and verb in rule["verbs"]]
     return {resource for rule in rules for resource in rule["resources"]}
 
 
-INSIDE = {"pods/exec", "pods/portforward"}
+EXEC_RESOURCES = {"pods/exec", "pods/portforward"}
 
 
-def test_the_roles_are_there_and_give_no_wildcard() -> None:
-    named = {each["roleRef"]["name"] for each in wanted("RoleBinding", members=MEMBERS, review="open").values()}
-    assert named == roles().keys()
+def test_roles_exist_without_wildcards() -> None:
+    referenced = {each["roleRef"]["name"] for each in wanted("RoleBinding", members=MEMBERS, review="open").values()}
+    assert referenced == roles().keys()
     assert "*" not in str(roles())
 
 
-def test_nobody_makes_pods_nor_rights_nor_sees_secrets_by_looking() -> None:
+def test_no_role_creates_pods_or_role_bindings_or_lists_secrets() -> None:
     for role in ("viewer", "deployer", "owner", "submitter"):
-        assert may(role, "rbac.authorization.k8s.io", "create") == set()
-        assert may(role, "", "create") <= {"secrets", *INSIDE}
-        assert may(role, "apps", "create") == may(role, "batch", "create") == set()
-    assert "secrets" not in may("viewer", "", "list") | may("deployer", "", "list")
+        assert allowed_resources(role, "rbac.authorization.k8s.io", "create") == set()
+        assert allowed_resources(role, "", "create") <= {"secrets", *EXEC_RESOURCES}
+        assert allowed_resources(role, "apps", "create") == allowed_resources(role, "batch", "create") == set()
+    assert "secrets" not in allowed_resources("viewer", "", "list") | allowed_resources("deployer", "", "list")
 
 
-def test_only_owners_go_into_a_copy_where_only_landed_work_runs() -> None:
-    """The last of these roles is given where anybody's work is taken."""
-    assert [role for role in ("viewer", "deployer", "owner", "submitter") if may(role, "", "create") & INSIDE] == [
+def test_only_owners_may_exec_if_review_is_required() -> None:
+    """The submitter role exists only in projects that accept any workload."""
+    assert [
+        role
+        for role in ("viewer", "deployer", "owner", "submitter")
+        if allowed_resources(role, "", "create") & EXEC_RESOURCES
+    ] == [
         "owner",
         "submitter",
     ]
 
 
 @pytest.mark.parametrize("kind", WORKLOADS.values(), ids=lambda kind: kind.__name__)
-def test_every_kind_of_work_is_in_the_roles(kind: Any) -> None:
-    assert kind.plural() in may("viewer", "pinterest.com", "list")
-    # Daemons are the infrastructure team's own.
-    assert (kind.plural() in may("submitter", "pinterest.com", "create")) == (kind.__name__ != "PinterestDaemon")
-    assert (f"{kind.plural()}/scale" in may("submitter", "pinterest.com", "patch")) == kind.SCALES
+def test_roles_cover_all_workload_kinds(kind: Any) -> None:
+    assert kind.plural() in allowed_resources("viewer", "pinterest.com", "list")
+    # Only the infrastructure team allowed_resources create daemons.
+    assert (kind.plural() in allowed_resources("submitter", "pinterest.com", "create")) == (
+        kind.__name__ != "PinterestDaemon"
+    )
+    assert (f"{kind.plural()}/scale" in allowed_resources("submitter", "pinterest.com", "patch")) == kind.SCALABLE
 
 
-def made(**spec: Any) -> Snapshot:
-    """All that it becomes is there, and nothing of its quota is used."""
+def snapshot_with_objects(**spec: Any) -> Snapshot:
+    """Snapshot in which all objects of the project exist and its quotas are unused."""
 
-    def there(native: Object) -> Native:
+    def stored(native: Object) -> Native:
         hard = native.get("spec", {}).get("hard", {})
         return msgspec.convert({**native, "status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}, Native)
 
     first = snapshot(**spec)
-    return first._replace(natives=(*first.natives, *map(there, plan(first).wanted[1:])))
+    return first._replace(natives=(*first.natives, *map(stored, plan(first).wanted[1:])))
 
 
 RULE = {"name": "two", "rule": "workload.spec.replicas >= 2", "message": "two at least", "kinds": ["PinterestService"]}
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "expected"),
     [
         ({"rule": "workload.spec.replica >= 2"}, ("has no field 'replica'", "next: did you mean replicas?")),
-        ({"rule": "workload.spec.replicas >="}, ("it ends too early", "next: mend it: kubectl edit project ads")),
-        ({"kinds": ["Service"]}, ("there is no kind 'Service' of workload",)),
+        ({"rule": "workload.spec.replicas >="}, ("unexpected end", "next: fix it: kubectl edit project ads")),
+        ({"kinds": ["Service"]}, ("unknown kind of workload 'Service'",)),
     ],
 )
-def test_a_rule_that_cannot_be_read_is_told_whoever_wrote_it_and_the_project_is_as_ready_as_ever(
-    rule: dict[str, Any], told: tuple[str, ...]
-) -> None:
-    planned = plan(made(policies=[{**RULE, **rule}]))
+def test_reports_invalid_policy_and_stays_ready(rule: dict[str, Any], expected: tuple[str, ...]) -> None:
+    planned = plan(snapshot_with_objects(policies=[{**RULE, **rule}]))
     assert planned.why
-    said = planned.why.text()
-    assert [each for each in ("the policy two of project ads cannot be kept: ", *told) if each not in said] == []
+    text = planned.why.text()
+    for part in ("policy two of project ads is invalid: ", *expected):
+        assert part in text
     (ready,) = planned.status.conditions
-    assert (ready.status, ready.reason) == ("True", "PolicyUnclear")
+    assert (ready.status, ready.reason) == ("True", "PolicyInvalid")
 
 
-def test_rules_that_can_be_read_are_not_told() -> None:
-    planned = plan(made(policies=[RULE]))
+def test_valid_policies_are_no_problem() -> None:
+    planned = plan(snapshot_with_objects(policies=[RULE]))
     assert planned.why is None
     assert [each.reason for each in planned.status.conditions] == ["Available"]

@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever the document says and whatever is found."""
+"""Properties of values_at plan, for any document and any state of the cluster."""
 
 from __future__ import annotations
 
@@ -13,187 +13,194 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import KIND, PROJECT, TIER, WORKLOAD
-from pincompute.objects.content import identity
+from pincompute.api.names import KIND_LABEL, PROJECT_LABEL, TIER_LABEL, WORKLOAD_LABEL
+from pincompute.objects.content import object_label
+from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.plan import Plan
-from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
-from worlds import UID, after, plan, snapshots, steps, templates
+from snapshot_strategies import UID, plan_snapshot, plan_steps, pod_templates_in, snapshot_after, snapshots
 
 PASSES = 3
-"""After so many, everything that planning alone can do has been done."""
+"""Number of passes after which planning has nothing left to do."""
 
 
 def planning_twice_changes_nothing(snapshot: Snapshot, planned: Plan) -> None:
-    assert plan(snapshot) == planned
+    assert plan_snapshot(snapshot) == planned
 
 
-def the_order_of_what_is_seen_does_not_matter(snapshot: Snapshot, planned: Plan) -> None:
-    turned = snapshot._replace(natives=snapshot.natives[::-1], pods=snapshot.pods[::-1])
-    assert plan(turned) == planned
+def order_of_objects_does_not_matter(snapshot: Snapshot, planned: Plan) -> None:
+    reversed_ = snapshot._replace(natives=snapshot.natives[::-1], pods=snapshot.pods[::-1])
+    assert plan_snapshot(reversed_) == planned
 
 
-def what_was_handed_in_is_left_alone(snapshot: Snapshot, planned: Plan) -> None:
+def planning_does_not_change_its_input(snapshot: Snapshot, planned: Plan) -> None:
     del planned
     before = copy.deepcopy(snapshot.owner)
-    plan(snapshot)
+    plan_snapshot(snapshot)
     assert snapshot.owner == before
 
 
-def doing_it_leaves_nothing_to_do(snapshot: Snapshot, planned: Plan) -> None:
+def applying_the_plan_leaves_no_steps(snapshot: Snapshot, planned: Plan) -> None:
     for _ in range(PASSES):
-        snapshot = after(snapshot, planned)
-        planned = plan(snapshot)
-    assert steps(snapshot, planned) == ()
-    again = plan(after(snapshot, planned))
+        snapshot = snapshot_after(snapshot, planned)
+        planned = plan_snapshot(snapshot)
+    assert plan_steps(snapshot, planned) == ()
+    again = plan_snapshot(snapshot_after(snapshot, planned))
     assert again.wanted == planned.wanted
     assert again.status == planned.status
 
 
-def what_is_wanted_later_is_announced(snapshot: Snapshot, planned: Plan) -> None:
-    made = after(snapshot, planned)._replace(owner=snapshot.owner, pods=snapshot.pods)
-    assert planned.more or plan(made).wanted == planned.wanted
+def further_stages_are_announced(snapshot: Snapshot, planned: Plan) -> None:
+    applied = snapshot_after(snapshot, planned)._replace(owner=snapshot.owner, pods=snapshot.pods)
+    assert planned.has_next_stage or plan_snapshot(applied).wanted == planned.wanted
 
 
-def every_native_has_its_owner_and_its_labels(snapshot: Snapshot, planned: Plan) -> None:
+def native_objects_have_owner_and_tracking_labels(snapshot: Snapshot, planned: Plan) -> None:
     owner = snapshot.owner
     for native in planned.wanted:
         (reference,) = native["metadata"]["ownerReferences"]
         assert (reference["uid"], reference["controller"]) == (UID, True)
         labels = native["metadata"]["labels"]
-        assert labels[KIND] == owner.kind
+        assert labels[KIND_LABEL] == owner.kind
         if owner.kind in WORKLOADS:
-            ours = {PROJECT: owner.metadata.namespace, WORKLOAD: owner.metadata.name, TIER: owner.spec.tier}
+            ours = {
+                PROJECT_LABEL: owner.metadata.namespace,
+                WORKLOAD_LABEL: owner.metadata.name,
+                TIER_LABEL: owner.spec.tier,
+            }
             assert labels.items() >= ours.items()
             assert native["metadata"]["namespace"] == owner.metadata.namespace
 
 
-def no_two_natives_are_called_the_same(snapshot: Snapshot, planned: Plan) -> None:
+def names_of_native_objects_are_unique(snapshot: Snapshot, planned: Plan) -> None:
     del snapshot
-    called = [identity(native) for native in planned.wanted]
-    assert len(called) == len(set(called))
+    labels = [object_label(native) for native in planned.wanted]
+    assert len(labels) == len(set(labels))
 
 
-def what_is_refused_makes_nothing(snapshot: Snapshot, planned: Plan) -> None:
+def problems_prevent_all_steps(snapshot: Snapshot, planned: Plan) -> None:
     if planned.problems:
-        assert steps(snapshot, planned) == ()
+        assert plan_steps(snapshot, planned) == ()
         assert planned.why in planned.problems
 
 
-def the_status_is_one_that_the_cluster_takes(snapshot: Snapshot, planned: Plan) -> None:
-    """Bounds of the schema hold for us as well: a status that is refused is never seen."""
-    said = msgspec.to_builtins(planned.status)
-    assert msgspec.convert(said, type(snapshot.owner).status_type()) == planned.status
-    types = [each["type"] for each in said.get("conditions", [])]
+def status_conforms_to_its_schema(snapshot: Snapshot, planned: Plan) -> None:
+    """The API server would reject a status that violates the limits of its schema."""
+    status = msgspec.to_builtins(planned.status)
+    assert msgspec.convert(status, type(snapshot.owner).status_type()) == planned.status
+    types = [each["type"] for each in status.get("conditions", [])]
     assert len(types) == len(set(types))
 
 
 LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-LONGEST = {"Service": 63, "StatefulSet": 52, "CronJob": 52, "Job": 63, "Namespace": 63}
-"""Where it is less than 253: what Kubernetes makes of them carries the name, and more."""
-ANY_NAME = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+MAX_NAME_LENGTHS = {"Service": 63, "StatefulSet": 52, "CronJob": 52, "Job": 63, "Namespace": 63}
+"""Maximum lengths below 253, for kinds whose name becomes a prefix of other names or a label."""
+KINDS_WITH_ANY_NAME = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
-def names_are_within_the_limits_of_kubernetes(snapshot: Snapshot, planned: Plan) -> None:
+def names_are_within_kubernetes_limits(snapshot: Snapshot, planned: Plan) -> None:
     del snapshot
     for native in planned.wanted:
         name = native["metadata"]["name"]
-        if native["kind"] not in ANY_NAME:
-            assert SUBDOMAIN.fullmatch(name), identity(native)
-        assert len(name) <= LONGEST.get(native["kind"], 253), identity(native)
-        for labels in every("labels", native):
-            assert all(LABEL.fullmatch(value) for value in labels.values()), (identity(native), labels)
-        for host in every("host", native):
+        if native["kind"] not in KINDS_WITH_ANY_NAME:
+            assert SUBDOMAIN.fullmatch(name), object_label(native)
+        assert len(name) <= MAX_NAME_LENGTHS.get(native["kind"], 253), object_label(native)
+        for labels in values_at("labels", native):
+            assert all(LABEL.fullmatch(value) for value in labels.values()), (object_label(native), labels)
+        for host in values_at("host", native):
             assert len(host) <= 253, host
 
 
-def every(field: str, value: Any) -> Iterator[Any]:
-    """What stands under this name, at any depth."""
+def values_at(field: str, value: Any) -> Iterator[Any]:
+    """Values of a field at any depth."""
     if isinstance(value, list):
-        for each in value:
-            yield from every(field, each)
+        for child in value:
+            yield from values_at(field, child)
     if isinstance(value, dict):
         if field in value:
             yield value[field]
-        for each in value.values():
-            yield from every(field, each)
+        for child in value.values():
+            yield from values_at(field, child)
 
 
-KEYS = {"env": "name", "volumes": "name", "volumeMounts": "mountPath"}
-"""Lists whose entries Kubernetes tells apart by these: twice the same, and the server fails."""
+MERGE_KEYS = {"env": "name", "volumes": "name", "volumeMounts": "mountPath"}
+"""Lists that Kubernetes merges by key: a duplicate key is a server error."""
 
 
-def nothing_stands_twice_in_a_pod(snapshot: Snapshot, planned: Plan) -> None:
+def pod_templates_have_no_duplicate_keys(snapshot: Snapshot, planned: Plan) -> None:
     del snapshot
     for native in planned.wanted:
-        for template in templates(native):
+        for template in pod_templates_in(native):
             pod = template["spec"]
-            called = [each["name"] for each in (*pod["containers"], *pod.get("initContainers", ()))]
-            assert len(called) == len(set(called)), f"{identity(native)}: {called}"
-            for field, key in KEYS.items():
-                for entries in (each for each in every(field, pod) if isinstance(each, list)):
-                    found = [each[key] for each in entries]
-                    assert len(found) == len(set(found)), f"{identity(native)}: {field} {found}"
+            names = [each["name"] for each in (*pod["containers"], *pod.get("initContainers", ()))]
+            assert len(names) == len(set(names)), f"{object_label(native)}: {names}"
+            for field, key in MERGE_KEYS.items():
+                for entries in (each for each in values_at(field, pod) if isinstance(each, list)):
+                    keys = [each[key] for each in entries]
+                    assert len(keys) == len(set(keys)), f"{object_label(native)}: {field} {keys}"
 
 
-def every_container_asks_for_what_it_needs_and_is_held_to_its_memory(snapshot: Snapshot, planned: Plan) -> None:
+def containers_have_requests_and_a_memory_limit(snapshot: Snapshot, planned: Plan) -> None:
     del snapshot
     for native in planned.wanted:
-        for template in templates(native):
+        for template in pod_templates_in(native):
             pod = template["spec"]
-            for each in (*pod["containers"], *pod.get("initContainers", ())):
-                resources = each["resources"]
-                assert {"cpu", "memory"} <= resources["requests"].keys(), f"{identity(native)}: {each['name']}"
-                assert "memory" in resources["limits"], f"{identity(native)}: {each['name']}"
+            for container in (*pod["containers"], *pod.get("initContainers", ())):
+                resources = container["resources"]
+                label = f"{object_label(native)}: {container['name']}"
+                assert {"cpu", "memory"} <= resources["requests"].keys(), label
+                assert "memory" in resources["limits"], label
 
 
-def no_field_of_the_pod_template_is_lost(snapshot: Snapshot, planned: Plan) -> None:
+def given_template_fields_are_kept(snapshot: Snapshot, planned: Plan) -> None:
     given = getattr(snapshot.owner.spec, "template", {})
-    made = [template for native in planned.wanted for template in templates(native)]
-    if given and made:
-        assert any(not lost(given, template) for template in made), [lost(given, each) for each in made]
+    built = [template for native in planned.wanted for template in pod_templates_in(native)]
+    if given and built:
+        assert any(not missing_paths(given, template) for template in built), [
+            missing_paths(given, each) for each in built
+        ]
 
 
-def lost(given: Any, found: Any, path: str = "") -> list[str]:
-    """What is not there, or says something else."""
+def missing_paths(given: Any, found: Any, path: str = "") -> list[str]:
+    """Paths of given fields that are missing or have another value."""
     if isinstance(given, dict) and isinstance(found, dict):
         return [
             miss
             for name, each in given.items()
-            for miss in (lost(each, found[name], f"{path}.{name}") if name in found else [f"{path}.{name}"])
+            for miss in (missing_paths(each, found[name], f"{path}.{name}") if name in found else [f"{path}.{name}"])
         ]
     if isinstance(given, list) and isinstance(found, list):
         return [
             f"{path}[{index}]"
             for index, each in enumerate(given)
-            if not any(not lost(each, other, path) for other in found)
+            if not any(not missing_paths(each, other, path) for other in found)
         ]
     return [] if given == found else [f"{path}: {given!r} is {found!r}"]
 
 
-LAWS: tuple[Callable[[Snapshot, Plan], None], ...] = (
+PROPERTIES: tuple[Callable[[Snapshot, Plan], None], ...] = (
     planning_twice_changes_nothing,
-    the_order_of_what_is_seen_does_not_matter,
-    what_was_handed_in_is_left_alone,
-    doing_it_leaves_nothing_to_do,
-    what_is_wanted_later_is_announced,
-    every_native_has_its_owner_and_its_labels,
-    no_two_natives_are_called_the_same,
-    what_is_refused_makes_nothing,
-    the_status_is_one_that_the_cluster_takes,
-    names_are_within_the_limits_of_kubernetes,
-    nothing_stands_twice_in_a_pod,
-    no_field_of_the_pod_template_is_lost,
-    every_container_asks_for_what_it_needs_and_is_held_to_its_memory,
+    order_of_objects_does_not_matter,
+    planning_does_not_change_its_input,
+    applying_the_plan_leaves_no_steps,
+    further_stages_are_announced,
+    native_objects_have_owner_and_tracking_labels,
+    names_of_native_objects_are_unique,
+    problems_prevent_all_steps,
+    status_conforms_to_its_schema,
+    names_are_within_kubernetes_limits,
+    pod_templates_have_no_duplicate_keys,
+    given_template_fields_are_kept,
+    containers_have_requests_and_a_memory_limit,
 )
 
 
 @pytest.mark.parametrize("kind", PLANNERS)
 @given(st.data())
-def test_every_law_holds_of_every_plan(kind: str, data: st.DataObject) -> None:
+def test_all_properties_hold_for_every_plan(kind: str, data: st.DataObject) -> None:
     snapshot = data.draw(snapshots(kind))
-    planned = plan(snapshot)
-    for law in LAWS:
-        law(snapshot, planned)
+    planned = plan_snapshot(snapshot)
+    for check in PROPERTIES:
+        check(snapshot, planned)

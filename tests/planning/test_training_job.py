@@ -1,4 +1,4 @@
-"""A training job against Kubeflow's own definitions, on a real API server; and what its plan never does."""
+"""Training jobs against Kubeflow's own definitions on a real API server, and the rules of their plan."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ import yaml
 
 from control_plane import ControlPlane
 from kubeflow_cluster import kubeflow_cluster
-from pincompute.api.admission import admit
-from pincompute.api.documents import read
-from pincompute.api.names import ENGINE, GANG, OPERATOR
+from pincompute.api.documents import read_documents
+from pincompute.api.names import ENGINE, GANG_GATE, OPERATOR
+from pincompute.api.structs import Metadata
 from pincompute.api.training_job import PinterestTrainingJob, TrainingJobSpec
-from pincompute.api.wire import Metadata
+from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
-from pincompute.controller.act import act
+from pincompute.controller.apply import apply_step
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import CONFIG_MAPS, PODS, PYTORCH_JOBS, SERVICE_ACCOUNTS, TF_JOBS
 from pincompute.objects.content import Object
-from pincompute.planning.people.preview import LAPTOP
-from pincompute.planning.snapshot import Cluster, Gate, OwnedMetadata, Placed, Pod, PodStatus, Snapshot
+from pincompute.planning.kinds.training_job import MUTABLE_FIELDS, plan
+from pincompute.planning.observed_pods import OwnedMetadata, Pod, PodSpec, PodStatus, SchedulingGate
+from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.steps import Ungate
-from pincompute.planning.training.gang import Gang, Member, awaited, lifted
-from pincompute.planning.training_job import PACE, plan
+from pincompute.planning.training.gang import Gang, GangMember, awaited_members, ungate_steps
+from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
 from workloads import new_project
 
 ROOT = Path(__file__).parents[2]
@@ -36,19 +37,19 @@ RESOURCES = {each.kind: each for each in (CONFIG_MAPS, SERVICE_ACCOUNTS, PYTORCH
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
-def planned(owner: PinterestTrainingJob) -> tuple[Object, ...]:
-    return plan(Snapshot(owner, (), (), LAPTOP, NOW)).wanted
+def plan_wanted(owner: PinterestTrainingJob) -> tuple[Object, ...]:
+    return plan(Snapshot(owner, (), (), LOCAL_CLUSTER, NOW)).wanted
 
 
-def of_example(file: Path, project: str) -> tuple[Object, ...]:
-    (document,) = read(file.read_text(), file.name)
-    owner: Any = admit(document, project)
+def wanted_of_example(file: Path, project: str) -> tuple[Object, ...]:
+    (document,) = read_documents(file.read_text(), file.name)
+    owner: Any = parse_resource(document, project)
     metadata = msgspec.structs.replace(owner.metadata, uid="00000000-0000-0000-0000-000000000001", generation=1)
-    return planned(msgspec.structs.replace(owner, metadata=metadata))
+    return plan_wanted(msgspec.structs.replace(owner, metadata=metadata))
 
 
-async def refused_if_unknown(client: Client, native: Object) -> None:
-    """By create and by apply, which judge differently; nothing is kept."""
+async def check_strictly(client: Client, native: Object) -> None:
+    """Dry-run a create and an apply, which validate differently."""
     resource, project = RESOURCES[native["kind"]], native["metadata"]["namespace"]
     query = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": OPERATOR}
     body = msgspec.json.encode(native)
@@ -59,30 +60,30 @@ async def refused_if_unknown(client: Client, native: Object) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-async def test_kubeflow_takes_every_field(plane: ControlPlane, file: Path) -> None:
+async def test_kubeflow_accepts_all_fields(plane: ControlPlane, file: Path) -> None:
     async with kubeflow_cluster(plane) as client:
         project = await new_project(client)
-        for native in of_example(file, project):
-            await refused_if_unknown(client, native)
+        for native in wanted_of_example(file, project):
+            await check_strictly(client, native)
 
 
 @pytest.mark.cluster
-async def test_a_field_that_we_say_is_dropped_is_dropped(plane: ControlPlane) -> None:
+async def test_fields_listed_as_unsupported_are_dropped(plane: ControlPlane) -> None:
     async with kubeflow_cluster(plane) as client:
         project = await new_project(client)
-        job = next(each for each in of_example(EXAMPLES[0], project) if each["kind"] == "PyTorchJob")
+        job = next(each for each in wanted_of_example(EXAMPLES[0], project) if each["kind"] == "PyTorchJob")
         spec = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
         spec["schedulingGroup"] = {"podGroupName": "a"}
         path = PYTORCH_JOBS.path(project)
-        answer = await client.raw("POST", path, query={"dryRun": "All"}, body=msgspec.json.encode(job))
-        assert b"schedulingGroup" not in answer
-        assert GANG.encode() in answer
+        response = await client.raw("POST", path, query={"dryRun": "All"}, body=msgspec.json.encode(job))
+        assert b"schedulingGroup" not in response
+        assert GANG_GATE.encode() in response
         with pytest.raises(Refused, match="schedulingGroup"):
-            await refused_if_unknown(client, job)
+            await check_strictly(client, job)
 
 
 @pytest.mark.cluster
-async def test_a_gate_is_lifted_from_the_pod_that_was_meant_and_others_stay(plane: ControlPlane) -> None:
+async def test_ungates_only_the_pod_with_the_uid_and_keeps_other_gates(plane: ControlPlane) -> None:
     async with kubeflow_cluster(plane) as client:
         project = await new_project(client)
         pod = {
@@ -91,33 +92,33 @@ async def test_a_gate_is_lifted_from_the_pod_that_was_meant_and_others_stay(plan
             "metadata": {"name": "ranking-worker-0", "namespace": project},
             "spec": {
                 "containers": [{"name": "pytorch", "image": "a:1"}],
-                "schedulingGates": [{"name": "example.com/data"}, {"name": GANG}],
+                "schedulingGates": [{"name": "example.com/data"}, {"name": GANG_GATE}],
             },
         }
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": project}}
         await client.apply(account, SERVICE_ACCOUNTS, manager=ENGINE)
-        made = await client.create(PODS, pod, manager=ENGINE)
-        another = Ungate("ranking-worker-0", "00000000-0000-0000-0000-000000000000")
-        await act(client, project, another)
+        created = await client.create(PODS, pod, manager=ENGINE)
+        wrong_uid = Ungate("ranking-worker-0", "00000000-0000-0000-0000-000000000000")
+        await apply_step(client, project, wrong_uid)
         assert len((await client.get(PODS, "ranking-worker-0", project))["spec"]["schedulingGates"]) == 2
-        await act(client, project, Ungate("ranking-worker-0", made["metadata"]["uid"], ("example.com/data",)))
+        await apply_step(client, project, Ungate("ranking-worker-0", created["metadata"]["uid"], ("example.com/data",)))
         found = await client.get(PODS, "ranking-worker-0", project)
         assert found["spec"]["schedulingGates"] == [{"name": "example.com/data"}]
-        await act(client, project, Ungate("ranking-worker-0", made["metadata"]["uid"]))
+        await apply_step(client, project, Ungate("ranking-worker-0", created["metadata"]["uid"]))
         assert not (await client.get(PODS, "ranking-worker-0", project))["spec"].get("schedulingGates")
         await client.delete(PODS, "ranking-worker-0", project)
         with pytest.raises(NotFound):
             await client.get(PODS, "ranking-worker-0", project)
-        await act(client, project, another)
+        await apply_step(client, project, wrong_uid)
 
 
 def training(**spec: Any) -> PinterestTrainingJob:
-    said = msgspec.convert({"image": "a:1", "workers": 2, **spec}, TrainingJobSpec)
-    return PinterestTrainingJob(metadata=Metadata(name="a", namespace="me", uid="u", generation=1), spec=said)
+    converted = msgspec.convert({"image": "a:1", "workers": 2, **spec}, TrainingJobSpec)
+    return PinterestTrainingJob(metadata=Metadata(name="a", namespace="me", uid="u", generation=1), spec=converted)
 
 
-def fixed(**spec: Any) -> str:
-    (job,) = (each for each in planned(training(**spec)) if each["apiVersion"] == "kubeflow.org/v1")
+def immutable_hash(**spec: Any) -> str:
+    (job,) = (each for each in plan_wanted(training(**spec)) if each["apiVersion"] == "kubeflow.org/v1")
     return str(job["metadata"]["annotations"]["pinterest.com/fixed"])
 
 
@@ -136,27 +137,27 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("field", PACE)
-def test_the_pace_never_ends_what_trains(field: str) -> None:
+@pytest.mark.parametrize("field", MUTABLE_FIELDS)
+def test_mutable_fields_keep_the_job(field: str) -> None:
     name = next(each.encode_name for each in msgspec.structs.fields(TrainingJobSpec) if each.name == field)
-    assert fixed(**{name: CHANGES[field]}) == fixed()
+    assert immutable_hash(**{name: CHANGES[field]}) == immutable_hash()
 
 
 @pytest.mark.parametrize("change", [{"attempt": 2}, {"workers": 3}, {"script": "a"}, {"gang": False}, {"gpus": 1}])
-def test_what_runs_begins_anew_when_it_changes(change: dict[str, Any]) -> None:
-    assert fixed(**change) != fixed()
+def test_other_fields_replace_the_job(change: dict[str, Any]) -> None:
+    assert immutable_hash(**change) != immutable_hash()
 
 
-def member(role: str, index: int, phase: str = "Pending", *, gated: bool = True) -> Member:
+def member(role: str, index: int, phase: str = "Pending", *, gated: bool = True) -> GangMember:
     pod = Pod(
         metadata=OwnedMetadata(name=f"a-{role}-{index}", uid=f"{role}{index}"),
-        spec=Placed(scheduling_gates=[Gate(name=GANG)] if gated else []),
+        spec=PodSpec(scheduling_gates=[SchedulingGate(name=GANG_GATE)] if gated else []),
         status=PodStatus(phase=phase),
     )
-    return Member((role, index), pod)
+    return GangMember((role, index), pod)
 
 
-SEATS = (("master", 0), ("worker", 0), ("worker", 1))
+REPLICAS = (("master", 0), ("worker", 0), ("worker", 1))
 
 
 @pytest.mark.parametrize(
@@ -178,25 +179,25 @@ SEATS = (("master", 0), ("worker", 0), ("worker", 1))
             ["a-worker-1"],
         ),
     ],
-    ids=["nobody", "one-is-missing", "all-are-there", "one-has-failed", "one-was-made-anew"],
+    ids=["none", "one-missing", "complete", "one-failed", "one-recreated"],
 )
-def test_gates_are_lifted_from_all_or_none(members: tuple[Member, ...], started: list[str]) -> None:
-    assert [each.pod for each in lifted(Gang(SEATS, members))] == started
+def test_ungates_all_or_none(members: tuple[GangMember, ...], started: list[str]) -> None:
+    assert [each.pod for each in ungate_steps(Gang(REPLICAS, members))] == started
 
 
-def test_a_parameter_server_is_not_waited_for() -> None:
+def test_parameter_servers_are_not_awaited() -> None:
     spec = msgspec.convert({"framework": "tensorflow", "roles": {"ps": {}}, "workers": 1}, TrainingJobSpec)
-    found = Gang((("chief", 0), ("worker", 0), ("ps", 0)), (member("ps", 0),))
-    assert awaited(spec, found) == Gang((("chief", 0), ("worker", 0)), ())
+    gang = Gang((("chief", 0), ("worker", 0), ("ps", 0)), (member("ps", 0),))
+    assert awaited_members(spec, gang) == Gang((("chief", 0), ("worker", 0)), ())
 
 
-def test_the_short_example_is_short() -> None:
+def test_short_example_has_at_most_12_lines() -> None:
     lines = (ROOT / "examples" / "training-job.yaml").read_text().splitlines()
     assert len(lines) <= 12
     assert yaml.safe_load("\n".join(lines))["kind"] == "PinterestTrainingJob"
 
 
-def test_a_cluster_says_which_neighbours_it_has_or_nothing() -> None:
+def test_cluster_lists_served_kinds_or_none() -> None:
     facts = {"name": "main", "domain": "localhost", "port": "8080", "nodes": "real"}
-    assert Cluster.of(facts).serves is None
-    assert Cluster.of({**facts, "serves": "PyTorchJob TFJob"}).serves == ("PyTorchJob", "TFJob")
+    assert Cluster.from_facts(facts).served_kinds is None
+    assert Cluster.from_facts({**facts, "serves": "PyTorchJob TFJob"}).served_kinds == ("PyTorchJob", "TFJob")

@@ -1,58 +1,58 @@
-"""The API server is not what it should be for ten minutes: little is asked of it meanwhile, and all heals by itself."""
+"""Outages of the API server of ten minutes: the operator sends few requests meanwhile and recovers by itself."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
-from simulation.clock import run
-from simulation.line import Faults
-from simulation.outages import AWAY, FORBIDDEN, FULL, KEPT, lasted
-from simulation.world import World
+from simulation.clock import run_in_virtual_time
+from simulation.cluster import SimulatedCluster
+from simulation.outages import READ_FORBIDDEN, STORAGE_FULL, UNREACHABLE, WRITE_FORBIDDEN, run_outage
+from simulation.transport import FaultHooks
 
 from pincompute.kube.request import Request
-from pincompute.operator.health import STILL, ills
+from pincompute.operator.health import MAX_WATCH_STALL_S, liveness_failures
 
-TEN_MINUTES = 600.0
-
-
-@pytest.mark.parametrize("kind", [AWAY, FULL, KEPT])
-def test_it_heals(kind: str) -> None:
-    assert lasted(kind, TEN_MINUTES).wrong == ()
+TEN_MINUTES_S = 600.0
 
 
-def test_what_is_forbidden_is_told_and_keeps_no_other_kind() -> None:
-    found = lasted(FORBIDDEN, TEN_MINUTES)
-    assert found.wrong == ()
-    assert "Deployment: deployments is forbidden" in found.told
-    # Who says no was heard: to begin anew would help nobody.
-    assert "was not heard" not in found.told
+@pytest.mark.parametrize("kind", [UNREACHABLE, STORAGE_FULL, WRITE_FORBIDDEN])
+def test_operator_recovers_from_outage(kind: str) -> None:
+    assert run_outage(kind, TEN_MINUTES_S).violations == ()
 
 
-class Hung(Faults):
-    """From some moment on whoever reads a watch waits for ever: no server does that to us."""
+def test_forbidden_kind_is_reported_and_does_not_block_other_kinds() -> None:
+    found = run_outage(READ_FORBIDDEN, TEN_MINUTES_S)
+    assert found.violations == ()
+    assert "Deployment: deployments is forbidden" in found.health_report
+    # A refusal is a response: the API server is not reported as silent, as a restart would not help.
+    assert "no response" not in found.health_report
 
-    on = False
 
-    async def news(self, request: Request) -> float:
-        if self.on:
+class HangingWatches(FaultHooks):
+    """Watches that hang while enabled, as only a bug of our client could make them."""
+
+    enabled = False
+
+    async def watch_delay_s(self, request: Request) -> float:
+        if self.enabled:
             await asyncio.Event().wait()
-        return await super().news(request)
+        return await super().watch_delay_s(request)
 
 
-def test_a_watch_that_stands_still_is_an_ill() -> None:
-    async def stand() -> list[str]:
-        faults = Hung()
-        world = World(faults)
-        await world.begin()
-        await world.settle()
-        assert world.loops is not None
-        assert list(ills(world.loops)) == []
-        faults.on = True
-        await asyncio.sleep(2 * STILL)
-        said = list(ills(world.loops))
-        await world.end()
-        return said
+def test_hanging_watch_fails_liveness() -> None:
+    async def run_with_hanging_watches() -> list[str]:
+        faults = HangingWatches()
+        cluster = SimulatedCluster(faults)
+        await cluster.begin()
+        await cluster.settle()
+        assert cluster.manager is not None
+        assert list(liveness_failures(cluster.manager)) == []
+        faults.enabled = True
+        await asyncio.sleep(2 * MAX_WATCH_STALL_S)
+        failures = list(liveness_failures(cluster.manager))
+        await cluster.end()
+        return failures
 
-    (said,) = run(stand())
-    assert said.startswith("a watch has stood still for 1")
+    (failure,) = run_in_virtual_time(run_with_hanging_watches())
+    assert failure.startswith("a watch has been stalled for 1")

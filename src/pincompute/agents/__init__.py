@@ -1,1 +1,1 @@
-"""The programs that stand beside an application or on a node."""
+"""Agents that run beside a workload or on a node: identity, logs, ingress and storage."""

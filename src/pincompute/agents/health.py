@@ -1,4 +1,4 @@
-"""How an agent says that it is well: one page on loopback."""
+"""Health page of an agent."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from pincompute.agents.process import answering
+from pincompute.agents.process import serve_http
 
-STALE = 300.0
-"""Seconds without a word from the API server, bookmarks included, after which what is known is not to be trusted."""
+STALE_AFTER_S = 300.0
+"""An agent without a message of the API server for this long, bookmarks included, is unhealthy: its data is stale."""
 
 
 @asynccontextmanager
-async def serve(listen: str, age: Callable[[], float]) -> AsyncGenerator[None]:
-    """For as long as the block runs; `age` tells how long ago the API server was heard."""
+async def serve_health(listen: str, staleness_s: Callable[[], float]) -> AsyncGenerator[None]:
+    """Serves `/healthz` while the block runs. `staleness_s` returns the seconds since the API server was heard."""
 
     async def healthz(_: web.Request) -> web.Response:
-        heard = age()
-        return web.Response(text=f"heard {heard:.0f} s ago\n", status=200 if heard < STALE else 503)
+        seconds = staleness_s()
+        text = f"last message of the API server {seconds:.0f} s ago\n"
+        return web.Response(text=text, status=200 if seconds < STALE_AFTER_S else 503)
 
     application = web.Application()
     application.router.add_get("/healthz", healthz)
-    async with answering(listen, application):
+    async with serve_http(listen, application):
         yield

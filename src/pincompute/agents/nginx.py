@@ -1,4 +1,4 @@
-"""Runs one nginx: starts it, tells it what to serve, ends it."""
+"""Starts, reconfigures and stops one nginx."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-LONGEST_LOG = 5_000_000
-"""Bytes; twice that is kept of each log."""
-GRACE = 5.0
-"""Seconds between asking it to end and ending it."""
+MAX_LOG_BYTES = 5_000_000
+"""A longer log is rotated; one rotated file is kept of each."""
+STOP_TIMEOUT_S = 5.0
+"""Time between SIGTERM and SIGKILL."""
 
 
-class Heir:
-    """A child that this process started before it became what it is; as asyncio knows its own, as far as it is used."""
+class InheritedProcess:
+    """Child process that this process started before a reexec; has the methods of asyncio's Process that we use."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -48,58 +48,58 @@ class Heir:
 
 
 class Nginx:
-    """All that it reads and writes lies in one folder. One task calls the methods, one at a time."""
+    """One nginx, with all its files in one folder. Its methods are called by one task, one at a time."""
 
     def __init__(self, program: Path, folder: Path, on_end: Callable[[], None]) -> None:
         self._program = program
         self._folder = folder
         self._on_end = on_end
-        self._process: Process | Heir | None = None
-        for each in (folder, folder / "temporary"):
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._process: Process | InheritedProcess | None = None
+        for needed in (folder, folder / "temporary"):
+            needed.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
-    async def take(self, config: str) -> str:
-        """Make it the file that is served from, if nginx accepts it; otherwise say what nginx said."""
+    async def reconfigure(self, config: str) -> str:
+        """Applies a configuration that nginx accepts. Returns nginx's error message for any other."""
         fresh = self._folder / "nginx.conf.new"
         fresh.write_text(config)
         test = await asyncio.create_subprocess_exec(
             *self._command(fresh), "-t", "-q", stdin=DEVNULL, stdout=PIPE, stderr=STDOUT
         )
-        said, _ = await test.communicate()
+        output, _ = await test.communicate()
         if test.returncode:
-            return said.decode("utf-8", "replace").strip()
+            return output.decode("utf-8", "replace").strip()
         fresh.replace(self._config)
         if self.running:
             self._signal(signal.SIGHUP)
         return ""
 
     async def start(self) -> str:
-        """Return when it serves; say why, when it does not."""
-        self._sweep()
+        """Returns an empty string once nginx serves, or the reason why it does not."""
+        self._kill_group()
         self._pid_file.unlink(missing_ok=True)
         self._process = await asyncio.create_subprocess_exec(
-            *_ends_with_us(), *self._command(self._config), stdin=DEVNULL, process_group=0
+            *_end_with_parent(), *self._command(self._config), stdin=DEVNULL, process_group=0
         )
         ended = asyncio.create_task(self._process.wait())
-        # The file appears when nginx listens and can be told things by signals: a hang-up before would end it.
+        # nginx writes this file once it listens and handles signals. A SIGHUP before that would end it.
         while not self._pid_file.exists():
             await asyncio.wait([ended], timeout=0.01)
             if ended.done():
-                return f"it ended with {ended.result()}: {self._last_error()}"
+                return f"nginx exited with code {ended.result()}: {self._last_error()}"
         ended.add_done_callback(lambda _: self._on_end())
         return ""
 
     async def adopt(self) -> str:
-        """Go on with the one that was started by what this process was before, and with what it serves from."""
-        pid = self._inherited()
+        """Takes over the nginx that this process started before a reexec. Returns its configuration, or nothing."""
+        pid = self._inherited_pid()
         if not pid:
             return ""
-        self._process = Heir(pid)
-        if not _runs(pid, self._program):
+        self._process = InheritedProcess(pid)
+        if not _is_program(pid, self._program):
             await self.stop()
             return ""
         asyncio.create_task(self._process.wait()).add_done_callback(lambda _: self._on_end())
@@ -110,28 +110,28 @@ class Nginx:
             return
         self._signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(GRACE):
+            async with asyncio.timeout(STOP_TIMEOUT_S):
                 await self._process.wait()
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
-        self._sweep()
+        self._kill_group()
 
-    def shorten_logs(self) -> None:
-        """Begin long logs anew, and keep the one before."""
-        long = [file for file in self._folder.glob("*.log") if file.stat().st_size > LONGEST_LOG]
+    def rotate_logs(self) -> None:
+        """Rotates logs that are too long."""
+        long = [file for file in self._folder.glob("*.log") if file.stat().st_size > MAX_LOG_BYTES]
         for file in long:
             file.replace(file.with_suffix(".log.1"))
         if long and self.running:
-            # Opened by a reload: the workers themselves may not look into the folder.
+            # By a reload, because the worker processes have no access to the folder.
             self._signal(signal.SIGHUP)
 
-    def _inherited(self) -> int:
+    def _inherited_pid(self) -> int:
         try:
             pid = int(self._pid_file.read_text())
             return pid if os.waitpid(pid, os.WNOHANG) == (0, 0) else 0
         except (OSError, ValueError):
-            # There is none, or it is no child of ours.
+            # There is no such process, or it is not our child.
             return 0
 
     @property
@@ -150,32 +150,32 @@ class Nginx:
         assert self._process is not None
         self._process.send_signal(number)
 
-    def _sweep(self) -> None:
-        """Workers whose master was killed go on serving, and hold the port; they are of its group."""
+    def _kill_group(self) -> None:
+        """Kills nginx's process group: workers of a killed master would go on serving and keep the port open."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def _last_error(self) -> str:
-        """The last thing that failed, without time and process."""
+        """Last failure in nginx's error log, without time and process."""
         lines = (self._folder / "error.log").read_text(errors="replace").splitlines()
         failed = [line.partition(": ")[2] for line in lines if " failed " in line]
-        return failed[-1] if failed else "it did not say why"
+        return failed[-1] if failed else "no error in its log"
 
 
-def _runs(pid: int, program: Path) -> bool:
-    """Another one, where the program was replaced since."""
+def _is_program(pid: int, program: Path) -> bool:
+    """Whether the process runs this program; False if the file was replaced since."""
     return Path(f"/proc/{pid}/exe").resolve() == program.resolve()
 
 
 def worker_user() -> str:
-    """Whom nginx serves as: nobody, when it is root that starts it."""
+    """User and group of nginx's workers: `nobody` if this process is root, otherwise empty."""
     if os.geteuid() != 0:
         return ""
     nobody = pwd.getpwnam("nobody")
     return f"{nobody.pw_name} {grp.getgrgid(nobody.pw_gid).gr_name}"
 
 
-def _ends_with_us() -> tuple[str, ...]:
-    """However this process ends, the kernel ends nginx with it; nothing else could after SIGKILL."""
+def _end_with_parent() -> tuple[str, ...]:
+    """Command prefix by which the kernel ends nginx when this process ends, even by SIGKILL."""
     return ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()

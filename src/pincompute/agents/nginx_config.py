@@ -1,4 +1,4 @@
-"""What nginx is told, written from routes. Pure."""
+"""Builds nginx's configuration from routes. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pincompute.agents.routes import Route
 
-# nginx takes no word of 4,096 bytes or more, and a list of hosts that long helps nobody.
-_LONGEST_LIST = 3000
+# nginx accepts no parameter of 4,096 bytes or more.
+_MAX_HOST_LIST_CHARS = 3000
 
 
 def nginx_config(routes: Iterable[Route], listen: str, folder: Path, user: str = "") -> str:
-    """The whole file. `user` is whom it serves as when root starts it."""
+    """The whole configuration file. `user` is the user of the workers if nginx is started by root."""
     routes = tuple(routes)
     by_host = {host: list(group) for host, group in groupby(sorted(routes), key=lambda route: route.host)}
     anywhere = by_host.pop("", [])
@@ -24,11 +24,11 @@ def nginx_config(routes: Iterable[Route], listen: str, folder: Path, user: str =
 
 
 def _process(folder: Path, user: str) -> str:
-    serving_as = f"user {user};\n" if user else ""
+    user_directive = f"user {user};\n" if user else ""
     return f"""\
-{serving_as}daemon off;
+{user_directive}daemon off;
 worker_processes 1;
-# So long may what is open, such as a WebSocket, outlive a reload.
+# Open connections, such as WebSockets, survive a reload for this long.
 worker_shutdown_timeout 10m;
 pid {_quoted(folder / "nginx.pid")};
 error_log {_quoted(folder / "error.log")} warn;
@@ -53,7 +53,7 @@ server_names_hash_bucket_size 512;
 server_names_hash_max_size 8192;
 client_max_body_size 0;
 
-# Streamed both ways: nothing lies on the disk, and events reach their reader as they happen.
+# Requests and responses are streamed: nothing is buffered on disk, and events reach clients at once.
 proxy_buffering off;
 proxy_request_buffering off;
 proxy_http_version 1.1;
@@ -76,10 +76,10 @@ proxy_set_header X-Forwarded-Proto $scheme;
 
 
 def _default_server(anywhere: list[Route], hosts: list[str], listen: str) -> str:
-    """For hosts that nobody claims: that nginx is well, routes without a host, or else which hosts there are."""
+    """Server for unknown hosts: the health page, routes without a host, or a list of the known hosts."""
     locations = _locations(anywhere)
     locations['= "/healthz"'] = 'access_log off;\nreturn 200 "ok\\n";\n'
-    locations.setdefault('"/"', f"return 404 {_quoted(_nobody(hosts, listen))};\n")
+    locations.setdefault('"/"', f"return 404 {_quoted(_unknown_host_text(hosts, listen))};\n")
     return _block("server", f"listen {listen} default_server;\n{_blocks(locations)}")
 
 
@@ -88,64 +88,67 @@ def _server(host: str, routes: list[Route], listen: str) -> str:
 
 
 def _server_name(host: str) -> str:
-    """To Kubernetes a star stands for one word, to nginx for any number of them."""
+    """In Kubernetes a wildcard matches one label, in nginx any number of labels; so it becomes a regular expression."""
     if not host.startswith("*."):
         return _quoted(host)
     return _quoted("~^[^.]+" + host[1:].replace(".", r"\.") + "$")
 
 
 def _locations(routes: Iterable[Route]) -> dict[str, str]:
-    """What is done, by where. An exact route beats a prefix; that the longest prefix wins is nginx's own way."""
+    """Blocks by location. An exact route wins over a prefix; nginx itself prefers the longest prefix."""
     found: dict[str, str] = {}
     for route in sorted(routes, key=lambda route: not route.exact):
         if route.exact or route.path != "/":
-            found.setdefault(f"= {_quoted(route.path)}", _answer(route))
+            found.setdefault(f"= {_quoted(route.path)}", _location_body(route))
         if not route.exact:
-            found.setdefault(_quoted(route.path.rstrip("/") + "/"), _answer(route))
+            found.setdefault(_quoted(route.path.rstrip("/") + "/"), _location_body(route))
     if any(not route.fault for route in routes):
         found["@silent"] = 'return 502 "service $service did not answer\\n";\n'
     return found
 
 
 def _upstream(route: Route) -> str:
-    """Where a service is asked. A copy that has just died is still behind its address, so each is then asked itself."""
-    lines = [f"server {_place(route.address, route.port)} max_fails=0;\n"]
-    lines += [f"server {_place(*each)} max_fails=0 backup;\n" for each in route.copies]
-    return _block(f"upstream {_name(route)}", "".join(lines))
+    """Servers of a service: its address, and as backups the endpoints.
+
+    The service's address can still lead to a pod that has just died. nginx then tries the endpoints.
+    """
+    lines = [f"server {_host_port(route.address, route.port)} max_fails=0;\n"]
+    lines += [f"server {_host_port(*each)} max_fails=0 backup;\n" for each in route.endpoints]
+    return _block(f"upstream {_upstream_name(route)}", "".join(lines))
 
 
-def _name(route: Route) -> str:
+def _upstream_name(route: Route) -> str:
     return f"{route.service.replace('/', '.')}.{route.port}"
 
 
-def _place(address: str, port: int) -> str:
+def _host_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _answer(route: Route) -> str:
+def _location_body(route: Route) -> str:
     if route.fault:
         return f"return 503 {_quoted(route.fault + chr(10))};\n"
     return f"""\
 set $service {_quoted(route.service)};
 error_page 502 504 = @silent;
-proxy_pass http://{_name(route)};
+proxy_pass http://{_upstream_name(route)};
 """
 
 
-def _nobody(hosts: list[str], listen: str) -> str:
+def _unknown_host_text(hosts: list[str], listen: str) -> str:
     if not hosts:
-        return "nothing answers to $host: there is no Ingress with a host yet\n"
+        return "no route for $host: no Ingress has a host yet\n"
     port = listen.rpartition(":")[2]
     lines = [f"  http://{host}:{port}\n" for host in hosts]
     shown = list(lines)
-    while len("".join(shown)) > _LONGEST_LIST:
+    while len("".join(shown)) > _MAX_HOST_LIST_CHARS:
         shown.pop()
     more = f"  and {len(lines) - len(shown)} more\n" if len(shown) < len(lines) else ""
-    return f"nothing answers to $host; these do:\n{''.join(shown)}{more}"
+    return f"no route for $host; known hosts:\n{''.join(shown)}{more}"
 
 
 def _quoted(word: str | Path) -> str:
-    r"""As one word to nginx, which knows the escapes \\, \" and \n."""
+    r"""Quotes one parameter for nginx, which knows the escapes \\, \" and \n."""
     escaped = str(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

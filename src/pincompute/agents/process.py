@@ -1,4 +1,4 @@
-"""What the processes of all agents share: how they end, and how they answer."""
+"""Shutdown and HTTP server, shared by the processes of all agents."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from aiohttp import web
 
 
 @contextmanager
-def until_told() -> Generator[None]:
-    """What is under way in the block ends when this process is told to end, and that is a good end."""
+def cancel_on_signal() -> Generator[None]:
+    """Cancels the block on SIGTERM or SIGINT; the process then ends without an error."""
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -23,10 +23,10 @@ def until_told() -> Generator[None]:
 
 
 @asynccontextmanager
-async def answering(
+async def serve_http(
     listen: str, application: web.Application, *, tls: ssl.SSLContext | None = None, grace: float = 60.0
 ) -> AsyncGenerator[None]:
-    """For as long as the block runs; then requests that are under way have so many seconds."""
+    """Serves the application while the block runs. Afterwards open requests have `grace` seconds to finish."""
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=grace)
     await runner.setup()
     try:

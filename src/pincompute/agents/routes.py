@@ -1,4 +1,4 @@
-"""Routes: which service answers for a host and a path, and by which copies. Pure."""
+"""Routes: the service and endpoints for each host and path, from Ingresses and Services. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 Key = tuple[str, str]
 """Namespace and name."""
 SERVICE_NAME = "kubernetes.io/service-name"
-"""The label by which an EndpointSlice says whose it is."""
+"""Label of an EndpointSlice with the name of its Service."""
 
 
 class Metadata(msgspec.Struct, rename="camel"):
@@ -22,7 +22,7 @@ class Metadata(msgspec.Struct, rename="camel"):
     labels: dict[str, str] = {}
 
 
-class PortOfBackend(msgspec.Struct):
+class BackendPort(msgspec.Struct):
     name: str = ""
     number: int = 0
 
@@ -32,7 +32,7 @@ class PortOfBackend(msgspec.Struct):
 
 class BackendService(msgspec.Struct):
     name: str
-    port: PortOfBackend = msgspec.field(default_factory=PortOfBackend)
+    port: BackendPort = msgspec.field(default_factory=BackendPort)
 
 
 class Backend(msgspec.Struct):
@@ -81,7 +81,7 @@ class Service(msgspec.Struct):
 
 class Conditions(msgspec.Struct):
     ready: bool | None = None
-    """Nothing said is as good as yes."""
+    """None counts as ready, as in Kubernetes."""
 
 
 class Endpoint(msgspec.Struct):
@@ -102,119 +102,127 @@ class EndpointSlice(msgspec.Struct):
 
 class Route(NamedTuple):
     host: str
-    """Empty for every host that nobody else claims."""
+    """Empty for all hosts without a route of their own."""
     path: str
     exact: bool = False
-    """Whether it is this path only, or all below it as well."""
+    """Whether the route matches only this path, or also those below it."""
     service: str = ""
-    """As a person says it: `me/hello`."""
+    """Namespace and name: `me/hello`."""
     address: str = ""
     port: int = 0
     fault: str = ""
-    """Why there is no address, as a sentence."""
-    copies: tuple[tuple[str, int], ...] = ()
-    """Where each copy that may be asked is itself found, for when one of them has just died."""
+    """Reason why the route has no address, as a message."""
+    endpoints: tuple[tuple[str, int], ...] = ()
+    """Addresses of the ready pods, for requests that the service's address does not answer."""
 
 
-class Lost(NamedTuple):
-    """A route that an older Ingress has already."""
+class RouteConflict(NamedTuple):
+    """A route of an Ingress that an older Ingress has already."""
 
     ingress: str
-    holder: str
+    owner: str
     host: str
     path: str
 
 
-class Table(NamedTuple):
+class RouteTable(NamedTuple):
     routes: tuple[Route, ...]
-    lost: tuple[Lost, ...]
+    conflicts: tuple[RouteConflict, ...]
 
 
-Found = Mapping[tuple[Key, str], AbstractSet[tuple[str, int]]]
-"""The copies by service and by the name of its port."""
-ENOUGH = 2
-"""Copies that are known: where one of them dies, another is asked."""
-NOBODY: Found = MappingProxyType({})
+ReadyEndpoints = Mapping[tuple[Key, str], AbstractSet[tuple[str, int]]]
+"""Addresses of ready pods, by service and port name."""
+MIN_CONFIGURED_ENDPOINTS = 2
+"""With fewer current endpoints in nginx's configuration, the death of one pod could fail requests."""
+NO_ENDPOINTS: ReadyEndpoints = MappingProxyType({})
 
 
-def copies(slices: Iterable[EndpointSlice]) -> Found:
-    """Those that may be asked. Of one port there are several numbers while it changes."""
+def ready_endpoints(slices: Iterable[EndpointSlice]) -> ReadyEndpoints:
+    """Endpoints that accept requests. During a change, one named port can have several numbers."""
     found: dict[tuple[Key, str], set[tuple[str, int]]] = {}
-    for each in slices:
-        service = (each.metadata.namespace, each.metadata.labels.get(SERVICE_NAME, ""))
-        addresses = [one.addresses[0] for one in each.endpoints or () if one.conditions.ready is not False]
-        for port in each.ports or ():
+    for endpoint_slice in slices:
+        metadata = endpoint_slice.metadata
+        service = (metadata.namespace, metadata.labels.get(SERVICE_NAME, ""))
+        addresses = [each.addresses[0] for each in endpoint_slice.endpoints or () if each.conditions.ready is not False]
+        for port in endpoint_slice.ports or ():
             if port.port:
-                found.setdefault((service, port.name or ""), set()).update((one, port.port) for one in addresses)
+                found.setdefault((service, port.name or ""), set()).update((each, port.port) for each in addresses)
     return found
 
 
-def wanting(found: Found, told: Found) -> bool:
-    """Whether of some service's copies so few are told of that a death among them would be felt."""
-    return any(len(there & told.get(whose, frozenset())) < min(ENOUGH, len(there)) for whose, there in found.items())
+def needs_reload(current: ReadyEndpoints, configured: ReadyEndpoints) -> bool:
+    """Whether nginx knows so few of a service's current endpoints that the death of one could fail requests."""
+    return any(
+        len(endpoints & configured.get(service_port, frozenset())) < min(MIN_CONFIGURED_ENDPOINTS, len(endpoints))
+        for service_port, endpoints in current.items()
+    )
 
 
-def table(ingresses: Iterable[Ingress], services: Mapping[Key, Service], found: Found = NOBODY) -> Table:
-    """One route for each host and path, sorted; where two Ingresses want the same, the older has it."""
+def build_route_table(
+    ingresses: Iterable[Ingress], services: Mapping[Key, Service], endpoints: ReadyEndpoints = NO_ENDPOINTS
+) -> RouteTable:
+    """One route for each host and path, sorted. If two Ingresses have the same one, the older Ingress wins."""
     routes: list[Route] = []
-    lost: list[Lost] = []
-    holders: dict[tuple[str, str, bool], str] = {}
-    for ingress in sorted(ingresses, key=_age):
+    conflicts: list[RouteConflict] = []
+    owners: dict[tuple[str, str, bool], str] = {}
+    for ingress in sorted(ingresses, key=_creation_order):
         name = f"{ingress.metadata.namespace}/{ingress.metadata.name}"
-        for route in _routes(ingress, services, found):
-            place = (route.host, route.path, route.exact)
-            if place in holders:
-                lost.append(Lost(name, holders[place], route.host, route.path))
+        for route in _ingress_routes(ingress, services, endpoints):
+            location = (route.host, route.path, route.exact)
+            if location in owners:
+                conflicts.append(RouteConflict(name, owners[location], route.host, route.path))
             else:
-                holders[place] = name
+                owners[location] = name
                 routes.append(route)
-    return Table(tuple(sorted(routes)), tuple(lost))
+    return RouteTable(tuple(sorted(routes)), tuple(conflicts))
 
 
-def _age(ingress: Ingress) -> tuple[str, str, str]:
-    # Timestamps are of whole seconds; the name decides between equals, so that every pass decides alike.
+def _creation_order(ingress: Ingress) -> tuple[str, str, str]:
+    # Timestamps have whole seconds. The name breaks ties, so that every pass gives the same result.
     metadata = ingress.metadata
     return metadata.creation_timestamp, metadata.namespace, metadata.name
 
 
-def _routes(ingress: Ingress, services: Mapping[Key, Service], found: Found) -> Iterator[Route]:
+def _ingress_routes(ingress: Ingress, services: Mapping[Key, Service], endpoints: ReadyEndpoints) -> Iterator[Route]:
     namespace = ingress.metadata.namespace
     for rule in ingress.spec.rules:
         for path in rule.http.paths if rule.http else ():
             exact = path.path_type == "Exact"
-            place = Route(rule.host, _clean(path.path, exact), exact)
-            yield _lead(place, path.backend, namespace, services, found)
+            route = Route(rule.host, _normalize_path(path.path, exact), exact)
+            yield _with_backend(route, path.backend, namespace, services, endpoints)
     if ingress.spec.default_backend:
-        yield _lead(Route("", "/"), ingress.spec.default_backend, namespace, services, found)
+        yield _with_backend(Route("", "/"), ingress.spec.default_backend, namespace, services, endpoints)
 
 
-def _clean(path: str, exact: bool) -> str:
-    """A prefix is a row of whole words, so `/shop/` and `/shop` are the same one."""
+def _normalize_path(path: str, exact: bool) -> str:
+    """A prefix consists of whole path elements, so that `/shop/` and `/shop` are the same."""
     rooted = path if path.startswith("/") else f"/{path}"
     return rooted if exact else rooted.rstrip("/") or "/"
 
 
-def _lead(place: Route, backend: Backend, namespace: str, services: Mapping[Key, Service], found: Found) -> Route:
-    """The place with the address that answers there, or with the sentence that says why none does."""
+def _with_backend(
+    route: Route, backend: Backend, namespace: str, services: Mapping[Key, Service], endpoints: ReadyEndpoints
+) -> Route:
+    """The route with the address of its service, or with the reason why there is none."""
     if backend.service is None:
-        return place._replace(fault=f"an Ingress of {namespace} leads to something that is not a service")
+        return route._replace(fault=f"an Ingress of {namespace} has a backend that is not a service")
     wanted = backend.service
     name = f"{namespace}/{wanted.name}"
     service = services.get((namespace, wanted.name))
     if service is None:
-        return place._replace(service=name, fault=f"there is no service {name}")
+        return route._replace(service=name, fault=f"no such service: {name}")
     if service.spec.cluster_ip in ("", "None"):
-        return place._replace(service=name, fault=f"service {name} has no address of its own")
-    port = _port(wanted.port, service)
+        return route._replace(service=name, fault=f"service {name} has no cluster IP")
+    port = _find_port(wanted.port, service)
     if port is None:
-        there = ", ".join(f"{each.port} {each.name}".strip() for each in service.spec.ports) or "none"
-        return place._replace(service=name, fault=f"service {name} has no port {wanted.port}; it has: {there}")
-    there = tuple(sorted(found.get(((namespace, wanted.name), port.name), ())))
-    return place._replace(service=name, address=service.spec.cluster_ip, port=port.port, copies=there)
+        ports = ", ".join(f"{each.port} {each.name}".strip() for each in service.spec.ports) or "none"
+        return route._replace(service=name, fault=f"service {name} has no port {wanted.port}; its ports: {ports}")
+    ready = tuple(sorted(endpoints.get(((namespace, wanted.name), port.name), ())))
+    return route._replace(service=name, address=service.spec.cluster_ip, port=port.port, endpoints=ready)
 
 
-def _port(wanted: PortOfBackend, service: Service) -> ServicePort | None:
-    for each in service.spec.ports:
-        if (each.name == wanted.name) if wanted.name else (each.port == wanted.number):
-            return each
+def _find_port(wanted: BackendPort, service: Service) -> ServicePort | None:
+    for port in service.spec.ports:
+        if (port.name == wanted.name) if wanted.name else (port.port == wanted.number):
+            return port
     return None

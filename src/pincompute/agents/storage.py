@@ -1,4 +1,4 @@
-"""Gives the claims of a cluster folders of this machine, and takes them back."""
+"""Storage agent: provisions, expands and deletes persistent volumes, which are folders of this machine."""
 
 from __future__ import annotations
 
@@ -9,46 +9,60 @@ from pathlib import Path
 
 import structlog
 
-from pincompute.agents.health import serve
-from pincompute.agents.process import until_told
-from pincompute.agents.volumes import Claim, Make, Remove, Step, Tell, Volume, Widen, name, refusal, steps, volume
-from pincompute.api.names import STORAGE
-from pincompute.base.pause import backoff
+from pincompute.agents.health import serve_health
+from pincompute.agents.process import cancel_on_signal
+from pincompute.agents.volumes import (
+    Claim,
+    CreateVolume,
+    DeleteVolume,
+    ExpandVolume,
+    ReportCapacity,
+    Volume,
+    VolumeStep,
+    build_volume,
+    unsupported_reason,
+    volume_name,
+    volume_steps,
+)
+from pincompute.api.names import STORAGE_PROVISIONER
+from pincompute.base.backoff import backoff_s
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, ApiError, NotFound
 from pincompute.kube.informer import Informer
-from pincompute.kube.kubeconfig import load
-from pincompute.kube.resource import CLAIMS, CORE_EVENTS, STORAGE_CLASSES, VOLUMES
+from pincompute.kube.kubeconfig import load_kubeconfig
+from pincompute.kube.resource import CORE_EVENTS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 
-PAUSE = 0.05
-"""Seconds between two looks, so that many changes at once are one."""
-AT_ONCE = 20
+RECONCILE_INTERVAL_S = 0.05
+"""Shortest time between two passes, so that a burst of changes causes one."""
+MAX_CONCURRENT_STEPS = 20
 
 log = structlog.get_logger()
 
 
 async def run(kubeconfig: Path, listen: str, folder: Path, node: str) -> None:
-    """Until told to end."""
-    with until_told():
-        async with Client(load(kubeconfig), agent="storage") as client:
-            agent = Agent(client, folder, node)
-            async with serve(listen, agent.age):
+    """Runs until a signal."""
+    with cancel_on_signal():
+        async with Client(load_kubeconfig(kubeconfig), agent="storage") as client:
+            agent = StorageAgent(client, folder, node)
+            async with serve_health(listen, agent.staleness_s):
                 await agent.run()
 
 
-class Agent:
+class StorageAgent:
+    """Watches claims and volumes, and executes the steps that they need."""
+
     def __init__(self, client: Client, folder: Path, node: str) -> None:
         self._client = client
         self._folder = folder
         self._node = node
         self._changed = asyncio.Event()
-        self._claims = Informer(client, CLAIMS, type=Claim, on_change=lambda _: self._changed.set())
-        self._volumes = Informer(client, VOLUMES, type=Volume, on_change=lambda _: self._changed.set())
-        self._refused: dict[str, str] = {}
-        """Claims that were told already why they get nothing, by uid."""
+        self._claims = Informer(client, PERSISTENT_VOLUME_CLAIMS, type=Claim, on_change=lambda _: self._changed.set())
+        self._volumes = Informer(client, PERSISTENT_VOLUMES, type=Volume, on_change=lambda _: self._changed.set())
+        self._reported: dict[str, str] = {}
+        """Reasons already reported by an Event, by the uid of the claim."""
 
-    def age(self) -> float:
-        return max(self._claims.age(), self._volumes.age())
+    def staleness_s(self) -> float:
+        return max(self._claims.staleness_s(), self._volumes.staleness_s())
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -56,88 +70,96 @@ class Agent:
             group.create_task(self._volumes.run())
             await self._claims.synced.wait()
             await self._volumes.synced.wait()
-            await self._follow()
+            await self._reconcile_loop()
 
-    async def _follow(self) -> None:
+    async def _reconcile_loop(self) -> None:
         failures = 0
         while True:
             self._changed.clear()
-            failed = await self._look()
+            failed = await self._run_pass()
             failures = failures + 1 if failed else 0
-            await asyncio.sleep(backoff(failures, 1) if failures else PAUSE)
+            await asyncio.sleep(backoff_s(failures, 1) if failures else RECONCILE_INTERVAL_S)
             if not failures:
                 await self._changed.wait()
 
-    async def _look(self) -> bool:
-        """Do all that is to be done; tell whether some of it failed."""
-        gate = asyncio.Semaphore(AT_ONCE)
+    async def _run_pass(self) -> bool:
+        """Executes all current steps. Returns whether one of them failed."""
+        slots = asyncio.Semaphore(MAX_CONCURRENT_STEPS)
 
-        async def act(step: Step) -> bool:
-            async with gate:
-                return await self._act(step)
+        async def execute_in_slot(step: VolumeStep) -> bool:
+            async with slots:
+                return await self._execute(step)
 
-        found = list(steps(self._claims.items.values(), self._volumes.items))
-        return not all(await asyncio.gather(*map(act, found)))
+        steps = list(volume_steps(self._claims.items.values(), self._volumes.items))
+        return not all(await asyncio.gather(*map(execute_in_slot, steps)))
 
-    async def _act(self, step: Step) -> bool:
+    async def _execute(self, step: VolumeStep) -> bool:
         try:
             match step:
-                case Make(claim):
-                    await self._make(claim)
-                case Widen(called, size):
+                case CreateVolume(claim):
+                    await self._create_volume(claim)
+                case ExpandVolume(name, size):
                     body = {"spec": {"capacity": {"storage": size}}}
-                    await self._client.patch(VOLUMES, called, "", body, style="merge", manager=STORAGE)
-                case Tell((namespace, called), size):
+                    await self._client.patch(
+                        PERSISTENT_VOLUMES, name, "", body, style="merge", manager=STORAGE_PROVISIONER
+                    )
+                case ReportCapacity((namespace, name), size):
                     body = {"status": {"capacity": {"storage": size}}}
                     await self._client.patch(
-                        CLAIMS, called, namespace, body, style="merge", manager=STORAGE, subresource="status"
+                        PERSISTENT_VOLUME_CLAIMS,
+                        name,
+                        namespace,
+                        body,
+                        style="merge",
+                        manager=STORAGE_PROVISIONER,
+                        subresource="status",
                     )
-                case Remove(called, path):
-                    await self._remove(called, path)
+                case DeleteVolume(name, path):
+                    await self._delete_volume(name, path)
         except NotFound:
-            # Gone since it was seen: so is what was to be done.
+            # The object was deleted in the meantime, and needs no step any more.
             return True
         except (ApiError, OSError) as error:
-            log.warning("storage failed", step=type(step).__name__, why=str(error))
+            log.warning("storage step failed", step=type(step).__name__, why=str(error))
             return False
         return True
 
-    async def _make(self, claim: Claim) -> None:
-        if why := refusal(claim):
-            await self._refuse(claim, why)
+    async def _create_volume(self, claim: Claim) -> None:
+        if why := unsupported_reason(claim):
+            await self._report_unsupported(claim, why)
             return
-        kind = await self._client.get(STORAGE_CLASSES, claim.spec.storage_class_name)
-        folder = self._folder / name(claim)
+        storage_class = await self._client.get(STORAGE_CLASSES, claim.spec.storage_class_name)
+        folder = self._folder / volume_name(claim)
         folder.mkdir(parents=True, exist_ok=True)
-        # Whoever the program runs as: that it is the only one is what the folders above are for.
+        # The program may run as any user. The parent folders keep other users of this machine out.
         folder.chmod(0o777)
         with suppress(AlreadyExists):
-            body = volume(claim, kind.get("reclaimPolicy", "Delete"), folder, self._node)
-            await self._client.create(VOLUMES, body, manager=STORAGE)
-        log.info("volume made", claim="/".join(claim.key), volume=name(claim))
+            body = build_volume(claim, storage_class.get("reclaimPolicy", "Delete"), folder, self._node)
+            await self._client.create(PERSISTENT_VOLUMES, body, manager=STORAGE_PROVISIONER)
+        log.info("volume created", claim="/".join(claim.key), volume=volume_name(claim))
 
-    async def _refuse(self, claim: Claim, why: str) -> None:
-        """Once, where whoever looks for the reason finds it."""
-        if self._refused.get(claim.metadata.uid) == why:
+    async def _report_unsupported(self, claim: Claim, why: str) -> None:
+        """Creates an Event on the claim, once per reason."""
+        if self._reported.get(claim.metadata.uid) == why:
             return
-        about = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "uid": claim.metadata.uid}
-        namespace, called = claim.key
+        reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "uid": claim.metadata.uid}
+        namespace, name = claim.key
         event = {
-            "metadata": {"name": f"{called}.{claim.metadata.uid[:8]}.refused", "namespace": namespace},
-            "involvedObject": {**about, "namespace": namespace, "name": called},
+            "metadata": {"name": f"{name}.{claim.metadata.uid[:8]}.refused", "namespace": namespace},
+            "involvedObject": {**reference, "namespace": namespace, "name": name},
             "type": "Warning",
             "reason": "ProvisioningFailed",
             "message": why,
-            "source": {"component": STORAGE},
+            "source": {"component": STORAGE_PROVISIONER},
         }
         with suppress(AlreadyExists):
-            await self._client.create(CORE_EVENTS, event, manager=STORAGE)
-        self._refused[claim.metadata.uid] = why
+            await self._client.create(CORE_EVENTS, event, manager=STORAGE_PROVISIONER)
+        self._reported[claim.metadata.uid] = why
 
-    async def _remove(self, called: str, path: Path) -> None:
-        """Never anything but a folder that was made here, whatever the volume says by now."""
+    async def _delete_volume(self, name: str, path: Path) -> None:
+        """Deletes the folder and the volume. The check protects other folders if the volume's path was edited."""
         if path.parent == self._folder:
             with suppress(FileNotFoundError):
                 await asyncio.to_thread(shutil.rmtree, path)
-        await self._client.delete(VOLUMES, called)
-        log.info("volume removed", volume=called)
+        await self._client.delete(PERSISTENT_VOLUMES, name)
+        log.info("volume deleted", volume=name)

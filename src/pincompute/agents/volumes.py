@@ -1,4 +1,4 @@
-"""Volumes: the folders that claims ask for, worked out from the claims and volumes of a cluster. Pure."""
+"""Derives the steps of the storage agent from the claims and volumes of a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.names import STORAGE
-from pincompute.objects.quantity import amount
+from pincompute.api.names import STORAGE_PROVISIONER
+from pincompute.objects.quantity import parse_quantity
 
 Key = tuple[str, str]
 """Namespace (empty for a volume) and name."""
 
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-"""Written into a claim by Kubernetes as soon as it wants a volume from whom it names."""
+"""Annotation by which Kubernetes asks the named provisioner for the volume of a claim."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-NODE = "volume.kubernetes.io/selected-node"
-"""Written into a claim by the scheduler, where its class waits for a first pod."""
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""Annotation of the scheduler, for a storage class that waits for the first consumer."""
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,13 +60,13 @@ class Claim(msgspec.Struct, frozen=True):
         return self.spec.resources.requests.get("storage", 0)
 
 
-class Folder(msgspec.Struct, frozen=True):
+class HostPath(msgspec.Struct, frozen=True):
     path: str
 
 
 class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
     capacity: dict[str, int | str] = {}
-    host_path: Folder | None = None
+    host_path: HostPath | None = None
     persistent_volume_reclaim_policy: str = ""
 
 
@@ -84,65 +84,65 @@ class Volume(msgspec.Struct, frozen=True):
         return self.spec.capacity.get("storage", 0)
 
 
-class Make(NamedTuple):
-    """A claim gets a folder and the volume that stands for it."""
+class CreateVolume(NamedTuple):
+    """Create the folder and the volume of a claim."""
 
     claim: Claim
 
 
-class Widen(NamedTuple):
-    """A volume holds more from now on."""
+class ExpandVolume(NamedTuple):
+    """Set a larger capacity in a volume."""
 
     volume: str
     size: int | str
 
 
-class Tell(NamedTuple):
-    """A claim is told how much it holds by now."""
+class ReportCapacity(NamedTuple):
+    """Write the new capacity to the status of a claim."""
 
     claim: Key
     size: int | str
 
 
-class Remove(NamedTuple):
-    """Nobody claims it any more: the folder goes, and then the volume."""
+class DeleteVolume(NamedTuple):
+    """Delete the folder of a released volume, and then the volume."""
 
     volume: str
     path: Path
 
 
-Step = Make | Widen | Tell | Remove
+VolumeStep = CreateVolume | ExpandVolume | ReportCapacity | DeleteVolume
 
 
-def steps(claims: Iterable[Claim], volumes: Mapping[Key, Volume]) -> Iterator[Step]:
-    """Whatever was begun and not finished comes up again, until nothing is left to do."""
+def volume_steps(claims: Iterable[Claim], volumes: Mapping[Key, Volume]) -> Iterator[VolumeStep]:
+    """Steps that the current state needs. An unfinished step is returned again in the next pass."""
     for claim in claims:
         if not claim.spec.volume_name:
-            if _asks(claim) and ("", name(claim)) not in volumes:
-                yield Make(claim)
+            if _needs_volume(claim) and ("", volume_name(claim)) not in volumes:
+                yield CreateVolume(claim)
         elif volume := volumes.get(("", claim.spec.volume_name)):
-            yield from _growth(claim, volume)
+            yield from _expansion_steps(claim, volume)
     for volume in volumes.values():
         released = volume.status.phase == "Released" and not volume.metadata.deletion_timestamp
-        if released and _ours(volume) and volume.spec.persistent_volume_reclaim_policy == "Delete":
-            assert volume.spec.host_path, "ours are folders"
-            yield Remove(volume.metadata.name, Path(volume.spec.host_path.path))
+        if released and _provisioned_here(volume) and volume.spec.persistent_volume_reclaim_policy == "Delete":
+            assert volume.spec.host_path, "volumes of this provisioner have a hostPath"
+            yield DeleteVolume(volume.metadata.name, Path(volume.spec.host_path.path))
 
 
-def refusal(claim: Claim) -> str:
-    """Why it cannot be given, as a sentence; empty where it can."""
+def unsupported_reason(claim: Claim) -> str:
+    """Message why the claim cannot get a volume; empty if it can."""
     if claim.spec.volume_mode != "Filesystem":
-        return f"a volume of this class is a folder, and volumeMode {claim.spec.volume_mode} asks for a bare device"
+        return f"volumeMode must be Filesystem: volumes of this class are folders, not {claim.spec.volume_mode} devices"
     return ""
 
 
-def name(claim: Claim) -> str:
-    """A claim's uid is nobody else's: made twice, it is the same one."""
+def volume_name(claim: Claim) -> str:
+    """Name by the claim's uid: creating the volume twice gives the same one."""
     return f"pvc-{claim.metadata.uid}"
 
 
-def volume(claim: Claim, policy: str, folder: Path, node: str) -> Any:
-    """The PersistentVolume of a claim; `node` is the real one, whose programs find there what they wrote."""
+def build_volume(claim: Claim, policy: str, folder: Path, node: str) -> Any:
+    """PersistentVolume of a claim. `node` is the real node, where programs of the claim's pods find their files."""
     spec: dict[str, Any] = {
         "capacity": {"storage": claim.size},
         "accessModes": claim.spec.access_modes,
@@ -157,27 +157,27 @@ def volume(claim: Claim, policy: str, folder: Path, node: str) -> Any:
         },
         "hostPath": {"path": str(folder), "type": "Directory"},
     }
-    if node and claim.metadata.annotations.get(NODE, node) == node:
+    if node and claim.metadata.annotations.get(SELECTED_NODE, node) == node:
         only = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [only]}]}}
-    metadata = {"name": name(claim), "annotations": {PROVISIONED_BY: STORAGE}}
+    metadata = {"name": volume_name(claim), "annotations": {PROVISIONED_BY: STORAGE_PROVISIONER}}
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec}
 
 
-def _asks(claim: Claim) -> bool:
-    asked = claim.metadata.annotations.get(PROVISIONER) == STORAGE
-    return asked and claim.status.phase == "Pending" and not claim.metadata.deletion_timestamp
+def _needs_volume(claim: Claim) -> bool:
+    requested = claim.metadata.annotations.get(PROVISIONER) == STORAGE_PROVISIONER
+    return requested and claim.status.phase == "Pending" and not claim.metadata.deletion_timestamp
 
 
-def _growth(claim: Claim, volume: Volume) -> Iterator[Step]:
-    """First the volume, then the word to the claim: nobody is promised what is not there."""
-    if not _ours(volume) or claim.status.phase != "Bound":
+def _expansion_steps(claim: Claim, volume: Volume) -> Iterator[VolumeStep]:
+    """Expands the volume first and reports the capacity afterwards: a claim must not show space that is missing."""
+    if not _provisioned_here(volume) or claim.status.phase != "Bound":
         return
-    if amount(volume.size) < amount(claim.size):
-        yield Widen(volume.metadata.name, claim.size)
-    elif amount(claim.status.capacity.get("storage", 0)) < amount(claim.size):
-        yield Tell(claim.key, volume.size)
+    if parse_quantity(volume.size) < parse_quantity(claim.size):
+        yield ExpandVolume(volume.metadata.name, claim.size)
+    elif parse_quantity(claim.status.capacity.get("storage", 0)) < parse_quantity(claim.size):
+        yield ReportCapacity(claim.key, volume.size)
 
 
-def _ours(volume: Volume) -> bool:
-    return volume.metadata.annotations.get(PROVISIONED_BY) == STORAGE
+def _provisioned_here(volume: Volume) -> bool:
+    return volume.metadata.annotations.get(PROVISIONED_BY) == STORAGE_PROVISIONER

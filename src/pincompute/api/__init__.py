@@ -1,1 +1,1 @@
-"""Our nouns: one file a kind, with its fields, defaults, validation and printer columns; emits the CRDs."""
+"""Our resource kinds: fields, defaults, validation and printer columns; generates the CRDs."""

@@ -1,6 +1,6 @@
-"""Attestations: what somebody says of something, in in-toto's words, signed with the key they have for git and ssh.
+"""Attestations: in-toto statements in DSSE envelopes, signed with an SSH key.
 
-An envelope is DSSE's, a statement in-toto's, so that what others have made for either can read ours.
+Both formats are standards, so that tools of others can read our attestations and the other way round.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 P = TypeVar("P", bound="Predicate")
 
-PAYLOAD = "application/vnd.in-toto+json"
-STATEMENT = "https://in-toto.io/Statement/v1"
-KEYS = "ssh-ed25519 or ecdsa-sha2-nistp256"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+SUPPORTED_KEY_TYPES = "ssh-ed25519 or ecdsa-sha2-nistp256"
 
-Key = Ed25519PrivateKey | EllipticCurvePrivateKey
-_Public = Ed25519PublicKey | EllipticCurvePublicKey
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Part of what is said; others may say more."""
+SigningKey = Ed25519PrivateKey | EllipticCurvePrivateKey
+_PublicKey = Ed25519PublicKey | EllipticCurvePublicKey
 
 
-class Subject(Said, frozen=True, kw_only=True):
-    """What it is said of: by name, and by what cannot change."""
+class AttestationPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Base of statement parts. Unknown fields are ignored: other tools may add their own."""
+
+
+class Subject(AttestationPart, frozen=True, kw_only=True):
+    """The artifact that a statement is about, identified by digest."""
 
     name: str = ""
     digest: dict[str, str]
 
 
-class Predicate(Said, frozen=True, kw_only=True):
-    """What is said."""
+class Predicate(AttestationPart, frozen=True, kw_only=True):
+    """Base of the predicates: the content of a statement."""
 
 
-class Statement(Said, Generic[P], frozen=True, kw_only=True, omit_defaults=False):
-    type_: str = msgspec.field(name="_type", default=STATEMENT)
+class Statement(AttestationPart, Generic[P], frozen=True, kw_only=True, omit_defaults=False):
+    type_: str = msgspec.field(name="_type", default=STATEMENT_TYPE)
     subject: list[Subject]
     predicate_type: str
     predicate: P
@@ -54,120 +54,126 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Envelope(msgspec.Struct, frozen=True, rename="camel"):
-    """A statement, word by word, and who signed it."""
+    """A signed statement. The payload is kept byte for byte, because the signature covers the bytes."""
 
     payload: str
     payload_type: str
     signatures: list[Signature]
 
-    def body(self) -> bytes:
-        return _bytes(self.payload)
+    def payload_bytes(self) -> bytes:
+        return _from_base64(self.payload)
 
     def signers(self, keys: Mapping[str, str]) -> frozenset[str]:
-        """Whose keys have signed it, of these. Which key a signature names is no proof of anything."""
-        said = encoded(self.payload_type, self.body())
-        each = [_bytes(one.sig) for one in self.signatures]
-        return frozenset(name for name, key in keys.items() if any(_signed(key, one, said) for one in each))
+        """Names of those keys that have signed the envelope.
+
+        Every key is tried: the key id in a signature is not authenticated and proves nothing.
+        """
+        signed = pre_auth_encoding(self.payload_type, self.payload_bytes())
+        signatures = [_from_base64(each.sig) for each in self.signatures]
+        return frozenset(name for name, key in keys.items() if any(_verifies(key, each, signed) for each in signatures))
 
 
-class NotSaid(ValueError):  # noqa: N818  (it reads as what is wrong)
-    """It is no attestation of this sort."""
+class InvalidAttestation(ValueError):  # noqa: N818  (the name states the problem)
+    """The envelope or key cannot be read, or holds another type of statement."""
 
 
-def signed(statement: Statement[Any], key: Key) -> Envelope:
+def sign_statement(statement: Statement[Any], key: SigningKey) -> Envelope:
     body = msgspec.json.encode(statement)
-    signature = _sign(key, encoded(PAYLOAD, body))
-    return Envelope(_text(body), PAYLOAD, [Signature(_text(signature), fingerprint(public(key)))])
+    signature = _sign(key, pre_auth_encoding(PAYLOAD_TYPE, body))
+    return Envelope(
+        _to_base64(body), PAYLOAD_TYPE, [Signature(_to_base64(signature), fingerprint(public_key_text(key)))]
+    )
 
 
-def opened(text: bytes, type_: type[P], predicate_type: str) -> tuple[Envelope, Statement[P]]:
-    """An envelope and what is in it; nothing is known yet of who signed it."""
+def open_envelope(text: bytes, type_: type[P], predicate_type: str) -> tuple[Envelope, Statement[P]]:
+    """Decode an envelope and its statement. Does not verify signatures: call `signers` for that."""
     try:
         envelope = msgspec.json.decode(text, type=Envelope)
-        if envelope.payload_type != PAYLOAD:
-            raise NotSaid(f"it holds {envelope.payload_type!r}, and no statement")
-        body = envelope.body()
+        if envelope.payload_type != PAYLOAD_TYPE:
+            raise InvalidAttestation(f"the payload type is {envelope.payload_type!r}, expected {PAYLOAD_TYPE!r}")
+        body = envelope.payload_bytes()
         head = msgspec.json.decode(body, type=_Head)
-        if (head.type_, head.predicate_type) != (STATEMENT, predicate_type):
-            raise NotSaid(f"it says something of the sort {head.predicate_type!r}")
-        # msgspec knows the fields of a generic by the type it is made with.
+        if (head.type_, head.predicate_type) != (STATEMENT_TYPE, predicate_type):
+            raise InvalidAttestation(f"the predicate type is {head.predicate_type!r}, expected {predicate_type!r}")
+        # The predicate type is given here, because msgspec decodes the fields of a generic by its argument.
         return envelope, msgspec.json.decode(body, type=Statement[type_])  # type: ignore[valid-type]
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise error if isinstance(error, NotSaid) else NotSaid(str(error)) from error
+        raise error if isinstance(error, InvalidAttestation) else InvalidAttestation(str(error)) from error
 
 
-class _Head(Said, frozen=True, kw_only=True):
+class _Head(AttestationPart, frozen=True, kw_only=True):
     type_: str = msgspec.field(name="_type", default="")
     predicate_type: str = ""
 
 
-def private(text: bytes) -> Key:
-    """A key as `ssh-keygen -t ed25519` writes it, without a password."""
+def load_private_key(text: bytes) -> SigningKey:
+    """Load an unencrypted private key in the format of `ssh-keygen -t ed25519`."""
     try:
         key = serialization.load_ssh_private_key(text, None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise NotSaid(str(error)) from error
+        raise InvalidAttestation(str(error)) from error
     if not isinstance(key, Ed25519PrivateKey | EllipticCurvePrivateKey):
-        raise NotSaid(f"it is no {KEYS}")
+        raise InvalidAttestation(f"unsupported key type, expected {SUPPORTED_KEY_TYPES}")
     return key
 
 
-def public(key: Key) -> str:
-    """As it stands in a project: `ssh-ed25519 AAAA…`."""
+def public_key_text(key: SigningKey) -> str:
+    """The public key as written into a project: `ssh-ed25519 AAAA…`."""
     form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     return key.public_key().public_bytes(*form).decode()
 
 
 def fingerprint(key: str) -> str:
-    """As `ssh-keygen -l` says it."""
+    """SHA-256 fingerprint in the format of `ssh-keygen -l`."""
     digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
-    return f"SHA256:{_text(digest).rstrip('=')}"
+    return f"SHA256:{_to_base64(digest).rstrip('=')}"
 
 
-def key_fault(key: str) -> str:
-    """Why nobody can sign with it."""
+def public_key_error(key: str) -> str:
+    """Why the public key is unusable; empty if it is valid."""
     try:
-        _public(key)
+        _load_public_key(key)
     except (ValueError, UnsupportedAlgorithm) as error:
         return str(error)
     return ""
 
 
-def _public(key: str) -> _Public:
-    found = serialization.load_ssh_public_key(key.encode())
-    if not isinstance(found, Ed25519PublicKey | EllipticCurvePublicKey):
-        raise ValueError(f"it is no {KEYS}")
-    return found
+def _load_public_key(key: str) -> _PublicKey:
+    public_key = serialization.load_ssh_public_key(key.encode())
+    if not isinstance(public_key, Ed25519PublicKey | EllipticCurvePublicKey):
+        raise ValueError(f"unsupported key type, expected {SUPPORTED_KEY_TYPES}")
+    return public_key
 
 
-def _signed(key: str, signature: bytes, said: bytes) -> bool:
+def _verifies(key: str, signature: bytes, signed: bytes) -> bool:
     try:
-        found = _public(key)
-        if isinstance(found, Ed25519PublicKey):
-            found.verify(signature, said)
+        public_key = _load_public_key(key)
+        if isinstance(public_key, Ed25519PublicKey):
+            public_key.verify(signature, signed)
         else:
-            found.verify(signature, said, ECDSA(hashes.SHA256()))
+            public_key.verify(signature, signed, ECDSA(hashes.SHA256()))
     except (InvalidSignature, ValueError, UnsupportedAlgorithm):
         return False
     return True
 
 
-def _sign(key: Key, said: bytes) -> bytes:
-    return key.sign(said) if isinstance(key, Ed25519PrivateKey) else key.sign(said, ECDSA(hashes.SHA256()))
+def _sign(key: SigningKey, data: bytes) -> bytes:
+    return key.sign(data) if isinstance(key, Ed25519PrivateKey) else key.sign(data, ECDSA(hashes.SHA256()))
 
 
-def encoded(type_: str, body: bytes) -> bytes:
-    """What is signed: DSSE's encoding, in which nothing can be taken for something else."""
+def pre_auth_encoding(type_: str, body: bytes) -> bytes:
+    """The signed bytes: DSSE's pre-authentication encoding, which prefixes lengths so that type and payload cannot
+    be confused."""
     return b"DSSEv1 %d %s %d %s" % (len(type_), type_.encode(), len(body), body)
 
 
-def _text(some: bytes) -> str:
-    return base64.b64encode(some).decode()
+def _to_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
-def _bytes(text: str) -> bytes:
+def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text)
     except ValueError:
-        # Nothing is signed by it, and nothing said.
+        # A damaged signature or payload verifies with no key, so it needs no error of its own.
         return b""

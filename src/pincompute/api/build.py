@@ -1,4 +1,4 @@
-"""Build: a workload file with its version, its images' digests and who says so; and what a review says of a commit."""
+"""Builds: the provenance statement of a published workload file, and the review statement of a commit."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from pincompute.api.attestation import Predicate, Said, Statement, Subject
+from pincompute.api.attestation import AttestationPart, Predicate, Statement, Subject
 from pincompute.api.names import GROUP
 
-BUILT = "https://slsa.dev/provenance/v1"
-REVIEWED = f"https://{GROUP}/review/v1"
+PROVENANCE_TYPE = "https://slsa.dev/provenance/v1"
+REVIEW_TYPE = f"https://{GROUP}/review/v1"
 BUILD_TYPE = f"https://{GROUP}/build/v1"
-FILE = "workload.yaml"
-"""What a published workload file is called."""
-ATTESTATION = "build.intoto.json"
-"""It is put last: a build is there once this is."""
-REVIEWS = "refs/notes/reviews"
-"""In a repository: a note of a commit has a review a line."""
-VERSION = r"[A-Za-z0-9][-A-Za-z0-9_.+]{0,62}"
-COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+WORKLOAD_FILE = "workload.yaml"
+"""File name of the workload in a published build."""
+ATTESTATION_FILE = "build.intoto.json"
+"""Uploaded last: a build is complete once its attestation exists."""
+REVIEW_NOTES_REF = "refs/notes/reviews"
+"""Git notes ref in which each line of a commit's note is one review."""
+VERSION_PATTERN = r"[A-Za-z0-9][-A-Za-z0-9_.+]{0,62}"
+COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+DIGEST_PATTERN = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def folder(project: str, name: str, version: str = "") -> str:
-    """Where it lies in a store."""
+def build_folder(project: str, name: str, version: str = "") -> str:
+    """Path of a build in the artifact store."""
     return "/".join(filter(None, ("builds", project, name, version)))
 
 
-def version_fault(version: str) -> str:
-    """Why nothing can be published as it."""
-    if not re.fullmatch(VERSION, version) or ".." in version:
-        return f"'{version}' cannot be a version: letters, digits and - _ . + within, at most 63"
+def version_error(version: str) -> str:
+    """Why the text is not a valid version; empty if it is."""
+    if not re.fullmatch(VERSION_PATTERN, version) or ".." in version:
+        return f"invalid version '{version}': at most 63 letters, digits and - _ . +, beginning with a letter or digit"
     return ""
 
 
-class Source(Said, frozen=True, kw_only=True):
-    """What was built: where it lies in which repository."""
+class BuildSource(AttestationPart, frozen=True, kw_only=True):
+    """Origin of a build: repository, branch and path of the workload file."""
 
     project: str
     name: str
@@ -46,51 +46,51 @@ class Source(Said, frozen=True, kw_only=True):
     repository: str
     branch: str
     path: str
-    """Of the workload file, from the top of the repository."""
+    """Path of the workload file from the root of the repository."""
 
 
-class Ingredient(Said, frozen=True, kw_only=True):
-    """What went in, by what cannot change."""
+class ResourceDescriptor(AttestationPart, frozen=True, kw_only=True):
+    """An input of the build, identified by digest."""
 
     uri: str
     digest: dict[str, str]
 
 
-class Definition(Said, frozen=True, kw_only=True, omit_defaults=False):
+class BuildDefinition(AttestationPart, frozen=True, kw_only=True, omit_defaults=False):
     build_type: str = BUILD_TYPE
-    external_parameters: Source
-    resolved_dependencies: list[Ingredient]
+    external_parameters: BuildSource
+    resolved_dependencies: list[ResourceDescriptor]
 
 
-class Builder(Said, frozen=True, kw_only=True):
+class Builder(AttestationPart, frozen=True, kw_only=True):
     id: str
 
 
-class Run(Said, frozen=True, kw_only=True):
+class RunMetadata(AttestationPart, frozen=True, kw_only=True):
     finished_on: Annotated[str, Meta(max_length=64)] = ""
     invocation_id: Annotated[str, Meta(max_length=512)] = ""
-    """Such as the address of the run that CI made."""
+    """Such as the URL of the CI run."""
 
 
-class Details(Said, frozen=True, kw_only=True):
+class RunDetails(AttestationPart, frozen=True, kw_only=True):
     builder: Builder
-    metadata: Run = Run()
+    metadata: RunMetadata = RunMetadata()
 
 
 class Provenance(Predicate, frozen=True, kw_only=True):
-    """SLSA's, as far as it is looked at here."""
+    """The part of a SLSA provenance predicate that PinCompute reads."""
 
-    build_definition: Definition
-    run_details: Details
+    build_definition: BuildDefinition
+    run_details: RunDetails
 
     @property
-    def source(self) -> Source:
+    def source(self) -> BuildSource:
         return self.build_definition.external_parameters
 
     @property
     def commit(self) -> str:
-        found = (each.digest.get("gitCommit", "") for each in self.build_definition.resolved_dependencies)
-        return next(filter(None, found), "")
+        commits = (each.digest.get("gitCommit", "") for each in self.build_definition.resolved_dependencies)
+        return next(filter(None, commits), "")
 
     @property
     def builder(self) -> str:
@@ -98,43 +98,47 @@ class Provenance(Predicate, frozen=True, kw_only=True):
 
 
 class Approval(Predicate, frozen=True, kw_only=True):
-    """That a commit was looked at and found good; the subject says which."""
+    """Approval of the commit that is the subject of the statement."""
 
     reviewer: str
     at: str = ""
 
 
-Built = Statement[Provenance]
-Reviewed = Statement[Approval]
+ProvenanceStatement = Statement[Provenance]
+ReviewStatement = Statement[Approval]
 
 
-def built(source: Source, commit: str, file: str, images: dict[str, str], details: Details) -> Built:
-    """`file` is the SHA-256 of the workload file, `images` says for each its digest, such as sha256:…."""
-    subjects = [Subject(name=FILE, digest={"sha256": file})]
-    subjects += [Subject(name=name, digest=_digest(digest)) for name, digest in sorted(images.items())]
-    origin = Ingredient(uri=f"git+{source.repository}", digest={"gitCommit": commit})
-    definition = Definition(external_parameters=source, resolved_dependencies=[origin])
+def provenance_statement(
+    source: BuildSource, commit: str, file: str, images: dict[str, str], details: RunDetails
+) -> ProvenanceStatement:
+    """Build a statement from the SHA-256 of the workload file and the digest (`sha256:…`) of each image."""
+    subjects = [Subject(name=WORKLOAD_FILE, digest={"sha256": file})]
+    subjects += [Subject(name=name, digest=_digest_set(digest)) for name, digest in sorted(images.items())]
+    origin = ResourceDescriptor(uri=f"git+{source.repository}", digest={"gitCommit": commit})
+    definition = BuildDefinition(external_parameters=source, resolved_dependencies=[origin])
     provenance = Provenance(build_definition=definition, run_details=details)
-    return Statement(subject=subjects, predicate_type=BUILT, predicate=provenance)
+    return Statement(subject=subjects, predicate_type=PROVENANCE_TYPE, predicate=provenance)
 
 
-def reviewed(commit: str, reviewer: str, at: str) -> Reviewed:
+def review_statement(commit: str, reviewer: str, at: str) -> ReviewStatement:
     subject = Subject(name="commit", digest={"gitCommit": commit})
-    return Statement(subject=[subject], predicate_type=REVIEWED, predicate=Approval(reviewer=reviewer, at=at))
+    return Statement(subject=[subject], predicate_type=REVIEW_TYPE, predicate=Approval(reviewer=reviewer, at=at))
 
 
-def file_digest(built: Built) -> str:
-    return next((each.digest.get("sha256", "") for each in built.subject if each.name == FILE), "")
+def workload_file_digest(statement: ProvenanceStatement) -> str:
+    return next((each.digest.get("sha256", "") for each in statement.subject if each.name == WORKLOAD_FILE), "")
 
 
-def images(built: Built) -> dict[str, str]:
-    """By the name that stands in the file: what it was when it was built."""
-    found = {each.name: each.digest.get("sha256", "") for each in built.subject if each.name != FILE}
-    return {name: f"sha256:{digest}" for name, digest in found.items() if DIGEST.fullmatch(f"sha256:{digest}")}
+def image_digests(statement: ProvenanceStatement) -> dict[str, str]:
+    """Digest of each image at build time, by the name written in the file."""
+    digests = {each.name: each.digest.get("sha256", "") for each in statement.subject if each.name != WORKLOAD_FILE}
+    return {
+        name: f"sha256:{digest}" for name, digest in digests.items() if DIGEST_PATTERN.fullmatch(f"sha256:{digest}")
+    }
 
 
-def image_places(spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where a workload's spec names an image: in its short form, in its template, and in those of its roles."""
+def image_fields(spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Every field of a workload's spec that names an image: short form, template, and the templates of roles."""
     for part in (spec, *filter(None, spec.get("roles", {}).values())):
         pod = part.get("template", {}).get("spec") or {}
         containers = [each for group in ("containers", "initContainers") for each in pod.get(group) or ()]
@@ -143,6 +147,6 @@ def image_places(spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
         yield from ((each, "reference") for each in mounted if each.get("reference"))
 
 
-def _digest(text: str) -> dict[str, str]:
+def _digest_set(text: str) -> dict[str, str]:
     algorithm, _, value = text.partition(":")
     return {algorithm: value}

@@ -1,4 +1,4 @@
-"""What a person may ask of a workload that is there, beside a new file; typed, so that a desk can record it."""
+"""Changes to an existing workload that need no new file. Typed, so that the desk can record them."""
 
 from __future__ import annotations
 
@@ -6,65 +6,66 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from pincompute.api.task import FAILED, Cause
-from pincompute.api.wire import Strict
+from pincompute.api.structs import StrictStruct
+from pincompute.api.task import FAILED_TASKS, FailureReason
 
-AS_FOUND = "import: its copies are as they were found"
-"""Who keeps the rollout still of what was imported: nobody has asked for new copies yet."""
+IMPORTED_PAUSE = "import: the existing pods are kept until the first change"
+"""Value of `rollout.paused` on an imported workload, which keeps its existing pods until the first real change."""
+FORMER_IMPORTED_PAUSE = "import: its copies are as they were found"  # former spelling of 0.1, read until 0.3
 
 
-class Asked(Strict, frozen=True, tag_field="change", tag=str.lower):
-    """By whom, as that person calls themselves."""
+class RequestedChange(StrictStruct, frozen=True, tag_field="change", tag=str.lower):
+    """Name that the caller gives for messages. It is not the authenticated identity."""
 
     by: Annotated[str, Meta(max_length=64)] = ""
 
 
-class Scale(Asked, frozen=True):
-    """So many copies; of a job set, so many tasks side by side."""
+class Scale(RequestedChange, frozen=True):
+    """Set the number of replicas, or the parallelism of a job set."""
 
-    copies: Annotated[int, Meta(ge=0, le=10_000)] = 1
+    replicas: Annotated[int, Meta(ge=0, le=10_000)] = 1
 
 
-class Pause(Asked, frozen=True):
-    """Nothing more is replaced, or begins, until somebody resumes it."""
+class Pause(RequestedChange, frozen=True):
+    """Pause the rollout, or suspend the batch, until it is resumed."""
 
     because: Annotated[str, Meta(max_length=180)] = ""
 
 
-class Resume(Asked, frozen=True):
-    """It goes on."""
+class Resume(RequestedChange, frozen=True):
+    """Resume what was paused."""
 
 
-class Restart(Asked, frozen=True):
-    """Every copy is made anew, as for any other change."""
+class Restart(RequestedChange, frozen=True):
+    """Replace every replica by a rolling restart."""
 
 
-class Rollback(Asked, frozen=True):
-    """It becomes what it was."""
+class Rollback(RequestedChange, frozen=True):
+    """Roll back to an earlier revision."""
 
     to: Annotated[int, Meta(ge=0)] = 0
-    """The revision; the last that was otherwise where none is named."""
+    """Revision to restore; 0 for the last one that differs from the current."""
 
 
-class Rerun(Asked, frozen=True):
-    """What has ended runs again: some tasks of it, a training whole, or a periodic job once now."""
+class Rerun(RequestedChange, frozen=True):
+    """Run finished work again: selected tasks, a whole training job, or one extra run of a cron job."""
 
-    tasks: Annotated[str, Meta(max_length=4096)] = FAILED
-    reason: Cause = "Any"
+    tasks: Annotated[str, Meta(max_length=4096)] = FAILED_TASKS
+    reason: FailureReason = "Any"
     cpu: Annotated[str, Meta(max_length=32)] = ""
     memory: Annotated[str, Meta(max_length=32)] = ""
 
 
-class Break(Asked, frozen=True):
-    """A fault is put on it, on purpose."""
+class Break(RequestedChange, frozen=True):
+    """Inject a fault for practice."""
 
     fault: Annotated[str, Meta(max_length=64)] = ""
     silently: bool = False
-    """Nobody is told which: they are to find it out."""
+    """Do not name the fault in status and messages: finding it is the exercise."""
 
 
-class Heal(Asked, frozen=True):
-    """It becomes what it was before it was broken on purpose."""
+class Heal(RequestedChange, frozen=True):
+    """Remove an injected fault and restore the previous revision."""
 
 
 Change = Scale | Pause | Resume | Restart | Rollback | Rerun | Break | Heal

@@ -1,4 +1,4 @@
-"""PinterestDaemon: a program of the infrastructure team that runs once on every node."""
+"""PinterestDaemon: an infrastructure program that runs once on every node."""
 
 from __future__ import annotations
 
@@ -8,99 +8,99 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from pincompute.api.noun import Fault, Rule, label_faults
+from pincompute.api.custom_resource import FieldError, ValidationRule, label_errors
+from pincompute.api.pod_template import mapping_at
 from pincompute.api.serving import HealthCheck
-from pincompute.api.status import Status
-from pincompute.api.wire import Paused, Restarts, Strict, share
+from pincompute.api.status import WorkloadStatus
+from pincompute.api.structs import PauseReason, RestartCount, StrictStruct, count_or_percent_meta
 from pincompute.api.workload import Tier, Workload, WorkloadSpec
 
-_ALL = 100
+_WHOLE_FLEET = 100
 
 
-class Rollout(Strict, frozen=True, kw_only=True):
-    """How a new revision comes to the nodes: wave by wave, and no further than all goes well."""
+class Rollout(StrictStruct, frozen=True, kw_only=True):
+    """Rollout of a new revision over the nodes, in waves. It stops when a wave is not healthy."""
 
     waves: Annotated[
-        list[Annotated[int, Meta(ge=1, le=_ALL)]],
-        Meta(description="Percent of the nodes that have it after each wave; [5, 25, 100] by default.", max_length=16),
+        list[Annotated[int, Meta(ge=1, le=_WHOLE_FLEET)]],
+        Meta(
+            description="Percentage of nodes that have the new revision after each wave; [5, 25, 100] by default.",
+            max_length=16,
+        ),
     ] = msgspec.field(default_factory=lambda: [5, 25, 100])
     unavailable: Annotated[
-        int | str, share("Nodes that may be without it at a time, such as 1 or 25%; 10% by default.")
+        int | str,
+        count_or_percent_meta(
+            "Nodes that may be without a running replica at a time, such as 1 or 25%; 10% by default."
+        ),
     ] = "10%"
     pause_seconds: Annotated[
         int,
         Meta(
-            description="Seconds that it must run on the nodes of a wave before the next, such as 600; 60 by default.",
+            description="Seconds that a wave must be healthy before the next begins, such as 600; 60 by default.",
             ge=0,
             le=604_800,
         ),
     ] = 60
-    paused: Paused = ""
-    restarts: Restarts = 0
+    paused: PauseReason = ""
+    restarts: RestartCount = 0
 
 
 class DaemonSpec(WorkloadSpec, frozen=True, kw_only=True):
-    """What runs, and on which nodes."""
+    """Program and node selection of a daemon."""
 
     nodes: Annotated[
         dict[str, Annotated[str, Meta(max_length=63)]],
-        Meta(description="Labels of the nodes that have it, such as disk: fast; every node by default.", max_length=16),
+        Meta(description="Labels that a node must have, such as disk: fast; every node by default.", max_length=16),
     ] = {}
     every_node: Annotated[
         bool,
-        Meta(description="Also on nodes that are kept free of other work, such as control planes; false by default."),
+        Meta(description="Also run on tainted nodes, such as control planes; false by default."),
     ] = False
     port: Annotated[
         int,
-        Meta(description="The port that the program listens on, such as 9100; none by default.", ge=0, le=65535),
+        Meta(description="Port that the program listens on, such as 9100; none by default.", ge=0, le=65535),
     ] = 0
-    health_check: Annotated[HealthCheck, Meta(description="When it is well, where it has a port.")] = HealthCheck()
-    rollout: Annotated[Rollout, Meta(description="How a new revision comes to the nodes.")] = Rollout()
-    tier: Annotated[Tier, Meta(description="Always reserved: what every node needs is never ended to make room.")] = (
-        Tier.RESERVED
-    )
+    health_check: Annotated[HealthCheck, Meta(description="Health check, if the program has a port.")] = HealthCheck()
+    rollout: Annotated[Rollout, Meta(description="Rollout of a new revision over the nodes.")] = Rollout()
+    tier: Annotated[Tier, Meta(description="Always reserved: a daemon is never preempted.")] = Tier.RESERVED
 
-    def faults(self, name: str) -> Iterator[Fault]:
-        yield from super().faults(name)
+    def field_errors(self, name: str) -> Iterator[FieldError]:
+        yield from super().field_errors(name)
         if self.tier is not Tier.RESERVED:
-            yield Fault(
-                ("tier",), "a daemon goes before every tier, and counts in the quota of none", next="leave it out"
-            )
+            yield FieldError(("tier",), "the tier of a daemon is always reserved", next="leave it out")
         if self.whole_node:
-            yield Fault(("wholeNode",), "a daemon shares its node with all other work", next="leave it out")
+            yield FieldError(("wholeNode",), "a daemon cannot have a node for itself", next="leave it out")
         waves = list(self.rollout.waves)
-        if waves != sorted(set(waves)) or waves[-1:] != [_ALL]:
-            what = f"the waves are {waves}: each must be larger than the one before, and the last {_ALL}"
-            yield Fault(("rollout", "waves"), what)
+        if waves != sorted(set(waves)) or waves[-1:] != [_WHOLE_FLEET]:
+            what = f"waves are {waves}: percentages must increase and end with {_WHOLE_FLEET}"
+            yield FieldError(("rollout", "waves"), what)
         if str(self.rollout.unavailable).rstrip("%").strip("0") == "":
-            what = "unavailable is 0, so that no copy could ever be replaced"
-            yield Fault(("rollout", "unavailable"), what, next="unavailable: 10%")
-        yield from label_faults(self.nodes, ("nodes",))
-        for label in sorted(self.nodes.keys() & _selected(self.template)):
-            yield Fault(
-                ("nodes", label), f"{label} stands here and in the template's nodeSelector", next="leave one out"
+            what = "unavailable is 0, so that no replica could be replaced"
+            yield FieldError(("rollout", "unavailable"), what, next="unavailable: 10%")
+        yield from label_errors(self.nodes, ("nodes",))
+        for label in sorted(self.nodes.keys() & self._template_labels()):
+            yield FieldError(
+                ("nodes", label), f"{label} is set here and in the template's nodeSelector", next="remove one"
             )
 
-
-def _selected(template: object) -> set[str]:
-    """Templates come from people: what should be a set of fields may be anything."""
-    pod = template.get("spec") if isinstance(template, dict) else None
-    selector = pod.get("nodeSelector") if isinstance(pod, dict) else None
-    return set(selector) if isinstance(selector, dict) else set()
+    def _template_labels(self) -> set[str]:
+        """Labels of the template's node selector."""
+        return set(mapping_at(mapping_at(self.template, "spec"), "nodeSelector"))
 
 
-class DaemonStatus(Status, frozen=True):
-    """On how many nodes it is."""
+class DaemonStatus(WorkloadStatus, frozen=True):
+    """Progress of a daemon over the nodes."""
 
-    former: Annotated[int, Meta(description="Nodes that have a former revision, such as 7.")] = 0
-    wave: Annotated[int, Meta(description="The wave that is on its way, such as 2; 0 when none is.")] = 0
+    former: Annotated[int, Meta(description="Nodes that still run an earlier revision, such as 7.")] = 0
+    wave: Annotated[int, Meta(description="Wave in progress, such as 2; 0 if no rollout is running.")] = 0
 
 
 class PinterestDaemon(Workload, frozen=True, kw_only=True, rename=None):
-    """A program of the infrastructure team that runs once on every node."""
+    """An infrastructure program that runs once on every node."""
 
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptd",)
-    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
+    PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Revision", "integer", ".status.revision"),
         ("Nodes", "integer", ".status.progress.wanted"),
         ("Ready", "integer", ".status.progress.ready"),
@@ -108,13 +108,16 @@ class PinterestDaemon(Workload, frozen=True, kw_only=True, rename=None):
         ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
         ("Age", "date", ".metadata.creationTimestamp"),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        *Workload.RULES,
-        Rule(
+    VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        *Workload.VALIDATION_RULES,
+        ValidationRule(
             "!has(self.spec.tier) || self.spec.tier == 'reserved'",
-            "spec.tier: a daemon goes before every tier, and counts in the quota of none",
+            "spec.tier must be reserved or left out: a daemon is never preempted and counts in no tier's quota",
         ),
-        Rule("!has(self.spec.wholeNode) || !self.spec.wholeNode", "spec.wholeNode: a daemon shares its node"),
+        ValidationRule(
+            "!has(self.spec.wholeNode) || !self.spec.wholeNode",
+            "spec.wholeNode cannot be used: a daemon shares its node",
+        ),
     )
 
     spec: DaemonSpec

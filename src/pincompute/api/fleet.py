@@ -1,23 +1,23 @@
-"""All that runs on a platform, as a roll is planned by it and found again: what a desk tells the hand."""
+"""Inventory of a platform, used to plan a runtime roll and to find affected pods."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pincompute.api.wire import Strict
+from pincompute.api.structs import StrictStruct
 
 
-class Fleet(Strict, frozen=True):
-    """Every workload, and what workloads are planned by."""
+class Fleet(StrictStruct, frozen=True):
+    """Every workload of a platform and the resources that planning needs."""
 
-    facts: dict[str, str]
-    """What the cluster says of itself."""
-    nouns: list[dict[str, Any]]
-    """Projects, runtimes, parts and workloads, whole."""
+    cluster_facts: dict[str, str]
+    """Content of the cluster facts ConfigMap."""
+    resources: list[dict[str, Any]]
+    """Projects, runtimes, runtime parts and workloads, complete."""
 
 
-class Copy(Strict, frozen=True):
-    """One pod, and what it was made with."""
+class FleetPod(StrictStruct, frozen=True):
+    """A pod with the runtime parts and images it runs."""
 
     project: str
     workload: str
@@ -25,18 +25,18 @@ class Copy(Strict, frozen=True):
     parts: list[str] = []
     """Such as logs-2."""
     images: list[str] = []
-    """Each image that runs, with its digest where that is known."""
+    """Running images, with digest if known."""
 
 
-class Rolling(Strict, frozen=True):
-    """How a roll stands."""
+class RollStatus(StrictStruct, frozen=True):
+    """Progress of a runtime roll."""
 
     number: int
     reason: str = ""
     message: str = ""
     next: str = ""
     wave: str = ""
-    current: bool = False
-    """Everybody has it."""
+    is_current: bool = False
+    """True when every workload has this runtime."""
     progress: dict[str, Any] = {}
-    """As the runtime's status says it."""
+    """Content of the runtime's `status.progress`."""

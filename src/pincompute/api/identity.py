@@ -1,4 +1,4 @@
-"""Who asks: a person or a program, by the name that whoever vouches for them gives."""
+"""Authenticated callers: users and programs."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-RESERVED = "system:"
-"""Names that begin so are Kubernetes' own."""
-PROGRAM = "program "
-FOREIGN = (RESERVED, PROGRAM, "spiffe://")
-"""No person is called by a name that begins so: it would be read as somebody else."""
+KUBERNETES_NAME_PREFIX = "system:"
+"""Prefix of names that belong to Kubernetes."""
+PROGRAM_PREFIX = "program "
+RESERVED_NAME_PREFIXES = (KUBERNETES_NAME_PREFIX, PROGRAM_PREFIX, "spiffe://")
+"""A user name with one of these prefixes is rejected: it could be mistaken for another identity."""
 
 
-class Sort(StrEnum):
-    """Which of a project's lists they can stand in."""
+class IdentityType(StrEnum):
+    """Type of caller; decides which member lists apply."""
 
     PERSON = "person"
     PROGRAM = "program"
 
 
 class Identity(NamedTuple):
-    """Somebody whom the desk knows."""
+    """An authenticated caller."""
 
     name: str
-    """A program's is its project and its workload, such as `ads/ci`."""
-    sort: Sort = Sort.PERSON
+    """User name; for a program its project and workload, such as `ads/ci`."""
+    type: IdentityType = IdentityType.PERSON
     groups: frozenset[str] = frozenset()
-    administers: bool = False
-    """The platform: every project, and all that is in none."""
-    until: datetime | None = None
-    """Whoever vouches for them does so until then."""
+    is_admin: bool = False
+    """Platform administrator: has access to every project and to cluster-scoped resources."""
+    valid_until: datetime | None = None
+    """Expiry of the credential; None if it does not expire."""
 
     def __str__(self) -> str:
-        """As records and messages have it."""
-        return f"{PROGRAM}{self.name}" if self.sort is Sort.PROGRAM else self.name
+        """Name for records and messages: programs are marked, so that they cannot be confused with users."""
+        return f"{PROGRAM_PREFIX}{self.name}" if self.type is IdentityType.PROGRAM else self.name

@@ -1,4 +1,4 @@
-"""PinterestJobSet: many tasks that run the same program, each on its part of the work, to the end."""
+"""PinterestJobSet: a batch of tasks that run the same program, each on its share of the work."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from pincompute.api.custom_resource import FieldError, ValidationRule
 from pincompute.api.job_set_status import JobSetStatus
-from pincompute.api.noun import Fault, Rule
 from pincompute.api.status import SUCCEEDED
-from pincompute.api.task import FAILED, Attempt, TaskClaim
-from pincompute.api.wire import share
+from pincompute.api.structs import count_or_percent_meta
+from pincompute.api.task import FAILED_TASKS, Attempt, TaskClaim
 from pincompute.api.workload import Workload, WorkloadSpec
-from pincompute.objects.numbers import parse, share_of
+from pincompute.objects.number_sets import parse_numbers, scaled_value
 
 MAX_TASKS = 10_000
-MAX_RETAINED = 100
-"""Tasks that keep claims of their own: each is a Job of its own then."""
-MAX_TOLD = 450_000
-"""Bytes that the tasks are told; with the names of so many files it is what one object holds."""
-MAX_FILES = 20_000
-NUMBER, ITEM = "number", "item"
-"""The files in which each task finds what it is."""
-VARIABLE = "$(PIN_TASK)"
-"""The same as a variable, in a command."""
+MAX_RETAINED_TASKS = 100
+"""Tasks with retained claims: each of them needs a Job of its own."""
+MAX_TASK_DATA_BYTES = 450_000
+"""Total size of task items and files, so that all of them fit into one ConfigMap together with the file names."""
+MAX_TASK_FILES = 20_000
+NUMBER_FILE, ITEM_FILE = "number", "item"
+"""Files in which a task finds its number and its item."""
+TASK_VARIABLE = "$(PIN_TASK)"
+"""Reference to the task number in a command line."""
 
 
 class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
-    """What runs, on which parts of the work, and when it is done."""
+    """Program, tasks and success criteria of a job set."""
 
     tasks: Annotated[
-        int, Meta(description="How many tasks there are, such as 500, numbered from 0.", ge=1, le=MAX_TASKS)
+        int, Meta(description="Number of tasks, such as 500. Tasks are numbered from 0.", ge=1, le=MAX_TASKS)
     ] = 0
     items: Annotated[
         list[Annotated[str, Meta(max_length=65_536)]],
         Meta(
-            description="A task for each of these, such as [2026-01.csv, 2026-02.csv], in the file `item` of taskPath.",
+            description="One task for each item, such as [2026-01.csv, 2026-02.csv]. The task finds its item in the "
+            "file `item` of taskPath.",
             min_length=1,
             max_length=MAX_TASKS,
         ),
@@ -44,8 +45,8 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     task_path: Annotated[
         str,
         Meta(
-            description="The folder in which a task finds the files `number` and `item`; /etc/task by default. "
-            "Where a chosen few run again, only the file tells the number, and no variable.",
+            description="Directory in which a task finds the files `number` and `item`; /etc/task by default. In a "
+            "rerun of selected tasks only the file has the number, not the environment variable.",
             pattern="^/[^:]*[^/:]$",
             max_length=256,
         ),
@@ -53,46 +54,62 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     task_configuration: Annotated[
         dict[str, Annotated[str, Meta(max_length=65_536)]],
         Meta(
-            description="Further files of taskPath, in which $(PIN_TASK), $(PIN_TASKS) and $(PIN_ITEM) stand for the "
-            "task's own, such as job.ini: shard = $(PIN_TASK).",
+            description="Further files in taskPath; $(PIN_TASK), $(PIN_TASKS) and $(PIN_ITEM) are replaced by the "
+            "values of the task, such as job.ini: shard = $(PIN_TASK).",
             max_length=32,
         ),
     ] = {}
     parallelism: Annotated[
-        int, Meta(description="Tasks that run at the same time, such as 20; all by default.", ge=1, le=MAX_TASKS)
+        int,
+        Meta(description="Number of tasks that run at the same time, such as 20; all by default.", ge=1, le=MAX_TASKS),
     ] = 0
     retries: Annotated[
         int,
         Meta(
-            description="How often a task that failed is tried again, such as 5; 2 by default. "
-            "What a node or the platform ended does not count.",
+            description="How often a failed task is retried, such as 5; 2 by default. Failures caused by a node or "
+            "the platform do not count.",
             ge=0,
             le=100,
         ),
     ] = 2
     retry_exit_codes: Annotated[
         list[Annotated[int, Meta(ge=1, le=255)]],
-        Meta(description="Exit codes that are worth a retry, such as [75]; all but 0 by default.", max_length=64),
+        Meta(description="Exit codes that are retried, such as [75]; all except 0 by default.", max_length=64),
     ] = []
     deadline_seconds: Annotated[
         int,
         Meta(
-            description="Seconds that an attempt may take in all, such as 7200; no end by default.", ge=1, le=31_536_000
+            description="Maximum duration of an attempt in seconds, such as 7200; unlimited by default.",
+            ge=1,
+            le=31_536_000,
         ),
     ] = 0
     task_deadline_seconds: Annotated[
-        int, Meta(description="Seconds that each task may take, such as 600; no end by default.", ge=1, le=31_536_000)
+        int,
+        Meta(
+            description="Maximum duration of one task in seconds, such as 600; unlimited by default.",
+            ge=1,
+            le=31_536_000,
+        ),
     ] = 0
     enough: Annotated[
-        int | str, share("Tasks that must be done for it to have succeeded, such as 450 or 90%; all by default.")
+        int | str,
+        count_or_percent_meta(
+            "Number or percentage of tasks that must succeed for the job set to succeed, such as 450 or 90%; all by "
+            "default."
+        ),
     ] = ""
     max_failed: Annotated[
-        int | str, share("Failed tasks that are borne, such as 10 or 5%: one more ends the attempt; any by default.")
+        int | str,
+        count_or_percent_meta(
+            "Number or percentage of failed tasks that are tolerated, such as 10 or 5%; one more ends the attempt; "
+            "unlimited by default."
+        ),
     ] = ""
     keep_seconds: Annotated[
         int,
         Meta(
-            description="Seconds for which what has ended can be looked at, such as 3600; 86400 by default. "
+            description="Seconds for which finished pods and their logs are kept, such as 3600; 86400 by default. "
             "The results stay in the status.",
             ge=60,
             le=31_536_000,
@@ -101,7 +118,9 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     suspended: Annotated[
         str,
         Meta(
-            description="Who keeps it still, and why, such as ann: input is wrong. What runs is ended and begins anew.",
+            description="Suspends the job set. The value names the user and the reason, such as ann: input is "
+            "wrong. Running "
+            "tasks are ended and start over when it is resumed.",
             max_length=256,
         ),
     ] = ""
@@ -112,141 +131,147 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     attempts: Annotated[
         list[Attempt],
         Meta(
-            description="What runs again, one attempt after the other, such as - {tasks: failed, memory: 1Gi}. "
-            "What has begun stays as it was; add another. A task that runs again reads its number from the file "
-            "`number` in taskPath: it has no variable for it.",
+            description="Reruns, one attempt after the other, such as - {tasks: failed, memory: 1Gi}. An attempt "
+            "that has begun cannot be changed; add another. A task of a rerun reads its number from the "
+            "file `number` in taskPath; it has no environment variable.",
             max_length=20,
         ),
     ] = []
 
     @property
-    def count(self) -> int:
+    def task_count(self) -> int:
         return len(self.items) or self.tasks
 
     @property
-    def retained(self) -> bool:
-        """Whether each task has claims that outlive it, and is a Job of its own therefore."""
+    def has_retained_claims(self) -> bool:
+        """Tasks have claims that outlive them, so that each task needs a Job of its own."""
         return any(each.retained for each in self.claims)
 
     @property
-    def needed(self) -> int:
-        """How many tasks must be done for it to have succeeded."""
-        return self.count if self.enough == "" else share_of(self.enough, self.count, up=True)
+    def required_tasks(self) -> int:
+        """Number of tasks that must succeed."""
+        return self.task_count if self.enough == "" else scaled_value(self.enough, self.task_count, up=True)
 
-    def faults(self, name: str) -> Iterator[Fault]:
-        yield from super().faults(name)
+    def field_errors(self, name: str) -> Iterator[FieldError]:
+        yield from super().field_errors(name)
         if bool(self.tasks) == bool(self.items):
-            what = "tasks and items both say how many there are" if self.tasks else "neither tasks nor items are given"
-            yield Fault(("tasks",), what, next="write tasks: NUMBER, or items: [...]")
+            what = "tasks and items cannot be used together" if self.tasks else "tasks or items is required"
+            yield FieldError(("tasks",), what, next="write tasks: NUMBER, or items: [...]")
             return
-        yield from _bounds(self)
-        yield from _files(self)
-        yield from _claims(self)
+        yield from _limit_errors(self)
+        yield from _file_errors(self)
+        yield from _claim_errors(self)
         for index, attempt in enumerate(self.attempts):
-            yield from _attempt(self, attempt, index)
-        yield from _unnumbered(self)
+            yield from _attempt_errors(self, attempt, index)
+        yield from _number_variable_errors(self)
 
 
-def _bounds(spec: JobSetSpec) -> Iterator[Fault]:
-    """What is larger than the whole."""
-    if spec.parallelism > spec.count:
-        yield Fault(
+def _limit_errors(spec: JobSetSpec) -> Iterator[FieldError]:
+    """Limits that exceed the number of tasks."""
+    if spec.parallelism > spec.task_count:
+        yield FieldError(
             ("parallelism",),
-            f"parallelism is {spec.parallelism:,}, and there are {spec.count:,} tasks",
+            f"parallelism is {spec.parallelism:,}, but there are only {spec.task_count:,} tasks",
             next="leave it out",
         )
-    for field, said in (("enough", spec.enough), ("maxFailed", spec.max_failed)):
-        if said != "" and share_of(said, spec.count, up=True) > spec.count:
-            yield Fault((field,), f"{field} is {said}, and there are {spec.count:,} tasks")
-    if spec.enough != "" and share_of(spec.enough, spec.count, up=True) == 0:
-        yield Fault(
-            ("enough",), "enough is 0: it would have succeeded before it began", next="leave it out: all must be done"
+    for field, limit in (("enough", spec.enough), ("maxFailed", spec.max_failed)):
+        if limit != "" and scaled_value(limit, spec.task_count, up=True) > spec.task_count:
+            yield FieldError((field,), f"{field} is {limit}, but there are only {spec.task_count:,} tasks")
+    if spec.enough != "" and scaled_value(spec.enough, spec.task_count, up=True) == 0:
+        yield FieldError(
+            ("enough",), "enough is 0: the job set would succeed without running", next="leave it out: all must succeed"
         )
     pod = spec.template.get("spec")
     if spec.task_deadline_seconds and isinstance(pod, dict) and "activeDeadlineSeconds" in pod:
-        what = "how long a task may take stands here and in the template's activeDeadlineSeconds"
-        yield Fault(("taskDeadlineSeconds",), what, next="leave one of the two out")
+        what = "taskDeadlineSeconds and the template's activeDeadlineSeconds cannot be used together"
+        yield FieldError(("taskDeadlineSeconds",), what, next="remove one of the two")
     if 0 < spec.deadline_seconds < spec.task_deadline_seconds:
-        yield Fault(
+        yield FieldError(
             ("taskDeadlineSeconds",),
-            f"a task may take {spec.task_deadline_seconds} seconds, and all together only {spec.deadline_seconds}",
+            f"taskDeadlineSeconds is {spec.task_deadline_seconds}, but deadlineSeconds only {spec.deadline_seconds}",
         )
 
 
-def _files(spec: JobSetSpec) -> Iterator[Fault]:
+def _file_errors(spec: JobSetSpec) -> Iterator[FieldError]:
     for file in spec.task_configuration:
-        if file in {NUMBER, ITEM}:
-            yield Fault(("taskConfiguration", file), f"the file '{file}' of a task is ours to write")
+        if file in {NUMBER_FILE, ITEM_FILE}:
+            yield FieldError(("taskConfiguration", file), f"the file '{file}' is written by the platform")
         elif not file.strip(".") or not all(each.isascii() and (each.isalnum() or each in "-_.") for each in file):
             note = "letters, digits and - _ . are allowed"
-            yield Fault(("taskConfiguration", file), f"no file can be called '{file}'", note)
+            yield FieldError(("taskConfiguration", file), f"invalid file name '{file}'", note)
         elif len(file) > 200:
-            yield Fault(("taskConfiguration", file), f"the file's name has {len(file)} letters, 200 are the most")
-    yield from _told(spec)
+            what = f"the file name has {len(file)} characters, the maximum is 200"
+            yield FieldError(("taskConfiguration", file), what)
+    yield from _task_data_errors(spec)
 
 
-def _told(spec: JobSetSpec) -> Iterator[Fault]:
-    """What all tasks are told lies in one object of the cluster, which has its bounds."""
+def _task_data_errors(spec: JobSetSpec) -> Iterator[FieldError]:
+    """Items and files of all tasks are stored in one ConfigMap, which limits their size and number."""
     path = ("items",) if spec.items else ("taskConfiguration",)
-    files = sum(len(each.encode()) for each in spec.task_configuration.values()) * spec.count
-    size = sum(len(each.encode()) for each in spec.items) + files
-    if size > MAX_TOLD:
-        what = f"what the {spec.count:,} tasks are told has {size:,} bytes together, {MAX_TOLD:,} is the most"
-        yield Fault(path, what, next="keep the list where the program can read it, and let each task take its line")
-    count = (1 + bool(spec.items) + len(spec.task_configuration)) * spec.count
-    if count > MAX_FILES:
-        what = f"the {spec.count:,} tasks have {count:,} files together, {MAX_FILES:,} is the most"
-        yield Fault(path, what, next="put them into one file of each task")
+    files_size = sum(len(each.encode()) for each in spec.task_configuration.values()) * spec.task_count
+    size = sum(len(each.encode()) for each in spec.items) + files_size
+    if size > MAX_TASK_DATA_BYTES:
+        what = (
+            f"items and files of the {spec.task_count:,} tasks have {size:,} bytes together, "
+            f"the maximum is {MAX_TASK_DATA_BYTES:,}"
+        )
+        yield FieldError(path, what, next="store the list outside the cluster, and let each task read its line")
+    count = (1 + bool(spec.items) + len(spec.task_configuration)) * spec.task_count
+    if count > MAX_TASK_FILES:
+        what = f"the {spec.task_count:,} tasks have {count:,} files together, the maximum is {MAX_TASK_FILES:,}"
+        yield FieldError(path, what, next="combine the files of a task into one")
 
 
-def _claims(spec: JobSetSpec) -> Iterator[Fault]:
+def _claim_errors(spec: JobSetSpec) -> Iterator[FieldError]:
     names: set[str] = set()
     paths: set[str] = set()
     for index, claim in enumerate(spec.claims):
         if claim.name in names:
-            yield Fault(("claims", index, "name"), f"two claims are called '{claim.name}'")
+            yield FieldError(("claims", index, "name"), f"duplicate claim name '{claim.name}'")
         if claim.path in paths:
-            yield Fault(("claims", index, "path"), f"two claims are seen at {claim.path}")
+            yield FieldError(("claims", index, "path"), f"two claims have the path {claim.path}")
         names.add(claim.name)
         paths.add(claim.path)
-        if claim.retained and spec.count > MAX_RETAINED:
-            what = f"'{claim.name}' would be kept for {spec.count:,} tasks, {MAX_RETAINED} is the most"
-            yield Fault(("claims", index, "retained"), what, next="leave retained out, or use fewer tasks")
+        if claim.retained and spec.task_count > MAX_RETAINED_TASKS:
+            what = f"'{claim.name}' is retained for {spec.task_count:,} tasks, the maximum is {MAX_RETAINED_TASKS}"
+            yield FieldError(("claims", index, "retained"), what, next="remove retained, or use fewer tasks")
 
 
-def _unnumbered(spec: JobSetSpec) -> Iterator[Fault]:
-    """A program that is handed its number by a variable cannot run again: a chosen few have no such variable."""
+def _number_variable_errors(spec: JobSetSpec) -> Iterator[FieldError]:
+    """A rerun has no task number variable: Kubernetes numbers the selected tasks from 0, so the program must read the
+    file."""
     for field, words in (("command", spec.command), ("arguments", spec.arguments)):
         for index, word in enumerate(words if spec.attempts else ()):
-            if VARIABLE in word:
-                what = f"{VARIABLE} is not known to a task that runs again"
-                yield Fault((field, index), what, next=f"let the program read {spec.task_path}/{NUMBER}")
+            if TASK_VARIABLE in word:
+                what = f"{TASK_VARIABLE} is not available in a rerun"
+                yield FieldError((field, index), what, next=f"read the number from {spec.task_path}/{NUMBER_FILE}")
 
 
-def _attempt(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[Fault]:
+def _attempt_errors(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[FieldError]:
     path = ("attempts", index, "tasks")
-    if attempt.tasks == FAILED:
+    if attempt.tasks == FAILED_TASKS:
         return
     if attempt.reason != "Any":
-        yield Fault(path, "tasks are chosen by their number and by a reason", next="leave one of the two out")
+        yield FieldError(path, "task numbers and reason cannot be used together", next="remove one of the two")
     try:
-        chosen = parse(attempt.tasks)
+        numbers = parse_numbers(attempt.tasks)
     except ValueError as error:
-        yield Fault(path, str(error))
+        yield FieldError(path, str(error))
         return
-    if max(chosen) >= spec.count:
-        yield Fault(path, f"there is no task {max(chosen)}", f"the {spec.count:,} tasks are 0 to {spec.count - 1}")
+    if max(numbers) >= spec.task_count:
+        note = f"the {spec.task_count:,} tasks are 0 to {spec.task_count - 1}"
+        yield FieldError(path, f"there is no task {max(numbers)}", note)
 
 
 class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):
-    """Tasks that run the same program side by side, each on its part of the work, until all of it is done."""
+    """Tasks that run the same program in parallel, each on its share of the work, until all are done."""
 
     GOAL: ClassVar[str] = SUCCEEDED
-    COPY: ClassVar[tuple[str, str]] = ("task", "tasks")
-    MAX_NAME: ClassVar[int] = 45
-    """Revision, attempt and task are added to it, and 63 letters are the most."""
+    REPLICA_NOUN: ClassVar[tuple[str, str]] = ("task", "tasks")
+    MAX_NAME_LENGTH: ClassVar[int] = 45
+    """Revision, attempt and task number are appended to the name, and 63 characters is the limit for pod names."""
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptj",)
-    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
+    PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Revision", "integer", ".status.revision"),
         ("Tasks", "integer", ".status.tasks"),
         ("Done", "integer", ".status.done"),
@@ -254,13 +279,15 @@ class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):
         ("Reason", "string", '.status.conditions[?(@.type=="Succeeded")].reason'),
         ("Age", "date", ".metadata.creationTimestamp"),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        *Workload.RULES,
-        Rule("has(self.spec.tasks) != has(self.spec.items)", "write one of the two: spec.tasks or spec.items"),
-        Rule(
+    VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        *Workload.VALIDATION_RULES,
+        ValidationRule(
+            "has(self.spec.tasks) != has(self.spec.items)", "exactly one of spec.tasks and spec.items must be set"
+        ),
+        ValidationRule(
             "!has(self.spec.parallelism) || (has(self.spec.tasks) ? self.spec.parallelism <= self.spec.tasks : "
             "!has(self.spec.items) || self.spec.parallelism <= size(self.spec.items))",
-            "spec.parallelism is larger than the number of tasks",
+            "spec.parallelism must not be larger than the number of tasks",
         ),
     )
 
@@ -269,16 +296,16 @@ class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):
     kind: str = "PinterestJobSet"
 
     @property
-    def counted(self) -> tuple[int, int]:
-        """Tasks that are done, of all."""
-        return self.status.done, self.spec.count
+    def progress_counts(self) -> tuple[int, int]:
+        """Succeeded tasks and all tasks."""
+        return self.status.done, self.spec.task_count
 
     @property
     def attempt(self) -> int:
-        """The last that has begun."""
+        """Number of the last attempt that has begun."""
         return max((each.number for each in self.status.attempts), default=1)
 
     @property
-    def goes_on(self) -> bool:
-        """A task that failed leaves the others alone."""
+    def failure_is_partial(self) -> bool:
+        """A failed task does not stop the others."""
         return self.status.failed > 0

@@ -1,11 +1,11 @@
-"""Every kind by name: a new one joins here."""
+"""Registry of all kinds. A new kind is added here."""
 
 from __future__ import annotations
 
 from pincompute.api.cron_job import PinterestCronJob
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
-from pincompute.api.noun import Noun
 from pincompute.api.project import Project
 from pincompute.api.runtime import Runtime
 from pincompute.api.service import PinterestService
@@ -14,7 +14,7 @@ from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
 
-KINDS: dict[str, type[Noun]] = {
+KINDS: dict[str, type[CustomResource]] = {
     each.__name__: each
     for each in (
         PinterestService,
@@ -30,4 +30,4 @@ KINDS: dict[str, type[Noun]] = {
 }
 
 WORKLOADS: dict[str, type[Workload]] = {name: kind for name, kind in KINDS.items() if issubclass(kind, Workload)}
-"""Those that run."""
+"""Kinds that run pods."""

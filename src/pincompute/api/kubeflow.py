@@ -1,38 +1,38 @@
-"""What Kubeflow's kinds can carry: a field of a pod that is younger than they are is dropped by them without a word."""
+"""Pod fields that Kubeflow's CRDs do not know. The API server would prune them silently."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from pincompute.api.kubeflow_fields import STRUCTURES
-from pincompute.api.noun import Path
+from pincompute.api.custom_resource import FieldPath
+from pincompute.api.kubeflow_fields import POD_STRUCTURES
 
-_KNOWN: dict[str, dict[str, str]] = {
+_FIELDS: dict[str, dict[str, str]] = {
     structure: {name: inner for name, _, inner in (each.partition("=") for each in fields.split())}
-    for structure, fields in STRUCTURES.items()
+    for structure, fields in POD_STRUCTURES.items()
 }
 
 
-def dropped(template: Any) -> Iterator[Path]:
-    """The place of each field that would be lost."""
-    return _dropped(template, "template", ())
+def unsupported_fields(template: Any) -> Iterator[FieldPath]:
+    """Path of each field that would be pruned."""
+    return _unsupported(template, "template", ())
 
 
-def _dropped(value: Any, structure: str, path: Path) -> Iterator[Path]:
+def _unsupported(value: Any, structure: str, path: FieldPath) -> Iterator[FieldPath]:
     if isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _dropped(each, structure, (*path, index))
+        for index, item in enumerate(value):
+            yield from _unsupported(item, structure, (*path, index))
     elif isinstance(value, dict):
-        known = _KNOWN[structure]
-        for name, each in value.items():
+        known = _FIELDS[structure]
+        for name, field in value.items():
             if name not in known:
                 yield (*path, name)
             elif known[name]:
-                yield from _dropped(each, known[name], (*path, name))
+                yield from _unsupported(field, known[name], (*path, name))
 
 
-def spelled(path: Path) -> str:
-    """`spec.containers[0].image`."""
+def format_path(path: FieldPath) -> str:
+    """Format a path as `spec.containers[0].image`."""
     text = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
     return text.removeprefix(".")

@@ -1,11 +1,11 @@
-"""The fields of a pod that the kinds of Kubeflow carry: those of Kubernetes 1.29; written by scripts/kubeflow.py.
+"""Pod fields in Kubeflow's CRDs, which correspond to Kubernetes 1.29. Written by scripts/generate_kubeflow_fields.py.
 
-Each structure with its fields; `field=structure` says what is in a field.
+Maps a structure to its fields; `field=structure` names the structure of the field's value.
 """
 
 from __future__ import annotations
 
-STRUCTURES: dict[str, str] = {
+POD_STRUCTURES: dict[str, str] = {
     "template": "metadata=metadata spec=spec",
     "metadata": "annotations finalizers labels name namespace",
     "spec": (

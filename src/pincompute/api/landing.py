@@ -1,4 +1,4 @@
-"""What a project means by reviewed and landed: in which repository, on which branch, and whose word counts."""
+"""Review policy of a project: repository, protected branch, and the keys of reviewers and builders."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from pincompute.api.noun import Fault
-from pincompute.api.wire import Strict
+from pincompute.api.custom_resource import FieldError
+from pincompute.api.structs import StrictStruct
 
 _Key = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
-class Landing(Strict, frozen=True, kw_only=True):
-    """What is deployed must have come this way."""
+class Landing(StrictStruct, frozen=True, kw_only=True):
+    """Requirements for a build to count as reviewed and landed."""
 
     repository: Annotated[
         str,
         Meta(
-            description="Where the desk reads what landed, such as https://git.example.com/ads/web.git.",
+            description="Git repository from which the desk reads landed commits, such as "
+            "https://git.example.com/ads/web.git.",
             min_length=1,
             max_length=1024,
             pattern="^[^-]",
@@ -28,50 +29,54 @@ class Landing(Strict, frozen=True, kw_only=True):
     branch: Annotated[
         str,
         Meta(
-            description="The protected branch, such as release; main by default.",
+            description="Protected branch, such as release; main by default.",
             pattern="^[A-Za-z0-9_][-A-Za-z0-9_./]*$",
             max_length=255,
         ),
     ] = "main"
     reviewers: Annotated[
         int,
-        Meta(description="How many people other than its authors must have reviewed it; 1 by default.", ge=0, le=16),
+        Meta(description="Number of reviewers required in addition to the authors; 1 by default.", ge=0, le=16),
     ] = 1
     builders: Annotated[
         dict[str, _Key],
         Meta(
-            description="Who may publish, by the key they sign with, such as jenkins: ssh-ed25519 AAAA….", max_length=64
+            description="Builders that may publish, with their public keys, such as jenkins: ssh-ed25519 AAAA….",
+            max_length=64,
         ),
     ]
     people: Annotated[
         dict[str, _Key],
         Meta(
-            description="Who may review: their address in git and their key, such as ann@example.com: "
+            description="Reviewers by email address in git, with their public keys, such as ann@example.com: "
             "ssh-ed25519 AAAA….",
             max_length=1024,
         ),
     ] = {}
 
-    def faults(self, path: tuple[str, ...]) -> Iterator[Fault]:
-        """One key is one person's, and no builder's as well: else one signature would count as two."""
-        # Whoever knows the kinds need not load what knows keys.
-        from pincompute.api.attestation import KEYS, key_fault
+    def field_errors(self, path: tuple[str, ...]) -> Iterator[FieldError]:
+        """Each key must be used once: a key shared by two names would let one signature count as two."""
+        # Imported late: loading the kinds must not load the cryptography library, which is slow.
+        from pincompute.api.attestation import SUPPORTED_KEY_TYPES, public_key_error
 
         if not self.builders:
-            yield Fault((*path, "builders"), "nobody may publish", next="builders: {NAME: KEY}")
+            yield FieldError((*path, "builders"), "at least one builder is required", next="builders: {NAME: KEY}")
         first: dict[str, str] = {}
-        for sort, keys in (("builders", self.builders), ("people", self.people)):
+        for field, keys in (("builders", self.builders), ("people", self.people)):
             for name, key in keys.items():
-                where = (*path, sort, name)
-                if why := key_fault(key):
-                    yield Fault(
-                        where, f"this cannot be a key of {name}: {why}", f"such as the file id_ed25519.pub: {KEYS}"
+                key_path = (*path, field, name)
+                if reason := public_key_error(key):
+                    yield FieldError(
+                        key_path,
+                        f"invalid public key of {name}: {reason}",
+                        f"a public key is {SUPPORTED_KEY_TYPES}, as in the file id_ed25519.pub",
                     )
                     continue
-                bare = key.split()[1]
-                if bare in first:
-                    yield Fault(where, f"the key of {name} is that of {first[bare]}", next="one key each")
-                first.setdefault(bare, name)
+                key_data = key.split()[1]
+                if key_data in first:
+                    what = f"{name} and {first[key_data]} have the same key"
+                    yield FieldError(key_path, what, next="use a different key for each")
+                first.setdefault(key_data, name)
         if len(self.people) < self.reviewers:
-            what = f"{self.reviewers} must review, and {len(self.people)} could"
-            yield Fault((*path, "people"), what, next="people: {ADDRESS: KEY}")
+            what = f"{self.reviewers} reviewers are required, but only {len(self.people)} are listed"
+            yield FieldError((*path, "people"), what, next="people: {ADDRESS: KEY}")

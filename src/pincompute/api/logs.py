@@ -1,107 +1,107 @@
-"""What workloads print, as it goes over the wire: lines, what happened between them, and the lives of containers."""
+"""Log protocol: queries, lines, markers between lines, and the container runs that the log store keeps."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pincompute.api.wire import Wire
+from pincompute.api.structs import LenientStruct
 
-LINES = 100
-"""Of each copy, unless a person says otherwise."""
-HEARTBEAT = 10.0
-"""Seconds after which a store that is listened to says that it is there."""
-
-
-class Copies(Wire, frozen=True, omit_defaults=True, tag="copies", tag_field="is"):
-    """Whose lines follow: said first, and again when another joins."""
-
-    copies: list[str]
+DEFAULT_TAIL_LINES = 100
+"""Default number of lines of each replica."""
+HEARTBEAT_INTERVAL_S = 10.0
+"""Interval in which the store sends a heartbeat on an open stream."""
 
 
-class Line(Wire, frozen=True, omit_defaults=True, tag="line", tag_field="is"):
-    """One line that a copy printed."""
+class LogReplicas(LenientStruct, frozen=True, omit_defaults=True, tag="replicas", tag_field="is"):
+    """Replicas of the lines that follow. Sent first, and again when a replica is added."""
 
-    copy: str
-    """A few letters or a number: abcde of hello-5d8f7c9b7-abcde, 12 of resize/12."""
+    replicas: list[str]
+
+
+class LogLine(LenientStruct, frozen=True, omit_defaults=True, tag="line", tag_field="is"):
+    """One line printed by a replica."""
+
+    replica: str
+    """Short name: abcde for hello-5d8f7c9b7-abcde, 12 for resize/12."""
     time: str
     text: str
     container: str = ""
-    """Where it is not the workload's own program."""
+    """Empty for the main container."""
 
 
-class Mark(Wire, frozen=True, omit_defaults=True, tag="mark", tag_field="is"):
-    """What happened to a copy, between its lines; of no copy where it is about all of them."""
+class LogMarker(LenientStruct, frozen=True, omit_defaults=True, tag="mark", tag_field="is"):
+    """An event of a replica between its lines, such as a restart. `replica` is empty if it concerns all replicas."""
 
-    copy: str
+    replica: str
     time: str
     text: str
 
 
-Said = Copies | Line | Mark
+LogItem = LogReplicas | LogLine | LogMarker
 
 
-Only = Literal["", "ended", "youngest"]
+RunSelector = Literal["", "ended", "youngest"]
 
 
-class Wanted(Wire, frozen=True, kw_only=True):
-    """Which lines are asked for."""
+class LogQuery(LenientStruct, frozen=True, kw_only=True):
+    """Selects log lines."""
 
-    copy: str = ""
-    """Of one copy or task; of all where empty."""
+    replica: str = ""
+    """Replica or task; empty for all."""
     container: str = ""
-    """Of another container than the workload's own program, or of a file of its log volume."""
-    gone: bool = False
-    """Of copies whose pods are gone as well, while others are there."""
+    """Container name, or a file of the log volume; empty for the main container."""
+    include_deleted: bool = False
+    """Include replicas with deleted pods, even if others are running."""
     previous: bool = False
-    """Of the life before the present one only."""
+    """Only the container run before the current one."""
     since: int = 0
-    """Nanoseconds since 1970; from the beginning where 0."""
-    tail: int = LINES
+    """Nanoseconds since the epoch; 0 for no limit."""
+    tail: int = DEFAULT_TAIL_LINES
     follow: bool = False
-    only: Only = ""
-    """Of one container of one copy alone: of that which ended badly last, or of the youngest."""
+    select_run: RunSelector = ""
+    """Restrict to one container run: the last that failed (`ended`) or the newest (`youngest`)."""
 
 
-class End(Wire, frozen=True):
-    """How one life of a container ended."""
+class ContainerExit(LenientStruct, frozen=True):
+    """Termination of a container run."""
 
     reason: str = ""
-    """As Kubernetes says it, such as OOMKilled."""
+    """Kubernetes' termination reason, such as OOMKilled."""
     exit_code: int = 0
     at: str = ""
 
 
-class Life(Wire, frozen=True, kw_only=True):
-    """One life of a container, or one file of its pod's log volume, as the store keeps it."""
+class ContainerRun(LenientStruct, frozen=True, kw_only=True):
+    """One run of a container between restarts, or one file of a pod's log volume, in the log store."""
 
     pod: str
     uid: str
     container: str
     restart: int = 0
     labels: dict[str, str] = {}
-    """Of its pod, as far as they say which copy it was."""
-    main: str = ""
-    """The first container of its pod."""
+    """Those pod labels that identify the replica."""
+    main_container: str = ""
+    """First container of the pod."""
     created: str = ""
-    gone: str = ""
-    """When its pod was removed; empty while it is there."""
-    end: End | None = None
+    pod_deleted_at: str = ""
+    """Deletion time of the pod; empty while it exists."""
+    end: ContainerExit | None = None
 
     @property
-    def of_a_file(self) -> bool:
-        """Files of a log volume have a dot in their names, and no container has."""
+    def is_volume_file(self) -> bool:
+        """A container name has no dot, so a name with a dot is a file of the log volume."""
         return "." in self.container
 
 
-class Entry(Wire, frozen=True):
-    """One line as the store answers it."""
+class LogEntry(LenientStruct, frozen=True):
+    """One line in a response of the log store."""
 
     time: str
     text: str
 
 
-class Fresh(Wire, frozen=True):
-    """Lines that the store has taken at this moment."""
+class LogBatch(LenientStruct, frozen=True):
+    """Lines that the log store has just received."""
 
-    life: Life
-    entries: list[Entry]
+    container_run: ContainerRun
+    entries: list[LogEntry]

@@ -1,4 +1,4 @@
-"""Our kinds as Kubernetes knows them: each struct becomes a structural schema with a description on every field."""
+"""CRDs of our kinds. Each struct becomes a structural schema with a description for every field."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import CATEGORY, GROUP, VERSION
-from pincompute.api.noun import Noun
-from pincompute.api.wire import Open
+from pincompute.api.structs import OpenStruct
 from pincompute.objects.content import Object
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
@@ -17,18 +17,18 @@ _EITHER = "x-kubernetes-int-or-string"
 
 
 def crds() -> list[Object]:
-    """One CustomResourceDefinition a kind."""
+    """One CustomResourceDefinition for each kind."""
     return [_crd(kind) for kind in KINDS.values()]
 
 
-def _crd(kind: type[Noun]) -> Object:
+def _crd(kind: type[CustomResource]) -> Object:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{kind.plural()}.{GROUP}"},
         "spec": {
             "group": GROUP,
-            "scope": "Cluster" if kind.CLUSTER_WIDE else "Namespaced",
+            "scope": "Cluster" if kind.CLUSTER_SCOPED else "Namespaced",
             "names": {
                 "kind": kind.__name__,
                 "listKind": f"{kind.__name__}List",
@@ -42,12 +42,12 @@ def _crd(kind: type[Noun]) -> Object:
     }
 
 
-def _version(kind: type[Noun]) -> Object:
+def _version(kind: type[CustomResource]) -> Object:
     summary = (kind.__doc__ or "").strip()
-    properties = {"metadata": {"type": "object"}, "spec": structural(kind.spec_type())}
+    properties = {"metadata": {"type": "object"}, "spec": structural_schema(kind.spec_type())}
     status = kind.status_type()
     if status is not None:
-        properties["status"] = structural(status)
+        properties["status"] = structural_schema(status)
     version: Object = {
         "name": VERSION,
         "served": True,
@@ -61,22 +61,22 @@ def _version(kind: type[Noun]) -> Object:
                 "x-kubernetes-validations": [
                     {
                         "rule": f"self.metadata.name.matches('{kind.NAME_PATTERN}')",
-                        "message": f"a name has at most {kind.MAX_NAME} {kind.NAME_WORDS}",
+                        "message": f"a name has at most {kind.MAX_NAME_LENGTH} {kind.NAME_RULE}",
                     },
                     {
-                        "rule": f"size(self.metadata.name) <= {kind.MAX_NAME}",
-                        "message": f"a name has at most {kind.MAX_NAME} letters",
+                        "rule": f"size(self.metadata.name) <= {kind.MAX_NAME_LENGTH}",
+                        "message": f"a name has at most {kind.MAX_NAME_LENGTH} characters",
                     },
-                    *({"rule": rule.cel, "message": rule.message} for rule in kind.RULES),
+                    *({"rule": rule.cel, "message": rule.message} for rule in kind.VALIDATION_RULES),
                 ],
             }
         },
         "subresources": {"status": {}} if status is not None else {},
         "additionalPrinterColumns": [
-            {"name": name, "type": type_, "jsonPath": path} for name, type_, path in kind.COLUMNS
+            {"name": name, "type": type_, "jsonPath": path} for name, type_, path in kind.PRINTER_COLUMNS
         ],
     }
-    if kind.SCALES:
+    if kind.SCALABLE:
         version["subresources"]["scale"] = {
             "specReplicasPath": ".spec.replicas",
             "statusReplicasPath": ".status.replicas",
@@ -85,19 +85,20 @@ def _version(kind: type[Noun]) -> Object:
     return version
 
 
-def structural(type_: Any) -> Object:
-    """The struct's JSON schema without references: Kubernetes wants it written out."""
+def structural_schema(type_: Any) -> Object:
+    """JSON schema of a struct with references inlined, as Kubernetes requires."""
     (top,), shared = msgspec.json.schema_components([type_], ref_template="{name}")
-    for struct in shapes():
+    for struct in open_structs():
         _, more = msgspec.json.schema_components([struct], ref_template="{name}")
         shared |= more
-    for each in shapes():
+    for each in open_structs():
         shared[each.__name__] = _undecided(shared[each.__name__])
     return _inline(top, shared)
 
 
 def _undecided(shape: Object) -> Object:
-    """Kubernetes fills in its own defaults: written into a template, they would pass for what a person said."""
+    """Drop defaults from embedded Kubernetes types: the API server would write them into templates as if the user
+    had set them."""
     properties = {
         name: {key: value for key, value in each.items() if key != "default"}
         for name, each in shape["properties"].items()
@@ -105,9 +106,9 @@ def _undecided(shape: Object) -> Object:
     return {**shape, "properties": properties}
 
 
-def shapes() -> list[type[Open]]:
-    """Kubernetes' own, each under its name: fields that are not described live on."""
-    return Open.__subclasses__()
+def open_structs() -> list[type[OpenStruct]]:
+    """Embedded Kubernetes types, by name. Their undescribed fields are preserved."""
+    return OpenStruct.__subclasses__()
 
 
 def _inline(schema: Any, shared: dict[str, Any]) -> Any:
@@ -117,7 +118,7 @@ def _inline(schema: Any, shared: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         described = {key: value for key, value in schema.items() if key != "$ref"}
-        open_ = {_OPEN: True} if schema["$ref"] in {each.__name__ for each in shapes()} else {}
+        open_ = {_OPEN: True} if schema["$ref"] in {each.__name__ for each in open_structs()} else {}
         return _inline({**shared[schema["$ref"]], **described, **open_}, shared)
     if schema.get(_EITHER):
         return {key: value for key, value in schema.items() if key not in {"anyOf", "type"} and _kept(key, value)}
@@ -131,7 +132,7 @@ def _inline(schema: Any, shared: dict[str, Any]) -> Any:
 
 
 def _kept(key: str, value: Any) -> bool:
-    """Without what a structural schema refuses, and without defaults that only say "empty"."""
+    """Filter keywords that a structural schema forbids, and empty defaults."""
     if key in {"default", "required"}:
         return bool(value)
     return key != "title" and (key, value) not in (("additionalProperties", False), ("additionalProperties", {}))
@@ -145,6 +146,6 @@ def _inline_value(key: str, value: Any, shared: dict[str, Any]) -> Any:
 
 
 def _without_null(schema: Object) -> Object:
-    """An optional field: Kubernetes says absence by leaving the field out."""
+    """Optional field without its null alternative: in Kubernetes an optional field is left out, not null."""
     (only,) = [each for each in schema["anyOf"] if each != {"type": "null"}]
     return {key: value for key, value in schema.items() if key not in {"anyOf", "default"}} | only

@@ -1,20 +1,23 @@
-"""What a member of a project may do, and what may run there."""
+"""Roles of project members and review modes."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class Role(StrEnum):
-    """What a member may do: each also what those after it may."""
+class ProjectRole(StrEnum):
+    """Role of a member. Each role includes the rights of those after it."""
 
     OWNER = "owner"
     DEPLOYER = "deployer"
     VIEWER = "viewer"
 
 
-class Review(StrEnum):
-    """What may run in a project. Work that nobody has reviewed must be asked for: it is never what was forgotten."""
+class ReviewMode(StrEnum):
+    """Which work may run in a project.
+
+    `open` must be chosen explicitly; it is never the result of a forgotten field.
+    """
 
     LANDED = "landed"
     OPEN = "open"

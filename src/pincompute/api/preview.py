@@ -1,65 +1,65 @@
-"""What a document would do, before it does it: what the desk answers and the hand shows."""
+"""Preview of a document's effect, before anything is written: the response behind `pin plan`."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any
 
-from pincompute.api.provenance import LinkAccount
-from pincompute.api.wire import Wire
+from pincompute.api.provenance import ProvenanceLink
+from pincompute.api.structs import LenientStruct
 from pincompute.objects.content import Object
 
 
-class Verb(StrEnum):
-    MAKE = "make"
-    CHANGE = "change"
+class ObjectAction(StrEnum):
+    CREATE = "make"
+    UPDATE = "change"
     REPLACE = "replace"
-    REMOVE = "remove"
+    DELETE = "remove"
 
 
-class FieldChange(Wire, frozen=True, omit_defaults=False):
+class FieldChange(LenientStruct, frozen=True, omit_defaults=False):
     path: str
     before: str = ""
     after: str = ""
 
 
-class NativeChange(Wire, frozen=True, omit_defaults=False):
-    verb: Verb
+class NativeChange(LenientStruct, frozen=True, omit_defaults=False):
+    action: ObjectAction
     native: str
-    """`Deployment/hello`."""
+    """Kind and name, such as `Deployment/hello`."""
     fields: list[FieldChange] = []
 
 
-class Preview(Wire, frozen=True, omit_defaults=False):
+class Preview(LenientStruct, frozen=True, omit_defaults=False):
     kind: str
     project: str
     name: str
     address: str = ""
     changes: list[NativeChange] = []
     unchanged: int = 0
-    restarts: bool = False
-    """Its copies are made anew, one after the other."""
-    fits: list[str] = []
-    """How many more copies the nodes have room for; nothing where nobody may look at them."""
-    room: list[str] = []
-    """What it takes of its project's quota, and what is left of that."""
+    restarts_replicas: bool = False
+    """Its replicas will be replaced, one after the other."""
+    free_capacity: list[str] = []
+    """Number of further replicas for which nodes have capacity; empty if the caller may not read nodes."""
+    quota_after: list[str] = []
+    """Effect on the project's quota: usage and what remains."""
     natives: list[Object] = []
-    """Everything that is wanted, whole."""
-    refused: list[dict[str, Any]] = []
-    """Why it would not be taken as things are."""
+    """All wanted Kubernetes objects, complete."""
+    errors: list[dict[str, Any]] = []
+    """Problems for which the document would currently be rejected."""
 
     @property
     def label(self) -> str:
-        """`PinterestService me/hello`; what belongs to no project is named alone."""
+        """`PinterestService me/hello`; a cluster-scoped resource has no project in front."""
         return f"{self.kind} {self.project}/{self.name}" if self.project else f"{self.kind} {self.name}"
 
 
-class BuildPreview(Wire, frozen=True, omit_defaults=False):
-    """What deploying a published version would do, and whether it may."""
+class BuildPreview(LenientStruct, frozen=True, omit_defaults=False):
+    """Preview of deploying a published version."""
 
     version: str
     preview: Preview
-    links: list[LinkAccount] = []
-    """Of the chain from the commit to the build; none where nobody asks for it."""
-    refused: list[dict[str, Any]] = []
-    """Why it would not be taken as things are."""
+    links: list[ProvenanceLink] = []
+    """Provenance from commit to build; only on request."""
+    errors: list[dict[str, Any]] = []
+    """Problems for which the document would currently be rejected."""

@@ -1,21 +1,21 @@
-"""From the commit to the copies: the chain that `pin provenance` shows, each link looked at when it is asked for."""
+"""Provenance from the commit to the running replicas, as `pin provenance` shows it. Links are verified on request."""
 
 from __future__ import annotations
 
-from pincompute.api.wire import Wire
+from pincompute.api.structs import LenientStruct
 
 
-class LinkAccount(Wire, frozen=True, omit_defaults=False):
-    """One link, and why it does not hold where it does not."""
+class ProvenanceLink(LenientStruct, frozen=True, omit_defaults=False):
+    """One link of the chain, with the reason if verification failed."""
 
-    what: str
-    says: str
-    holds: bool
-    why: str = ""
+    subject: str
+    claim: str
+    verified: bool
+    failure: str = ""
 
 
-class ProvenanceAccount(Wire, frozen=True, omit_defaults=False):
+class ProvenanceChain(LenientStruct, frozen=True, omit_defaults=False):
     label: str
     version: str
-    """Empty where nobody vouches for it."""
-    links: list[LinkAccount]
+    """Empty if unreviewed."""
+    links: list[ProvenanceLink]

@@ -1,39 +1,39 @@
-"""A submission as the desk has it on record: what was asked, and what became of it."""
+"""Submissions as recorded by the desk."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pincompute.api.summary import Summary
-from pincompute.api.wire import Wire
+from pincompute.api.structs import LenientStruct
+from pincompute.api.workload_summary import WorkloadSummary
 
 
-class Receipt(Wire, frozen=True, omit_defaults=False):
-    """What the document says is no part of it: that is for those who wrote it."""
+class SubmissionReceipt(LenientStruct, frozen=True, omit_defaults=False):
+    """Record of a submission. The document itself is left out: only its authors may read it."""
 
     id: str
-    at: str
-    who: str
+    accepted_at: str
+    caller: str
     project: str
     kind: str
     name: str
     verb: str
-    """deploy, delete, or how the change is called."""
+    """deploy, delete, or the name of the change."""
     state: str
     """accepted, delivered or refused."""
     url: str
-    """Where to ask again."""
+    """URL of this receipt, for polling."""
     attempts: int = 0
-    """How often it was carried to its platform in vain."""
-    waits: str = ""
-    """What kept it from arriving the last time."""
+    """Number of failed delivery attempts."""
+    last_delivery_error: str = ""
+    """Error of the last delivery attempt."""
     errors: list[dict[str, Any]] = []
-    """Why it was refused."""
+    """Problems for which it was refused."""
 
 
-class Outcome(Wire, frozen=True, omit_defaults=False):
-    """What became of one document of a set."""
+class SubmissionOutcome(LenientStruct, frozen=True, omit_defaults=False):
+    """Result for one document of a set."""
 
-    receipt: Receipt
-    summary: Summary | None = None
-    """What its cluster has; nothing while it is on its way, or where the cluster has refused it."""
+    receipt: SubmissionReceipt
+    summary: WorkloadSummary | None = None
+    """State in the cluster; None if it is not delivered yet or was refused."""

@@ -1,4 +1,4 @@
-"""Runtime: a numbered set of parts that never changes, and the order by which it takes the place of the one before."""
+"""Runtime: a numbered, immutable set of parts, and the plan by which it replaces the previous one."""
 
 from __future__ import annotations
 
@@ -8,172 +8,197 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from pincompute.api.noun import Fault, Noun, Rule, Spec
+from pincompute.api.custom_resource import CustomResource, FieldError, Spec, ValidationRule
 from pincompute.api.sidecar import PinterestSidecar
-from pincompute.api.status import Report
-from pincompute.api.wire import Paused, Strict, share
+from pincompute.api.status import ResourceStatus
+from pincompute.api.structs import PauseReason, StrictStruct, count_or_percent_meta
 from pincompute.api.workload import Tier
 
-_ALL = 100
+_WHOLE_FLEET = 100
 
 
-class Roll(Strict, frozen=True, kw_only=True):
-    """In which order workloads get it, and what holds it up."""
+class Roll(StrictStruct, frozen=True, kw_only=True):
+    """Order and speed of a runtime roll, and its stop conditions."""
 
     waves: Annotated[
-        list[Annotated[int, Meta(ge=1, le=_ALL)]],
+        list[Annotated[int, Meta(ge=1, le=_WHOLE_FLEET)]],
         Meta(
-            description="Percent of the workloads that have it after each wave; [5, 25, 100] by default.", max_length=16
+            description="Percentage of workloads that have the runtime after each wave; [5, 25, 100] by default.",
+            max_length=16,
         ),
     ] = msgspec.field(default_factory=lambda: [5, 25, 100])
     zones: Annotated[
         list[Annotated[str, Meta(max_length=63)]],
         Meta(
-            description="Zones that are rolled one after the other, such as [a, b]; what is bound to none comes last.",
+            description="Zones in the order in which they are rolled, such as [a, b]; workloads bound to no zone "
+            "come last.",
             max_length=16,
         ),
     ] = []
     tiers: Annotated[
         list[Tier],
         Meta(
-            description="Tiers that are rolled one after the other, such as [preemptible]; all others come last.",
+            description="Tiers in the order in which they are rolled, such as [preemptible]; all others come last.",
             max_length=3,
         ),
     ] = []
     pause_seconds: Annotated[
         int,
         Meta(
-            description="Seconds for which a wave is watched before the next, such as 60; 600 by default.",
+            description="Seconds for which a wave is observed before the next, such as 60; 600 by default.",
             ge=0,
             le=604_800,
         ),
     ] = 600
     failures: Annotated[
         int,
-        Meta(description="Workloads that may fail before it stands still, such as 2; 0 by default.", ge=0, le=10_000),
+        Meta(
+            description="Failing workloads that are tolerated before the roll stops, such as 2; 0 by default.",
+            ge=0,
+            le=10_000,
+        ),
     ] = 0
     unavailable: Annotated[
-        int | str, share("Copies of each workload that may be away at a time, such as 1 or 25%; 10% by default.")
+        int | str,
+        count_or_percent_meta(
+            "Replicas of each workload that may be unavailable at a time, such as 1 or 25%; 10% by default."
+        ),
     ] = "10%"
-    paused: Paused = ""
+    paused: PauseReason = ""
     stopped: Annotated[
-        str, Meta(description="Who takes it back, and why, such as ann: logs-3 loses lines.", max_length=256)
+        str,
+        Meta(
+            description="Rolls back the runtime. The value names the user and the reason, such as ann: logs-3 loses "
+            "lines.",
+            max_length=256,
+        ),
     ] = ""
-    security: Annotated[str, Meta(description="The hole that it closes, such as CVE-2026-1234.", max_length=256)] = ""
+    security: Annotated[
+        str, Meta(description="Vulnerability that the runtime fixes, such as CVE-2026-1234.", max_length=256)
+    ] = ""
     break_holds: Annotated[
-        bool, Meta(description="Workloads that hold an older runtime get it too; false by default.")
+        bool, Meta(description="Include workloads that hold an older runtime; false by default.")
     ] = False
 
-    def faults(self) -> Iterator[Fault]:
-        if list(self.waves) != sorted(set(self.waves)) or self.waves[-1:] != [_ALL]:
-            yield Fault(
-                ("waves",), f"the waves are {self.waves}: each must be larger than the one before, and the last {_ALL}"
-            )
+    def field_errors(self) -> Iterator[FieldError]:
+        if list(self.waves) != sorted(set(self.waves)) or self.waves[-1:] != [_WHOLE_FLEET]:
+            what = f"waves are {list(self.waves)}: percentages must increase and end with {_WHOLE_FLEET}"
+            yield FieldError(("waves",), what)
         for field, names in (("zones", list(self.zones)), ("tiers", list(self.tiers))):
-            for index, each in enumerate(names):
-                if each in names[:index]:
-                    yield Fault((field, index), f"'{each}' stands twice in {field}")
+            for index, name in enumerate(names):
+                if name in names[:index]:
+                    yield FieldError((field, index), f"duplicate '{name}' in {field}")
         if str(self.unavailable).rstrip("%").strip("0") == "":
-            yield Fault(
-                ("unavailable",), "unavailable is 0, so that no copy could ever be replaced", next="unavailable: 10%"
-            )
+            what = "unavailable is 0, so that no replica could be replaced"
+            yield FieldError(("unavailable",), what, next="unavailable: 10%")
         if self.break_holds and not self.security:
-            yield Fault(("breakHolds",), "holds are only broken for security", next="write security: CVE-…")
+            yield FieldError(("breakHolds",), "breakHolds requires security", next="write security: CVE-…")
 
 
 class RuntimeSpec(Spec, frozen=True, kw_only=True):
-    """Which parts, in the order in which they start."""
+    """Parts of a runtime, and its roll."""
 
     parts: Annotated[
-        list[Annotated[str, Meta(pattern=PinterestSidecar.NAME_PATTERN, max_length=PinterestSidecar.MAX_NAME)]],
+        list[Annotated[str, Meta(pattern=PinterestSidecar.NAME_PATTERN, max_length=PinterestSidecar.MAX_NAME_LENGTH)]],
         Meta(
-            description="Its parts in the order in which they start, such as [identity-1, logs-2].",
+            description="Parts in start order, such as [identity-1, logs-2].",
             min_length=1,
             max_length=32,
         ),
     ]
     roll: Annotated[
-        Roll | None, Meta(description="How it takes the place of the one before; without it, it is only prepared.")
+        Roll | None,
+        Meta(
+            description="How the runtime replaces the previous one, such as {waves: [5, 25, 100]}; without it, the "
+            "runtime is only prepared."
+        ),
     ] = None
 
-    def faults(self, name: str) -> Iterator[Fault]:
-        yield from super().faults(name)
+    def field_errors(self, name: str) -> Iterator[FieldError]:
+        yield from super().field_errors(name)
         first: dict[str, str] = {}
-        for index, each in enumerate(self.parts):
-            part = each.rpartition("-")[0]
+        for index, version in enumerate(self.parts):
+            part = version.rpartition("-")[0]
             if part in first:
-                yield Fault(
-                    ("parts", index), f"{first[part]} and {each} are versions of one part", next="leave one out"
-                )
-            first[part] = each
-        for fault in self.roll.faults() if self.roll else ():
-            yield fault._replace(path=("roll", *fault.path))
+                what = f"{first[part]} and {version} are versions of the same part"
+                yield FieldError(("parts", index), what, next="remove one")
+            first[part] = version
+        for error in self.roll.field_errors() if self.roll else ():
+            yield error._replace(path=("roll", *error.path))
 
 
-class Cursor(Strict, frozen=True, kw_only=True):
-    """How far a roll has come: with a workload's own number it says which runtime the workload has."""
+class RollCursor(StrictStruct, frozen=True, kw_only=True):
+    """Position of a roll. Together with a workload's own hash it decides which runtime the workload has."""
 
-    zone: Annotated[str, Meta(description="The zone that it is in; empty where it is in none of its own.")] = ""
-    tier: Annotated[str, Meta(description="The tier that it is in; empty where it is in none of its own.")] = ""
-    percent: Annotated[int, Meta(description="Percent of those workloads that have it, such as 25.")] = 0
-    since: Annotated[str, Meta(description="When the wave began, such as 2026-01-31T12:00:00Z.")] = ""
-    proven: Annotated[bool, Meta(description="Copies run with it, and were well throughout a wave before.")] = False
-
-
-class RollProgress(Strict, frozen=True, kw_only=True):
-    """How those are doing that a roll has reached; for people."""
-
-    reached: Annotated[int, Meta(description="The most workloads that it had come to at once, such as 12.")] = 0
-    there: Annotated[
-        int, Meta(description="Those of them that have it and are well, or ran with it and have ended, such as 9.")
+    zone: Annotated[str, Meta(description="Current zone; empty if the roll is not in a zone of its own.")] = ""
+    tier: Annotated[str, Meta(description="Current tier; empty if the roll is not in a tier of its own.")] = ""
+    percent: Annotated[
+        int, Meta(description="Percentage of the workloads of this zone and tier that have the runtime, such as 25.")
     ] = 0
-    failing: Annotated[int, Meta(description="Those of them that fail since, such as 0.")] = 0
-    pods: Annotated[int, Meta(description="Pods of those in which it changes anything, such as 120.")] = 0
-    in_place: Annotated[int, Meta(description="Pods that got it where they are, such as 61.")] = 0
-    replaced: Annotated[int, Meta(description="Pods that were made anew with it, such as 4.")] = 0
-    broken: Annotated[
+    since: Annotated[str, Meta(description="Start of the wave, such as 2026-01-31T12:00:00Z.")] = ""
+    proven: Annotated[
+        bool, Meta(description="Replicas have run with this runtime and stayed healthy for a whole wave.")
+    ] = False
+
+
+class RollProgress(StrictStruct, frozen=True, kw_only=True):
+    """Health of the workloads that a roll has reached, for display."""
+
+    reached: Annotated[int, Meta(description="Highest number of workloads reached at once, such as 12.")] = 0
+    healthy: Annotated[
+        int, Meta(description="Reached workloads that are healthy, or have finished with this runtime, such as 9.")
+    ] = msgspec.field(name="there", default=0)
+    failing: Annotated[int, Meta(description="Reached workloads that have failed since, such as 0.")] = 0
+    pods: Annotated[int, Meta(description="Pods of the reached workloads that the runtime changes, such as 120.")] = 0
+    in_place: Annotated[int, Meta(description="Pods updated in place, such as 61.")] = 0
+    replaced: Annotated[int, Meta(description="Pods replaced, such as 4.")] = 0
+    over_unavailable: Annotated[
         list[Annotated[str, Meta(max_length=320)]],
-        Meta(description="Workloads of which more pods were away than may be, such as [ads/web].", max_length=64),
-    ] = []
+        Meta(description="Workloads that had more unavailable pods than allowed, such as [ads/web].", max_length=64),
+    ] = msgspec.field(name="broken", default_factory=list)
 
 
-class RuntimeStatus(Report, frozen=True):
-    """What is remembered of a roll, and how it stands."""
+class RuntimeStatus(ResourceStatus, frozen=True):
+    """Position and progress of a roll."""
 
-    cursor: Annotated[Cursor | None, Meta(description="How far the roll has come.")] = None
-    done: Annotated[str, Meta(description="When every workload had it, such as 2026-01-31T12:00:00Z.")] = ""
-    wave: Annotated[str, Meta(description="Which wave it is in, such as 2 of 3.")] = ""
-    progress: Annotated[RollProgress, Meta(description="How those are doing that it has reached.")] = RollProgress()
+    cursor: Annotated[RollCursor | None, Meta(description="Position of the roll.")] = None
+    done: Annotated[
+        str, Meta(description="Time at which every workload had the runtime, such as 2026-01-31T12:00:00Z.")
+    ] = ""
+    wave: Annotated[str, Meta(description="Current wave, such as 2 of 3.")] = ""
+    progress: Annotated[RollProgress, Meta(description="Health of the reached workloads.")] = RollProgress()
 
 
-class Runtime(Noun, frozen=True, kw_only=True, rename=None):
-    """A numbered set of parts that never changes; one is current, and at most one is next."""
+class Runtime(CustomResource, frozen=True, kw_only=True, rename=None):
+    """A numbered, immutable set of runtime parts. One is current, and at most one is next."""
 
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("rt",)
-    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
+    PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Parts", "string", ".spec.parts"),
         ("Wave", "string", ".status.wave"),
         ("Done", "date", ".status.done"),
         ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
         ("Age", "date", ".metadata.creationTimestamp"),
     )
-    CLUSTER_WIDE: ClassVar[bool] = True
-    MAX_NAME: ClassVar[int] = 6
+    CLUSTER_SCOPED: ClassVar[bool] = True
+    MAX_NAME_LENGTH: ClassVar[int] = 6
     NAME_PATTERN: ClassVar[str] = "^[1-9][0-9]*$"
-    NAME_WORDS: ClassVar[str] = 'digits, such as "42"'
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule("self.spec.parts == oldSelf.spec.parts", "a runtime never changes: make the one with the next number"),
-        Rule(
-            "!has(oldSelf.spec.roll) || has(self.spec.roll)",
-            "a roll is taken back by spec.roll.stopped, with who and why",
+    NAME_RULE: ClassVar[str] = 'digits, such as "42"'
+    VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "self.spec.parts == oldSelf.spec.parts", "a runtime is immutable: create the one with the next number"
         ),
-        Rule(
+        ValidationRule(
+            "!has(oldSelf.spec.roll) || has(self.spec.roll)",
+            "a roll cannot be removed: set spec.roll.stopped to roll it back",
+        ),
+        ValidationRule(
             "!has(oldSelf.spec.roll) || !has(self.spec.roll)"
             " || (has(self.spec.roll.zones) ? self.spec.roll.zones : [])"
             " == (has(oldSelf.spec.roll.zones) ? oldSelf.spec.roll.zones : [])"
             " && (has(self.spec.roll.tiers) ? self.spec.roll.tiers : [])"
             " == (has(oldSelf.spec.roll.tiers) ? oldSelf.spec.roll.tiers : [])",
-            "the order of zones and tiers cannot change: how far the roll has come is counted in it",
+            "the order of zones and tiers is immutable: the position of the roll depends on it",
         ),
     )
 

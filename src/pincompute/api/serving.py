@@ -1,4 +1,4 @@
-"""What kinds that answer share: their ports, when a copy may be asked, and how it ends."""
+"""Fields shared by kinds with an address: ports, health check and shutdown."""
 
 from __future__ import annotations
 
@@ -7,65 +7,73 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from pincompute.api.noun import Fault, Rule
-from pincompute.api.wire import Strict
+from pincompute.api.custom_resource import FieldError, ValidationRule
+from pincompute.api.structs import StrictStruct
 
-PORT_NAME = "http"
-"""What the one port of the short form is called, where it speaks HTTP."""
+HTTP_PORT_NAME = "http"
+"""Default name of the main port of a kind that serves HTTP."""
 MAIN_PORT_NAME = "main"
-"""What it is called where it may speak anything."""
+"""Name of the main port of a kind that may use any protocol."""
 
 
-class Port(Strict, frozen=True):
-    """A port beside the main one."""
+class Port(StrictStruct, frozen=True):
+    """A port in addition to the main one."""
 
     name: Annotated[
         str,
         Meta(
-            description="Its name, such as metrics.",
+            description="Port name, such as metrics.",
             pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
             min_length=1,
             max_length=15,
         ),
     ]
-    port: Annotated[int, Meta(description="Its number, such as 9090.", ge=1, le=65535)]
+    port: Annotated[int, Meta(description="Port number, such as 9090.", ge=1, le=65535)]
     protocol: Annotated[Literal["TCP", "UDP"], Meta(description="TCP or UDP; TCP by default.")] = "TCP"
 
 
-class HealthCheck(Strict, frozen=True):
-    """When a copy may be asked."""
+class HealthCheck(StrictStruct, frozen=True):
+    """Readiness check of a replica."""
 
     path: Annotated[
         str,
         Meta(
-            description="It answers here with 200, such as /healthz; by default, that it listens is enough.",
+            description="Path that must answer with status 200, such as /healthz; by default, an open port is enough.",
             pattern="^(/.*)?$",
             max_length=256,
         ),
     ] = ""
-    seconds: Annotated[int, Meta(description="Seconds between two checks, such as 5; 2 by default.", ge=1, le=300)] = 2
+    seconds: Annotated[int, Meta(description="Seconds between checks, such as 5; 2 by default.", ge=1, le=300)] = 2
     failures: Annotated[
-        int, Meta(description="Failed checks after which it is asked no more, such as 5; 3 by default.", ge=1, le=60)
+        int,
+        Meta(
+            description="Consecutive failures after which a replica receives no traffic, such as 5; 3 by default.",
+            ge=1,
+            le=60,
+        ),
     ] = 3
 
 
-class Shutdown(Strict, frozen=True):
-    """How a copy ends: it leaves the traffic first."""
+class Shutdown(StrictStruct, frozen=True):
+    """Shutdown of a replica: it is removed from traffic before it receives SIGTERM."""
 
     leave_seconds: Annotated[
         int,
         Meta(
-            description="Seconds that it goes on answering while all hear that it leaves; 3 by default.", ge=0, le=300
+            description="Seconds for which a replica keeps serving while load balancers remove it, such as 5; 3 by "
+            "default.",
+            ge=0,
+            le=300,
         ),
     ] = 3
     grace_seconds: Annotated[
-        int, Meta(description="Seconds it then has to end by itself, such as 60; 30 by default.", ge=1, le=3600)
+        int, Meta(description="Seconds between SIGTERM and SIGKILL, such as 60; 30 by default.", ge=1, le=3600)
     ] = 30
 
 
 Ports = Annotated[list[Port], Meta(description="Further ports, such as - {name: metrics, port: 9090}.", max_length=32)]
 
-COPIES = (
+SERVING_COLUMNS = (
     ("Revision", "integer", ".status.revision"),
     ("Ready", "string", ".status.readyReplicas"),
     ("Wanted", "integer", ".spec.replicas"),
@@ -73,21 +81,21 @@ COPIES = (
     ("Address", "string", ".status.address"),
     ("Age", "date", ".metadata.creationTimestamp"),
 )
-"""What `kubectl get` prints of kinds whose copies answer on an address."""
-PORT_ONCE = Rule(
+"""Printer columns of kinds with an address."""
+UNIQUE_PORT_RULE = ValidationRule(
     "!has(self.spec.ports) || self.spec.ports.all(each, each.port != self.spec.port)",
-    "spec.ports names the port of spec.port again",
+    "spec.ports must not repeat the port of spec.port",
 )
 
 
-def port_faults(port: int, ports: Sequence[Port], main: str = PORT_NAME) -> Iterator[Fault]:
-    """No number and no name stands twice."""
-    taken = {port: main}
+def port_errors(port: int, ports: Sequence[Port], main: str = HTTP_PORT_NAME) -> Iterator[FieldError]:
+    """Port numbers and names that are used twice."""
+    used = {port: main}
     names = {main}
-    for index, each in enumerate(ports):
-        if each.port in taken:
-            yield Fault(("ports", index, "port"), f"port {each.port} is that of '{taken[each.port]}' already")
-        if each.name in names:
-            yield Fault(("ports", index, "name"), f"two ports are called '{each.name}'")
-        taken[each.port] = each.name
-        names.add(each.name)
+    for index, further in enumerate(ports):
+        if further.port in used:
+            yield FieldError(("ports", index, "port"), f"port {further.port} is already used by '{used[further.port]}'")
+        if further.name in names:
+            yield FieldError(("ports", index, "name"), f"duplicate port name '{further.name}'")
+        used[further.port] = further.name
+        names.add(further.name)

@@ -1,4 +1,4 @@
-"""PinterestSidecar: a part of the runtime at one version: whom it serves, what it adds, and what they may set."""
+"""PinterestSidecar: one version of a runtime part, with the workloads it applies to and the parameters they may set."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath, Spec, ValidationRule, label_errors
 from pincompute.api.names import GROUP
-from pincompute.api.noun import Fault, Noun, Path, Rule, Spec, label_faults
 from pincompute.api.parameter import Parameter
-from pincompute.api.pod import Container, Volume, VolumeMount, stands_twice
-from pincompute.api.shape import perhaps
-from pincompute.api.status import Report
-from pincompute.api.wire import Strict, amount
-from pincompute.api.workload import NOT_THEIRS, OUR_VARIABLES, Tier
+from pincompute.api.pod_template import Container, Volume, VolumeMount, duplicate_errors, list_at
+from pincompute.api.status import ResourceStatus
+from pincompute.api.structs import StrictStruct, quantity_meta
+from pincompute.api.type_errors import did_you_mean
+from pincompute.api.workload import (
+    RESERVED_VARIABLE_NOTE,
+    RESERVED_VARIABLE_PREFIX,
+    Tier,
+    image_errors,
+    variable_errors,
+)
 from pincompute.objects.content import Object
-from pincompute.objects.image import parse
 
-Served = Literal[
+ServedKind = Literal[
     "PinterestService",
     "PinterestStatefulSet",
     "PinterestJobSet",
@@ -26,104 +31,104 @@ Served = Literal[
     "PinterestTrainingJob",
     "PinterestDaemon",
 ]
-USUALLY: tuple[Served, ...] = (
+DEFAULT_SERVED_KINDS: tuple[ServedKind, ...] = (
     "PinterestService",
     "PinterestStatefulSet",
     "PinterestJobSet",
     "PinterestCronJob",
     "PinterestTrainingJob",
 )
-"""Daemons are parts of the runtime themselves: one that is served is named on purpose."""
+"""Daemons are mostly runtime parts themselves, so they get sidecars only if their kind is named."""
 
 
-def _whole(shape: type) -> Meta:
-    """Kubernetes' own: every field of it survives, also those that are not described here."""
+def _embedded(shape: type) -> Meta:
+    """An embedded Kubernetes type: all fields are preserved, including those not described here."""
     return Meta(extra={"shape": shape}, extra_json_schema={"$ref": shape.__name__})
 
 
-class Serves(Strict, frozen=True, kw_only=True):
-    """Whom it serves: every workload for which all of this is so."""
+class Serves(StrictStruct, frozen=True, kw_only=True):
+    """Selects workloads. All given conditions must match."""
 
     kinds: Annotated[
-        list[Served],
-        Meta(description="Their kinds, such as [PinterestService]; all but PinterestDaemon by default.", max_length=6),
+        list[ServedKind],
+        Meta(description="Kinds, such as [PinterestService]; all except PinterestDaemon by default.", max_length=6),
     ] = []
-    tiers: Annotated[
-        list[Tier], Meta(description="Their tiers, such as [reserved]; all by default.", max_length=3)
-    ] = []
+    tiers: Annotated[list[Tier], Meta(description="Tiers, such as [reserved]; all by default.", max_length=3)] = []
     selector: Annotated[
         dict[str, Annotated[str, Meta(max_length=63)]],
-        Meta(description="Labels that they carry, such as mesh: new; none by default.", max_length=16),
+        Meta(description="Labels of the workload, such as mesh: new; none by default.", max_length=16),
     ] = {}
 
 
 class SidecarSpec(Spec, frozen=True, kw_only=True):
-    """The short form is one sidecar that is called as the part; the rest adds whatever else a pod can take."""
+    """The short form is one sidecar container with the name of the part; the other fields add to the pod."""
 
-    image: Annotated[str, Meta(description="The image of its sidecar, such as logs:2.0.", max_length=512)] = ""
-    cpu: Annotated[int | str, amount("Processor time that is kept for it, such as 50m; 10m by default.")] = ""
-    memory: Annotated[int | str, amount("Memory that it has, and no more, such as 64Mi; 32Mi by default.")] = ""
+    image: Annotated[str, Meta(description="Image of the sidecar container, such as logs:2.0.", max_length=512)] = ""
+    cpu: Annotated[int | str, quantity_meta("CPU request, such as 50m; 10m by default.")] = ""
+    memory: Annotated[int | str, quantity_meta("Memory request and limit, such as 64Mi; 32Mi by default.")] = ""
     port: Annotated[
         int,
         Meta(
-            description="The port it listens on, such as 4000, before which nothing else starts; none by default.",
+            description="Port that must be open before later containers start, such as 4000; none by default.",
             ge=0,
             le=65535,
         ),
     ] = 0
-    serves: Annotated[Serves, Meta(description="Whom it serves; every workload by default.")] = Serves()
+    serves: Annotated[Serves, Meta(description="Workloads that get the part; all by default.")] = Serves()
     needs: Annotated[
         list[Annotated[str, Meta(max_length=63)]],
         Meta(
-            description="Parts that start before it, and whose variables and mounts its containers have too, such as"
-            " [identity].",
+            description="Parts that start before this one, and whose variables and mounts its containers get, such "
+            "as [identity].",
             max_length=8,
         ),
     ] = []
     provides: Annotated[
         str,
         Meta(
-            description="What parts that need it call it too, such as identity of one that has it in another way; "
-            "its own name alone by default.",
+            description="Additional name under which other parts can need it, such as identity for another "
+            "implementation; only its own name by default.",
             max_length=63,
         ),
     ] = ""
     parameters: Annotated[
         dict[str, Parameter],
-        Meta(description="What a workload may set under sidecarConfig, such as level: {…}.", max_length=32),
+        Meta(description="Parameters that workloads may set in sidecarConfig, such as level: {…}.", max_length=32),
     ] = {}
     environment: Annotated[
         dict[str, Annotated[str, Meta(max_length=32_768)]],
         Meta(
-            description="Variables that are added to the workload's containers, such as LOG_SOCKET: /logs/socket.",
+            description="Environment variables for the workload's containers, such as LOG_SOCKET: /logs/socket.",
             max_length=64,
         ),
     ] = {}
     mounts: Annotated[
-        list[Annotated[Object, _whole(VolumeMount)]],
+        list[Annotated[Object, _embedded(VolumeMount)]],
         Meta(
-            description="Where the workload's containers see its volumes, such as - {name: logs, mountPath: /logs}.",
+            description="Mounts of the part's volumes in the workload's containers, such as - {name: logs, "
+            "mountPath: /logs}.",
             max_length=32,
         ),
     ] = []
     volumes: Annotated[
-        list[Annotated[Object, _whole(Volume)]],
+        list[Annotated[Object, _embedded(Volume)]],
         Meta(description="Volumes of the pod, such as - {name: logs, emptyDir: {}}.", max_length=32),
     ] = []
     init_containers: Annotated[
-        list[Annotated[Object, _whole(Container)]],
+        list[Annotated[Object, _embedded(Container)]],
         Meta(
-            description="Containers that run before all others, such as - {name: fetch, image: fetch:1}.", max_length=8
+            description="Init containers, started before all others, such as - {name: fetch, image: fetch:1}.",
+            max_length=8,
         ),
     ] = []
     sidecars: Annotated[
-        list[Annotated[Object, _whole(Container)]],
-        Meta(description="Containers that run beside, such as - {name: ship, image: ship:1}.", max_length=8),
+        list[Annotated[Object, _embedded(Container)]],
+        Meta(description="Further sidecar containers, such as - {name: ship, image: ship:1}.", max_length=8),
     ] = []
     readiness_gates: Annotated[
         list[Annotated[str, Meta(max_length=316)]],
         Meta(
-            description="Conditions that a pod waits for before it is ready, such as example.com/registered.",
+            description="Readiness gates of the pods, such as example.com/registered.",
             max_length=8,
         ),
     ] = []
@@ -132,22 +137,20 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
         Meta(description="Labels of the pods, such as mesh: new.", max_length=16),
     ] = {}
 
-    def faults(self, name: str) -> Iterator[Fault]:
-        yield from super().faults(name)
-        yield from self._short_form_faults()
-        yield from self._container_faults(name.rpartition("-")[0])
-        yield from self._volume_faults()
-        yield from self._parameter_faults()
-        for variable in self.environment:
-            if not variable or "=" in variable or variable.startswith(OUR_VARIABLES):
-                yield Fault(("environment", variable), f"no variable can be called '{variable}'", NOT_THEIRS)
-        yield from label_faults(self.labels, ("labels",))
-        yield from label_faults(self.serves.selector, ("serves", "selector"))
+    def field_errors(self, name: str) -> Iterator[FieldError]:
+        yield from super().field_errors(name)
+        yield from self._short_form_errors()
+        yield from self._container_errors(name.rpartition("-")[0])
+        yield from self._volume_errors()
+        yield from self._parameter_errors()
+        yield from variable_errors(self.environment)
+        yield from label_errors(self.labels, ("labels",))
+        yield from label_errors(self.serves.selector, ("serves", "selector"))
         for label in self.labels:
             if label.startswith(f"{GROUP}/"):
-                yield Fault(("labels", label), f"labels of {GROUP} are set by the platform")
+                yield FieldError(("labels", label), f"labels of {GROUP} are set by the platform")
 
-    def _short_form_faults(self) -> Iterator[Fault]:
+    def _short_form_errors(self) -> Iterator[FieldError]:
         adds = (
             self.image,
             self.init_containers,
@@ -158,76 +161,70 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
             self.readiness_gates,
         )
         if not any(adds):
-            yield Fault(("image",), "the part adds nothing", next="write image: NAME:TAG")
+            yield FieldError(("image",), "the part is empty", next="write image: NAME:TAG")
         if self.image:
-            yield from _image_faults(self.image, ("image",))
+            yield from image_errors(self.image, ("image",))
             return
-        for field, said in (("cpu", self.cpu), ("memory", self.memory), ("port", self.port)):
-            if said:
-                yield Fault((field,), f"{field} speaks of an image, and there is none", next="write image: NAME:TAG")
+        for field, value in (("cpu", self.cpu), ("memory", self.memory), ("port", self.port)):
+            if value:
+                yield FieldError((field,), f"{field} requires an image", next="write image: NAME:TAG")
 
-    def _container_faults(self, part: str) -> Iterator[Fault]:
-        taken = {part} if self.image else set()
-        for group, each, path in self.containers():
-            name = each.get("name")
-            if name in taken:
-                yield Fault((*path, "name"), f"two containers are called '{name}'")
-            taken.add(str(name))
-            yield from _image_faults(str(each.get("image", "")), (*path, "image"))
-            policy = each.get("restartPolicy")
+    def _container_errors(self, part: str) -> Iterator[FieldError]:
+        names = {part} if self.image else set()
+        for group, container, path in self.listed_containers():
+            name = container.get("name")
+            if name in names:
+                yield FieldError((*path, "name"), f"duplicate container name '{name}'")
+            names.add(str(name))
+            yield from image_errors(str(container.get("image", "")), (*path, "image"))
+            policy = container.get("restartPolicy")
             if group == "sidecars" and policy not in {None, "Always"}:
-                yield Fault((*path, "restartPolicy"), "a sidecar is always restarted", next="leave it out")
+                yield FieldError(
+                    (*path, "restartPolicy"), "the restart policy of a sidecar is always Always", next="leave it out"
+                )
             if group == "initContainers" and policy == "Always":
-                yield Fault((*path, "restartPolicy"), "what runs beside is a sidecar", next="write it under sidecars")
-            yield from stands_twice(each, "env", "name", path)
-            yield from stands_twice(each, "volumeMounts", "mountPath", path)
-            for place, variable in enumerate(_variables(each)):
-                if variable.startswith(OUR_VARIABLES):
-                    what = f"no variable can be called '{variable}'"
-                    yield Fault((*path, "env", place, "name"), what, NOT_THEIRS)
+                what = "an init container with restartPolicy Always is a sidecar"
+                yield FieldError((*path, "restartPolicy"), what, next="move it to sidecars")
+            yield from duplicate_errors(container, "env", "name", path)
+            yield from duplicate_errors(container, "volumeMounts", "mountPath", path)
+            for index, variable in enumerate(_variables(container)):
+                if variable.startswith(RESERVED_VARIABLE_PREFIX):
+                    what = f"invalid variable name '{variable}'"
+                    yield FieldError((*path, "env", index, "name"), what, RESERVED_VARIABLE_NOTE)
 
-    def _volume_faults(self) -> Iterator[Fault]:
-        """A part mounts what is its own: it can rely on nobody else's."""
+    def _volume_errors(self) -> Iterator[FieldError]:
+        """A part may mount only its own volumes: those of others can change or be missing."""
         names = [str(each.get("name")) for each in self.volumes]
         for index, name in enumerate(names):
             if name in names[:index]:
-                yield Fault(("volumes", index, "name"), f"two volumes are called '{name}'")
-        yield from stands_twice({"mounts": self.mounts}, "mounts", "mountPath", ())
-        mounts: list[tuple[Object, Path]] = [(each, ("mounts", index)) for index, each in enumerate(self.mounts)]
-        for _, container, path in self.containers():
+                yield FieldError(("volumes", index, "name"), f"duplicate volume name '{name}'")
+        yield from duplicate_errors({"mounts": self.mounts}, "mounts", "mountPath", ())
+        mounts: list[tuple[Object, FieldPath]] = [(each, ("mounts", index)) for index, each in enumerate(self.mounts)]
+        for _, container, path in self.listed_containers():
             mounts += [
                 (each, (*path, "volumeMounts", index)) for index, each in enumerate(_dicts(container, "volumeMounts"))
             ]
         for mount, path in mounts:
             name = str(mount.get("name"))
             if name not in names:
-                yield Fault((*path, "name"), f"the part has no volume '{name}'", next=perhaps(name, names))
+                yield FieldError((*path, "name"), f"the part has no volume '{name}'", next=did_you_mean(name, names))
 
-    def _parameter_faults(self) -> Iterator[Fault]:
-        """Its variables are for its own containers, each of which may have named them already."""
-        taken = {variable: "a container" for _, each, _ in self.containers() for variable in _variables(each)}
-        for name, each in self.parameters.items():
+    def _parameter_errors(self) -> Iterator[FieldError]:
+        """Parameter variables must not be set twice in the part's containers."""
+        set_by = {variable: "a container" for _, each, _ in self.listed_containers() for variable in _variables(each)}
+        for name, parameter in self.parameters.items():
             path = ("parameters", name)
-            yield from each.faults(name, path)
-            if each.variable in taken:
-                yield Fault((*path, "variable"), f"{each.variable} is set by {taken[each.variable]} already")
-            taken[each.variable] = f"the parameter '{name}'"
+            yield from parameter.field_errors(name, path)
+            if parameter.variable in set_by:
+                what = f"{parameter.variable} is already set by {set_by[parameter.variable]}"
+                yield FieldError((*path, "variable"), what)
+            set_by[parameter.variable] = f"the parameter '{name}'"
 
-    def containers(self) -> Iterator[tuple[str, Object, Path]]:
-        """Those of the long form, with where they stand."""
+    def listed_containers(self) -> Iterator[tuple[str, Object, FieldPath]]:
+        """Init containers and sidecars, with group and path."""
         for group, members in (("initContainers", self.init_containers), ("sidecars", self.sidecars)):
-            for index, each in enumerate(members):
-                yield group, each, (group, index)
-
-
-def _image_faults(image: str, path: Path) -> Iterator[Fault]:
-    if not image:
-        yield Fault(path, "image is missing", next="write image: NAME:TAG")
-        return
-    try:
-        parse(image)
-    except ValueError as error:
-        yield Fault(path, f"{image!r} cannot be an image: {error}")
+            for index, container in enumerate(members):
+                yield group, container, (group, index)
 
 
 def _variables(container: Object) -> list[str]:
@@ -235,32 +232,34 @@ def _variables(container: Object) -> list[str]:
 
 
 def _dicts(value: Object, field: str) -> list[dict[str, Any]]:
-    found = value.get(field)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return [each for each in list_at(value, field) if isinstance(each, dict)]
 
 
-class SidecarStatus(Report, frozen=True):
-    """Which runtimes it is a part of."""
+class SidecarStatus(ResourceStatus, frozen=True):
+    """Status of a runtime part."""
 
     runtimes: Annotated[
-        list[Annotated[int, Meta(ge=1)]], Meta(description="The runtimes that it is a part of, such as [42, 43].")
+        list[Annotated[int, Meta(ge=1)]], Meta(description="Runtimes that include the part, such as [42, 43].")
     ] = []
 
 
-class PinterestSidecar(Noun, frozen=True, kw_only=True, rename=None):
-    """A part of the runtime at one version, which a pod has for itself."""
+class PinterestSidecar(CustomResource, frozen=True, kw_only=True, rename=None):
+    """One version of a runtime part that is injected into pods."""
 
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("psc",)
-    COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
+    PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Image", "string", ".spec.image"),
         ("Runtimes", "string", ".status.runtimes"),
         ("Age", "date", ".metadata.creationTimestamp"),
     )
-    CLUSTER_WIDE: ClassVar[bool] = True
+    CLUSTER_SCOPED: ClassVar[bool] = True
     NAME_PATTERN: ClassVar[str] = "^[a-z]([-a-z0-9]*[a-z0-9])?-[1-9][0-9]*$"
-    NAME_WORDS: ClassVar[str] = "lower-case letters, digits and dashes, and ends with its version, such as logs-2"
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule("self.spec == oldSelf.spec", "a part never changes: make its next version, such as logs-3 after logs-2"),
+    NAME_RULE: ClassVar[str] = "lower-case letters, digits and dashes, and ends with its version, such as logs-2"
+    VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "self.spec == oldSelf.spec",
+            "a runtime part is immutable: create its next version, such as logs-3 after logs-2",
+        ),
     )
 
     spec: SidecarSpec
@@ -268,11 +267,11 @@ class PinterestSidecar(Noun, frozen=True, kw_only=True, rename=None):
     kind: str = "PinterestSidecar"
 
     @property
-    def part(self) -> str:
-        """What it is called in every version: `logs` of `logs-2`."""
+    def part_name(self) -> str:
+        """Name without version: `logs` of `logs-2`."""
         return self.metadata.name.rpartition("-")[0]
 
     @property
-    def provided(self) -> frozenset[str]:
-        """By which names others can need it."""
-        return frozenset({self.part, self.spec.provides or self.part})
+    def provided_names(self) -> frozenset[str]:
+        """Names under which other parts can need it."""
+        return frozenset({self.part_name, self.spec.provides or self.part_name})

@@ -1,76 +1,79 @@
-"""What the operator says of a workload: conditions by the Kubernetes conventions, and how far it has come."""
+"""Status of a workload: conditions that follow the Kubernetes conventions, and progress."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
-from pincompute.api.wire import Strict
+from pincompute.api.structs import StrictStruct
 
-# The conditions that there are.
+# Condition types.
 READY = "Ready"
-"""The goal of what runs on: every copy is of the newest revision and answers."""
+"""Goal of long-running kinds: every replica has the newest revision and is ready."""
 SUCCEEDED = "Succeeded"
-"""The goal of what ends: all of the work is done."""
+"""Goal of batch kinds: all work is done."""
 AVAILABLE = "Available"
-"""Somebody answers, of whatever revision."""
+"""At least one replica is ready, of any revision."""
 OUTDATED = "Outdated"
-"""Copies run a runtime that was replaced long ago; only said where it is so."""
-
+"""Replicas run a runtime that was replaced long ago. Set only if true."""
 UNREVIEWED = "Unreviewed"
-"""The glass was broken for what runs; only said where it is so."""
+"""Runs under an emergency override. Set only if true."""
 
 
-class Progress(Strict, frozen=True):
-    """How far the pods of the newest revision have come."""
+class Progress(StrictStruct, frozen=True):
+    """Progress of the newest revision's pods."""
 
-    wanted: Annotated[int, Meta(description="Pods that should run, such as 3.")] = 0
-    scheduled: Annotated[int, Meta(description="Pods that have a node, such as 3.")] = 0
-    started: Annotated[int, Meta(description="Pods whose program runs, such as 2.")] = 0
-    ready: Annotated[int, Meta(description="Pods that answer, such as 1.")] = 0
+    wanted: Annotated[int, Meta(description="Pods wanted, such as 3.")] = 0
+    scheduled: Annotated[int, Meta(description="Pods assigned to a node, such as 3.")] = 0
+    started: Annotated[int, Meta(description="Pods with a running program, such as 2.")] = 0
+    ready: Annotated[int, Meta(description="Pods ready, such as 1.")] = 0
 
 
-class Condition(Strict, frozen=True):
-    """One condition, by the Kubernetes conventions."""
+class Condition(StrictStruct, frozen=True):
+    """A condition that follows the Kubernetes conventions."""
 
-    type: Annotated[str, Meta(description="What is said to be so, such as Ready.", max_length=64)]
+    type: Annotated[str, Meta(description="Condition type, such as Ready.", max_length=64)]
     status: Annotated[str, Meta(description="True, False or Unknown.", max_length=8)]
     reason: Annotated[
-        str, Meta(description="One CamelCase code with a page of its own, such as CrashLoop.", max_length=64)
+        str,
+        Meta(description="CamelCase reason code, documented on a page of its own, such as CrashLoop.", max_length=64),
     ]
-    message: Annotated[str, Meta(description="The same for people, with numbers and names.", max_length=4096)]
+    message: Annotated[str, Meta(description="Explanation with numbers and names.", max_length=4096)]
     last_transition_time: Annotated[
-        str, Meta(description="When the status last changed, such as 2026-01-31T12:00:00Z.")
+        str, Meta(description="Time of the last change of the status, such as 2026-01-31T12:00:00Z.")
     ]
-    observed_generation: Annotated[int, Meta(description="The generation that this speaks of, such as 7.")] = 0
+    observed_generation: Annotated[int, Meta(description="Generation that the condition describes, such as 7.")] = 0
 
 
-class Report(Strict, frozen=True):
-    """What the operator says of everything that is planned."""
+class ResourceStatus(StrictStruct, frozen=True):
+    """Status fields of all planned kinds."""
 
-    observed_generation: Annotated[int, Meta(description="The generation that this status speaks of, such as 7.")] = 0
-    next: Annotated[str, Meta(description="What to type when something is wrong, such as pin logs hello.")] = ""
-    conditions: Annotated[list[Condition], Meta(description="What is so, and why.", max_length=16)] = []
+    observed_generation: Annotated[int, Meta(description="Generation that the status describes, such as 7.")] = 0
+    next: Annotated[str, Meta(description="Command to run next if there is a problem, such as pin logs hello.")] = ""
+    conditions: Annotated[list[Condition], Meta(description="Conditions.", max_length=16)] = []
 
 
-class Status(Report, frozen=True):
-    """What the operator last saw of a workload; each kind adds its own."""
+class WorkloadStatus(ResourceStatus, frozen=True):
+    """Status fields of all workloads. Each kind adds its own."""
 
-    revision: Annotated[int, Meta(description="The number after the @ of hello@7.")] = 0
-    runtime: Annotated[int, Meta(description="The runtime that its pods are made with, such as 42; 0 is none.")] = 0
+    revision: Annotated[int, Meta(description="Revision number: 7 in hello@7.")] = 0
+    runtime: Annotated[int, Meta(description="Runtime of its pods, such as 42; 0 for none.")] = 0
     parts: Annotated[
         list[Annotated[str, Meta(max_length=64)]],
-        Meta(description="The parts that were injected, such as logs-2.", max_length=32),
+        Meta(description="Injected runtime parts, such as logs-2.", max_length=32),
     ] = []
-    address: Annotated[str, Meta(description="Where it answers, such as http://hello.me.localhost:8080.")] = ""
+    address: Annotated[str, Meta(description="URL of the workload, such as http://hello.me.localhost:8080.")] = ""
     replicas: Annotated[int, Meta(description="Pods that exist, such as 3.")] = 0
-    ready_replicas: Annotated[int, Meta(description="Pods that answer, such as 3.")] = 0
-    renewed: Annotated[int, Meta(description="Pods that got their runtime where they are, such as 3.")] = 0
-    selector: Annotated[str, Meta(description="The pods of this workload, as a label selector.")] = ""
-    simulated: Annotated[bool, Meta(description="True where no program runs and it is only pretended.")] = False
-    progress: Annotated[Progress | None, Meta(description="How far the newest revision has come.")] = None
+    ready_replicas: Annotated[int, Meta(description="Pods that are ready, such as 3.")] = 0
+    updated_in_place: Annotated[int, Meta(description="Pods whose runtime was updated in place, such as 3.")] = (
+        msgspec.field(name="renewed", default=0)
+    )
+    selector: Annotated[str, Meta(description="Label selector of the pods.")] = ""
+    simulated: Annotated[bool, Meta(description="True if the workload is simulated and no program runs.")] = False
+    progress: Annotated[Progress | None, Meta(description="Progress of the newest revision.")] = None
 
 
-def condition(conditions: list[Condition], type_: str) -> Condition | None:
+def find_condition(conditions: list[Condition], type_: str) -> Condition | None:
     return next((each for each in conditions if each.type == type_), None)

@@ -1,4 +1,4 @@
-"""What each task of a job set has for itself, and which tasks run again."""
+"""Claims of job set tasks, and reruns."""
 
 from __future__ import annotations
 
@@ -7,50 +7,48 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from pincompute.api.wire import Strict, amount
-from pincompute.objects.numbers import NUMBERS_PATTERN
+from pincompute.api.structs import StrictStruct, quantity_meta
+from pincompute.objects.number_sets import NUMBERS_PATTERN
 
-FAILED = "failed"
-Cause = Literal[
+FAILED_TASKS = "failed"
+FailureReason = Literal[
     "Any", "TaskFailed", "OutOfMemory", "DeadlineExceeded", "TooManyFailed", "CommandNotFound", "StartFailed"
 ]
 
 
-class TaskClaim(Strict, frozen=True):
-    """Storage that each task has for itself."""
+class TaskClaim(StrictStruct, frozen=True):
+    """A claim of each task."""
 
     name: Annotated[
-        str, Meta(description="Its name, such as scratch.", pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=20)
+        str, Meta(description="Volume name, such as scratch.", pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=20)
     ]
-    path: Annotated[
-        str, Meta(description="Where the task sees it, such as /scratch.", pattern="^/[^:]*$", max_length=256)
-    ]
-    size: Annotated[int | str, amount("How large it is, such as 10Gi.")]
+    path: Annotated[str, Meta(description="Mount path, such as /scratch.", pattern="^/[^:]*$", max_length=256)]
+    size: Annotated[int | str, quantity_meta("Size, such as 10Gi.")]
     class_: Annotated[
-        str, Meta(description="Which kind of disk, such as fast; the cluster's own by default.", max_length=253)
+        str, Meta(description="Storage class, such as fast; the cluster's default class by default.", max_length=253)
     ] = msgspec.field(name="class", default="")
     retained: Annotated[
         bool,
         Meta(
-            description="Kept from attempt to attempt, until the whole set is removed, for at most 100 tasks; "
-            "false by default: it ends with the task."
+            description="Keep the storage for later attempts, until the job set is deleted; for at most 100 tasks; "
+            "false by default: it is deleted with the task."
         ),
     ] = False
 
 
-class Attempt(Strict, frozen=True):
-    """Tasks that run again after the attempts before have ended, with other resources where that helps."""
+class Attempt(StrictStruct, frozen=True):
+    """A rerun of tasks after earlier attempts have ended, optionally with other resources."""
 
     tasks: Annotated[
         str,
         Meta(
-            description="Which ones, such as 17,88,203-204; failed by default: those that are not done.",
-            pattern=f"^({FAILED}|{NUMBERS_PATTERN})$",
+            description="Task numbers, such as 17,88,203-204; failed by default: all tasks that have not succeeded.",
+            pattern=f"^({FAILED_TASKS}|{NUMBERS_PATTERN})$",
             max_length=4096,
         ),
-    ] = FAILED
+    ] = FAILED_TASKS
     reason: Annotated[
-        Cause, Meta(description="Only those that failed for this reason, such as OutOfMemory; Any by default.")
+        FailureReason, Meta(description="Only tasks that failed for this reason, such as OutOfMemory; Any by default.")
     ] = "Any"
-    cpu: Annotated[int | str, amount("Processor time of each task this time, such as 2; as before by default.")] = ""
-    memory: Annotated[int | str, amount("Memory of each task this time, such as 1Gi; as before by default.")] = ""
+    cpu: Annotated[int | str, quantity_meta("CPU request of each task, such as 2; unchanged by default.")] = ""
+    memory: Annotated[int | str, quantity_meta("Memory of each task, such as 1Gi; unchanged by default.")] = ""

@@ -1,4 +1,4 @@
-"""What the operator says of a PinterestTrainingJob, and remembers."""
+"""Status of a PinterestTrainingJob."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from pincompute.api.status import Status
-from pincompute.api.wire import Strict
+from pincompute.api.status import WorkloadStatus
+from pincompute.api.structs import StrictStruct
 
 
-class RoleStatus(Strict, frozen=True):
-    """How the copies of one role are doing."""
+class RoleStatus(StrictStruct, frozen=True):
+    """Replicas of one role, by state."""
 
-    name: Annotated[str, Meta(description="Which role, such as worker.", max_length=16)]
-    wanted: Annotated[int, Meta(description="Copies that it has, such as 4.")] = 0
-    running: Annotated[int, Meta(description="Copies whose program runs, such as 3.")] = 0
-    done: Annotated[int, Meta(description="Copies that have ended well, such as 1.")] = 0
-    failed: Annotated[int, Meta(description="Copies that have ended badly, such as 1.")] = 0
+    name: Annotated[str, Meta(description="Role, such as worker.", max_length=16)]
+    wanted: Annotated[int, Meta(description="Replicas wanted, such as 4.")] = 0
+    running: Annotated[int, Meta(description="Replicas running, such as 3.")] = 0
+    done: Annotated[int, Meta(description="Replicas succeeded, such as 1.")] = 0
+    failed: Annotated[int, Meta(description="Replicas failed, such as 1.")] = 0
 
 
-class TrainingJobStatus(Status, frozen=True):
-    """How far the training is; that it has ended is remembered when everything that trained is gone."""
+class TrainingJobStatus(WorkloadStatus, frozen=True):
+    """Progress of a training job. The result is kept after its pods are deleted."""
 
-    work: Annotated[str, Meta(description="The digest of what runs: another begins anew.", max_length=64)] = ""
-    ended: Annotated[str, Meta(description="When it ended; empty while it trains.", max_length=32)] = ""
-    done: Annotated[int, Meta(description="Copies that have ended well, such as 5.")] = 0
-    roles: Annotated[list[RoleStatus], Meta(description="Its roles, the one that leads first.", max_length=8)] = []
+    work: Annotated[
+        str, Meta(description="Hash of the work; a different hash starts the training again.", max_length=64)
+    ] = ""
+    ended: Annotated[str, Meta(description="End time; empty while the training runs.", max_length=32)] = ""
+    done: Annotated[int, Meta(description="Replicas succeeded, such as 5.")] = 0
+    roles: Annotated[list[RoleStatus], Meta(description="Roles, the leader first.", max_length=8)] = []

@@ -1,36 +1,36 @@
-"""What the desk tells somebody of themselves."""
+"""Identity and memberships of the caller, as `pin whoami` shows them."""
 
 from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.identity import Sort
-from pincompute.api.membership import Role
+from pincompute.api.identity import IdentityType
+from pincompute.api.membership import ProjectRole
 
-SCOPES = "openid email offline_access"
+DEFAULT_SCOPES = "openid email offline_access"
 
 
 class SignIn(msgspec.Struct, frozen=True):
-    """Where people sign in before they come here; without an issuer nobody can."""
+    """OpenID Connect settings for clients. Without an issuer, sign-in is disabled."""
 
     issuer: str = ""
     client: str = ""
-    scopes: str = SCOPES
+    scopes: str = DEFAULT_SCOPES
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
     project: str
-    role: Role
+    role: ProjectRole
     owner: str
     contact: str = ""
 
 
 class Whoami(msgspec.Struct, frozen=True):
     name: str
-    sort: Sort
+    type: IdentityType
     groups: list[str] = []
-    administers: bool = msgspec.field(default=False)
-    """The platform, and so every project."""
-    until: str = ""
-    """When they have to sign in again; empty where they never have to."""
+    is_admin: bool = msgspec.field(default=False)
+    """Platform administrator, with access to every project."""
+    valid_until: str = ""
+    """Expiry of the session; empty if it does not expire."""
     projects: list[Membership] = []

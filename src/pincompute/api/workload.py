@@ -1,223 +1,235 @@
-"""What all workloads share: what runs, for whom, in which tier, with which configuration and on which runtime."""
+"""Fields and behaviour shared by all workloads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from pincompute.api.glass import Glass
-from pincompute.api.noun import Fault, Noun, Rule, Spec
-from pincompute.api.pod import PodTemplate, amounts_of, containers_of, main_container, template_faults
-from pincompute.api.status import READY, Status
-from pincompute.api.wire import Environment, Strict, amount
+from pincompute.api.break_glass import BreakGlass
+from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath, Spec, ValidationRule
+from pincompute.api.pod_template import (
+    PodTemplate,
+    containers_of,
+    list_at,
+    main_container,
+    resource_names,
+    template_errors,
+)
+from pincompute.api.status import READY, WorkloadStatus
+from pincompute.api.structs import Environment, StrictStruct, quantity_meta
 from pincompute.objects.content import Object
-from pincompute.objects.image import parse
+from pincompute.objects.image import parse_image
 
-OUR_VARIABLES = "PIN_"
-"""Variables of such names are ours to set."""
-NOT_THEIRS = f"names that begin with {OUR_VARIABLES} are set by the platform"
-MAX_CONFIGURATION = 900_000
-"""Bytes that one ConfigMap is sure to take."""
+RESERVED_VARIABLE_PREFIX = "PIN_"
+"""Prefix of environment variables that only the platform sets."""
+RESERVED_VARIABLE_NOTE = f"names that begin with {RESERVED_VARIABLE_PREFIX} are set by the platform"
+MAX_CONFIGURATION_BYTES = 900_000
+"""Total size of configuration files, which must fit into one ConfigMap."""
 
 
 class Tier(StrEnum):
-    """What a workload may count on; only preemptible work is ever ended to make room."""
+    """Capacity guarantee of a workload. Only preemptible work is ended in favour of other work."""
 
     RESERVED = "reserved"
     ON_DEMAND = "on-demand"
     PREEMPTIBLE = "preemptible"
 
 
-class Hold(Strict, frozen=True):
-    """An older runtime, until a date."""
+class Hold(StrictStruct, frozen=True):
+    """Keeps a workload on an older runtime until a date."""
 
-    runtime: Annotated[int, Meta(description="The runtime to stay on, such as 41.", ge=1, le=1_000_000)]
+    runtime: Annotated[int, Meta(description="Runtime to stay on, such as 41.", ge=1, le=1_000_000)]
     until: Annotated[
         str,
         Meta(
-            description="The last day of it, such as 2026-12-31.",
+            description="Last day, such as 2026-12-31.",
             pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
             max_length=10,
         ),
     ]
-    because: Annotated[
-        str, Meta(description="Why, for those who will ask, such as: logs-3 breaks our parser.", max_length=256)
-    ] = ""
+    because: Annotated[str, Meta(description="Reason, such as: logs-3 breaks our parser.", max_length=256)] = ""
 
 
 class WorkloadSpec(Spec, frozen=True, kw_only=True):
-    """The short form names one program; `template` takes a whole pod template, and both go together."""
+    """The short form describes one container; `template` is a whole pod template. Both can be combined."""
 
     image: Annotated[
         str,
         Meta(
-            description="The container image, such as hello:1.2; `template` may name containers instead.",
+            description="Container image, such as hello:1.2; can be left out if `template` has containers.",
             max_length=512,
         ),
     ] = ""
     command: Annotated[
         list[Annotated[str, Meta(max_length=32_768)]],
-        Meta(description="What to run instead of the image's own program, such as [python3, app.py].", max_length=256),
+        Meta(description="Command instead of the image's entry point, such as [python3, app.py].", max_length=256),
     ] = []
     arguments: Annotated[
         list[Annotated[str, Meta(max_length=32_768)]],
-        Meta(description="What to hand to the image's own program, such as [--verbose].", max_length=256),
+        Meta(description="Arguments of the image's entry point, such as [--verbose].", max_length=256),
     ] = []
     environment: Environment = {}
     configuration: Annotated[
-        dict[str, Annotated[str, Meta(max_length=MAX_CONFIGURATION)]],
-        Meta(description="Files that the program finds, by name, such as app.toml: |- …", max_length=256),
+        dict[str, Annotated[str, Meta(max_length=MAX_CONFIGURATION_BYTES)]],
+        Meta(description="Configuration files by name, such as app.toml: |- …", max_length=256),
     ] = {}
     configuration_path: Annotated[
         str,
         Meta(
-            description="The folder in which it finds them, such as /etc/hello; /etc/configuration by default.",
+            description="Directory of the configuration files, such as /etc/hello; /etc/configuration by default.",
             pattern="^/[^:]*$",
             max_length=256,
         ),
     ] = "/etc/configuration"
-    cpu: Annotated[
-        int | str, amount("Processor time that is kept for each copy, such as 500m or 2; 100m by default.")
+    cpu: Annotated[int | str, quantity_meta("CPU request of each replica, such as 500m or 2; 100m by default.")] = ""
+    memory: Annotated[
+        int | str, quantity_meta("Memory request and limit of each replica, such as 512Mi; 128Mi by default.")
     ] = ""
-    memory: Annotated[int | str, amount("Memory that each copy has, and no more, such as 512Mi; 128Mi by default.")] = (
-        ""
-    )
-    gpus: Annotated[int, Meta(description="GPUs of each copy, such as 1; none by default.", ge=0, le=64)] = 0
+    gpus: Annotated[int, Meta(description="GPUs of each replica, such as 1; none by default.", ge=0, le=64)] = 0
     whole_node: Annotated[
-        bool, Meta(description="Each copy has a node for itself, daemons aside; false by default.")
+        bool,
+        Meta(description="Run each replica on a node without other workloads, daemons excepted; false by default."),
     ] = False
     owner: Annotated[
         str,
-        Meta(description="Who answers for it, such as team-ads; the project's owner by default.", max_length=128),
+        Meta(description="Owner, such as team-ads; the project's owner by default.", max_length=128),
     ] = ""
     tier: Annotated[
-        Tier, Meta(description="reserved, on-demand or preemptible, which alone may be ended to make room.")
+        Tier,
+        Meta(
+            description="Tier: reserved, on-demand or preemptible; only preemptible workloads may be ended in "
+            "favour of others."
+        ),
     ] = Tier.ON_DEMAND
     build: Annotated[
         str,
         Meta(
-            description="Which published version it is, such as 1.4: the desk says so when it deploys one.",
+            description="Version of the published build, such as 1.4; set by the desk.",
             max_length=63,
         ),
     ] = ""
     break_glass: Annotated[
-        Glass | None, Meta(description="That nobody has reviewed it: the desk says so when somebody breaks the glass.")
+        BreakGlass | None,
+        Meta(description="Emergency override for unreviewed work; set by the desk."),
     ] = None
-    iam_role: Annotated[
-        str, Meta(description="The role it takes towards a cloud, such as ads-reader.", max_length=256)
-    ] = ""
+    iam_role: Annotated[str, Meta(description="IAM role in the cloud, such as ads-reader.", max_length=256)] = ""
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
     sidecar_config: Annotated[
         dict[str, dict[str, Any]],
-        Meta(description="Parameters of parts of the runtime, such as logs: {level: debug}.", max_length=32),
+        Meta(description="Parameters of runtime parts, such as logs: {level: debug}.", max_length=32),
     ] = {}
-    simulated: Annotated[bool, Meta(description="Pretend to run it, on a simulated node; false by default.")] = False
+    simulated: Annotated[
+        bool, Meta(description="Simulate the workload on simulated nodes, without running a program; false by default.")
+    ] = False
     template: Annotated[
         Object,
         Meta(
-            description="A pod template, for all that the short form has no word for.",
+            description="Pod template, for every setting that the short form does not have.",
             extra={"shape": PodTemplate},
             extra_json_schema={"$ref": "PodTemplate"},
         ),
     ] = {}
 
-    def faults(self, name: str) -> Iterator[Fault]:
-        yield from _image_faults(self, name)
-        yield from _short_form_faults(self, name)
-        yield from template_faults(self.template, ("template",))
-        for variable in self.environment:
-            if not variable or "=" in variable or variable.startswith(OUR_VARIABLES):
-                yield Fault(
-                    ("environment", variable),
-                    f"no variable can be called '{variable}'",
-                    NOT_THEIRS,
-                )
+    def field_errors(self, name: str) -> Iterator[FieldError]:
+        yield from _image_field_errors(self, name)
+        yield from _short_form_errors(self, name)
+        yield from template_errors(self.template, ("template",))
+        yield from variable_errors(self.environment)
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
-                yield Fault(
-                    ("configuration", file), f"no file can be called '{file}'", "letters, digits and - _ . are allowed"
-                )
+                note = "letters, digits and - _ . are allowed"
+                yield FieldError(("configuration", file), f"invalid file name '{file}'", note)
         size = sum(len(content.encode()) for content in self.configuration.values())
-        if size > MAX_CONFIGURATION:
-            yield Fault(
-                ("configuration",), f"the files have {size:,} bytes together, {MAX_CONFIGURATION:,} is the most"
-            )
+        if size > MAX_CONFIGURATION_BYTES:
+            what = f"configuration files have {size:,} bytes together, the maximum is {MAX_CONFIGURATION_BYTES:,}"
+            yield FieldError(("configuration",), what)
 
 
-def _image_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
+def variable_errors(environment: Mapping[str, str]) -> Iterator[FieldError]:
+    """Invalid and reserved names in `environment`."""
+    for variable in environment:
+        if not variable or "=" in variable or variable.startswith(RESERVED_VARIABLE_PREFIX):
+            what = f"invalid variable name '{variable}'"
+            yield FieldError(("environment", variable), what, RESERVED_VARIABLE_NOTE)
+
+
+def image_errors(image: str, path: FieldPath) -> Iterator[FieldError]:
+    """A missing or invalid image."""
+    if not image:
+        yield FieldError(path, "image is missing", next="write image: NAME:TAG")
+        return
+    try:
+        parse_image(image)
+    except ValueError as error:
+        yield FieldError(path, f"invalid image {image!r}: {error}")
+
+
+def _image_field_errors(spec: WorkloadSpec, name: str) -> Iterator[FieldError]:
     main = main_container(spec.template, name, own=bool(spec.image))
-    if not spec.image and not (main or {}).get("image"):
-        yield Fault(("image",), "image is missing", next="write image: NAME:TAG")
-    for path, each in containers_of(spec.template, ("template",)):
-        if each is not main and not each.get("image"):
-            yield Fault((*path, "image"), f"the image of container '{each.get('name', '')}' is missing")
-    if spec.image:
-        try:
-            parse(spec.image)
-        except ValueError as error:
-            yield Fault(("image",), f"{spec.image!r} cannot be an image: {error}")
+    if spec.image or not (main or {}).get("image"):
+        yield from image_errors(spec.image, ("image",))
+    for path, container in containers_of(spec.template, ("template",)):
+        if container is not main and not container.get("image"):
+            what = f"the image of container '{container.get('name', '')}' is missing"
+            yield FieldError((*path, "image"), what)
 
 
-def _short_form_faults(spec: WorkloadSpec, name: str) -> Iterator[Fault]:
-    """The short form and the template may speak of one container, but not say the same thing twice."""
+def _short_form_errors(spec: WorkloadSpec, name: str) -> Iterator[FieldError]:
+    """Short form and template may describe the same container, but must not set the same field."""
     main = main_container(spec.template, name, own=bool(spec.image)) or {}
-    amounts = amounts_of(main)
-    said = (
+    resources = resource_names(main)
+    fields = (
         ("image", spec.image, "image" in main),
         ("command", spec.command, "command" in main),
         ("arguments", spec.arguments, "args" in main),
-        ("cpu", spec.cpu, "cpu" in amounts),
-        ("memory", spec.memory, "memory" in amounts),
+        ("cpu", spec.cpu, "cpu" in resources),
+        ("memory", spec.memory, "memory" in resources),
     )
-    for ours, value, theirs in said:
-        if value and theirs:
-            yield Fault(
-                (ours,),
-                f"{ours} stands here and in the template's container '{main.get('name', '')}'",
-                next="leave one of the two out",
-            )
-    env = main.get("env")
-    there = [each.get("name") for each in env if isinstance(each, dict)] if isinstance(env, list) else []
-    for variable in sorted(each for each in spec.environment if each in there):
-        yield Fault(("environment", variable), f"{variable} stands here and in the template", next="leave one out")
+    for field, value, in_template in fields:
+        if value and in_template:
+            what = f"{field} is set here and in the template's container '{main.get('name', '')}'"
+            yield FieldError((field,), what, next="remove one of the two")
+    variables = [each.get("name") for each in list_at(main, "env") if isinstance(each, dict)]
+    for variable in sorted(each for each in spec.environment if each in variables):
+        yield FieldError(("environment", variable), f"{variable} is set here and in the template", next="remove one")
 
 
-class Workload(Noun, frozen=True, kw_only=True, rename=None):
-    """One that runs: its status has a goal."""
+class Workload(CustomResource, frozen=True, kw_only=True, rename=None):
+    """Base of kinds that run pods. The goal is the condition type that means success."""
 
     GOAL: ClassVar[str] = READY
-    COPY: ClassVar[tuple[str, str]] = ("copy", "copies")
-    """What one of its pods is called, and several."""
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    REPLICA_NOUN: ClassVar[tuple[str, str]] = ("replica", "replicas")
+    """Word for one pod of the workload, and its plural."""
+    VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "has(self.spec.image) && self.spec.image != '' || has(self.spec.template)",
             "spec.image is missing: write image: NAME:TAG, or containers in spec.template",
         ),
     )
 
     spec: WorkloadSpec
-    status: Status = Status()
+    status: WorkloadStatus = WorkloadStatus()
 
     @property
-    def main(self) -> str:
-        """What the container of the short form is called."""
+    def main_container_name(self) -> str:
+        """Name of the main container."""
         return self.metadata.name
 
     @property
-    def counted(self) -> tuple[int, int]:
-        """How far it has come, and how far it is to come: by default its copies that answer, of all."""
+    def progress_counts(self) -> tuple[int, int]:
+        """Progress towards the goal, reached and wanted: by default ready replicas of all."""
         progress = self.status.progress
         return (progress.ready, progress.wanted) if progress else (0, getattr(self.spec, "replicas", 0))
 
     @property
     def attempt(self) -> int:
-        """The 2 of `resize@1.2`."""
+        """Number of the attempt: 2 in `resize@1.2`."""
         return 1
 
     @property
-    def goes_on(self) -> bool:
-        """What is wrong is wrong with a part of it, and the rest goes on all the same."""
+    def failure_is_partial(self) -> bool:
+        """A failure concerns only some of the work; the rest continues."""
         return False

@@ -1,1 +1,1 @@
-"""Clock, ids, problems, settings, log: what every layer may use and nothing else may be needed for."""
+"""Foundation of every layer: clock, ids, problems and reasons, settings, logging, and helpers for asyncio and files."""

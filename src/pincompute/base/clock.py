@@ -1,4 +1,4 @@
-"""Time, handed in: nothing below a process asks the machine what time it is."""
+"""The clock, injected: only processes read the system time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """The current time in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards, for measuring spans."""
+        """Seconds of a clock that never runs backwards, for durations."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of this machine."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

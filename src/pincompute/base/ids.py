@@ -1,4 +1,4 @@
-"""Ids, handed in: a test decides what comes next, a process draws at random."""
+"""Generators of unique ids, injected so that tests are deterministic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 class Ids(Protocol):
     def new(self, prefix: str) -> str:
-        """An id that was never given before, such as `submission-4k2m…`."""
+        """Return a unique id such as `submission-4f2a…`."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What both who signs in and who lets in know of OpenID: where a provider tells of itself, and what a token says."""
+"""OpenID facts that both the CLI and the desk need: the discovery path and the claims of a token."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import msgspec
 DISCOVERY = "/.well-known/openid-configuration"
 
 
-def claims(token: str) -> dict[str, Any]:
-    """What a JWT says, unproven: good for telling who is to judge it, and when it ends. Empty where it is none."""
+def unverified_claims(token: str) -> dict[str, Any]:
+    """The claims of a JWT without verification of its signature; empty if it is not a JWT.
+
+    They only select the provider that verifies the token, and tell the CLI when to refresh it.
+    """
     parts = token.split(".")
     if len(parts) != 3:
         return {}
     try:
         body = parts[1] + "=" * (-len(parts[1]) % 4)
-        found: dict[str, Any] = msgspec.json.decode(urlsafe_b64decode(body), type=dict[str, Any])
+        decoded: dict[str, Any] = msgspec.json.decode(urlsafe_b64decode(body), type=dict[str, Any])
     except (ValueError, RecursionError):
         return {}
-    return found
+    return decoded

@@ -1,20 +1,20 @@
-"""What is wrong, as a value: it names the object, the number and the next thing to type."""
+"""Problems: errors as values that name the object, the number and the next command to type."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pincompute.base.reasons import INTERNAL, REASONS, Reason
+from pincompute.base.reasons import INTERNAL, Reason, find_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_WIDEST = 60
-"""Letters of a part of a rule, before what it is stands no longer below that of the others."""
+_MAX_EXPRESSION_COLUMN = 60
+"""Width of the column of rule expressions; the value of a longer expression is not aligned."""
 
 
 class Where(NamedTuple):
-    """A place that a person can open: a file and line, a field of a document, an object of a cluster."""
+    """Location of a problem: a file and line, a field of a document, an object of a cluster."""
 
     file: str = ""
     line: int = 0
@@ -26,40 +26,42 @@ class Where(NamedTuple):
         return " ".join(part for part in (place, self.object, self.field) if part)
 
 
-class Part(NamedTuple):
-    """A part of a rule that was not kept, with what it is and what it is made of."""
+class RulePart(NamedTuple):
+    """A sub-expression of a violated policy rule, with its value and its own sub-expressions."""
 
-    says: str
-    is_: str = ""
+    expression: str
+    value: str = ""
     decided: bool = True
-    """Were it otherwise, the whole could be."""
-    parts: tuple[Part, ...] = ()
+    """Another value of this part could change the result of the rule."""
+    parts: tuple[RulePart, ...] = ()
 
     def lines(self, indent: str = "") -> Iterator[tuple[str, str]]:
-        """As a tree, what decided it marked; and what each part is."""
-        yield f"{indent}{'✗' if self.decided else '·'} {self.says}", self.is_
-        for each in self.parts:
-            yield from each.lines(f"{indent}  ")
+        """Rows of an indented tree: the expression, marked if it was decisive, and its value."""
+        yield f"{indent}{'✗' if self.decided else '·'} {self.expression}", self.value
+        for part in self.parts:
+            yield from part.lines(f"{indent}  ")
 
     def json(self) -> dict[str, Any]:
-        whole = {"says": self.says, "is": self.is_, "parts": [each.json() for each in self.parts]}
+        whole = {"expression": self.expression, "value": self.value, "parts": [part.json() for part in self.parts]}
         return {**{name: value for name, value in whole.items() if value}, "decided": self.decided}
 
     @classmethod
-    def of(cls, said: dict[str, Any]) -> Part:
-        return cls(said["says"], said.get("is", ""), said["decided"], tuple(map(cls.of, said.get("parts", ()))))
+    def from_json(cls, data: dict[str, Any]) -> RulePart:
+        # Version 0.1 recorded `says` and `is`; read until version 0.3.
+        expression, value = data.get("expression", data.get("says", "")), data.get("value", data.get("is", ""))
+        return cls(expression, value, data["decided"], tuple(map(cls.from_json, data.get("parts", ()))))
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong. It is rendered for a terminal, for HTTP and for a status condition, here only."""
+    """One error. Rendered here for a terminal, for HTTP and for a status condition, and nowhere else."""
 
     reason: Reason
     what: str
     where: Where = Where()
     note: str = ""
     next: str = ""
-    because: Part | None = None
-    """Of a rule: which of its parts decided that."""
+    rule: RulePart | None = None
+    """For a policy: the evaluated rule."""
 
     def text(self) -> str:
         place = f"{self.where}: " if str(self.where) else ""
@@ -71,8 +73,8 @@ class Problem(NamedTuple):
         return "\n".join(lines)
 
     def _tree(self) -> Iterator[str]:
-        rows = tuple(self.because.lines()) if self.because else ()
-        width = min(_WIDEST, max((len(part) for part, is_ in rows if is_), default=0))
+        rows = tuple(self.rule.lines()) if self.rule else ()
+        width = min(_MAX_EXPRESSION_COLUMN, max((len(part) for part, is_ in rows if is_), default=0))
         return (f"{part:{width}}  {is_}".rstrip() for part, is_ in rows)
 
     def json(self) -> dict[str, Any]:
@@ -83,30 +85,31 @@ class Problem(NamedTuple):
             "where": {name: value for name, value in self.where._asdict().items() if value},
             "note": self.note,
             "next": self.next,
-            "because": self.because.json() if self.because else {},
+            "rule": self.rule.json() if self.rule else {},
         }
         return {name: value for name, value in whole.items() if value}
 
     @classmethod
-    def of(cls, said: dict[str, Any]) -> Problem:
-        """From its JSON; a reason that is not known here is somebody's of another version."""
-        where = said.get("where", {})
+    def from_json(cls, data: dict[str, Any]) -> Problem:
+        """Parse an error of a response. The reason is Internal if a newer version sent an unknown one."""
+        where = data.get("where", {})
+        rule = data.get("rule") or data.get("because")
         return cls(
-            REASONS.get(said["reason"], INTERNAL),
-            said["detail"],
+            find_reason(data["reason"]) or INTERNAL,
+            data["detail"],
             Where(**{name: where[name] for name in Where._fields if name in where}),
-            said.get("note", ""),
-            said.get("next", ""),
-            Part.of(said["because"]) if "because" in said else None,
+            data.get("note", ""),
+            data.get("next", ""),
+            RulePart.from_json(rule) if rule else None,
         )
 
     def message(self) -> str:
-        """What a status condition says beside the reason's code."""
+        """The message of a status condition."""
         return f"{self.what}: {self.note}" if self.note else self.what
 
 
-class Refused(Exception):  # noqa: N818  (it reads as what happened: `raise Refused(problem)`)
-    """Everything that is wrong, at once, thrown to the door that will show it."""
+class Refused(Exception):  # noqa: N818  (named for what happened, not for an error class)
+    """Carries all problems of an operation to the command or HTTP handler that reports them."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(problem.what for problem in problems))
@@ -116,24 +119,24 @@ class Refused(Exception):  # noqa: N818  (it reads as what happened: `raise Refu
         return "\n".join(problem.text() for problem in self.problems)
 
     def json(self) -> dict[str, Any]:
-        """The whole RFC 9457 document; its status is that of the first problem's reason."""
+        """The RFC 9457 document. Its status is that of the first problem's reason."""
         first = self.problems[0].reason
         return {
             "type": f"urn:pincompute:reason:{first.code}",
-            "title": first.means,
-            "status": first.http,
+            "title": first.meaning,
+            "status": first.http_status,
             "errors": [problem.json() for problem in self.problems],
         }
 
 
 def refuse_if(problem: Problem | None) -> None:
-    """Raise the one problem that there may be."""
+    """Raise Refused if there is a problem."""
     if problem:
         raise Refused(problem)
 
 
 def refuse_all(problems: Iterable[Problem]) -> None:
-    """Raise the problems together; go on when there are none."""
-    found = tuple(problems)
-    if found:
-        raise Refused(*found)
+    """Raise Refused with all problems, if there are any."""
+    every = tuple(problems)
+    if every:
+        raise Refused(*every)

@@ -1,4 +1,4 @@
-"""Settings: a flag beats the environment, the environment beats the file, the file beats the default."""
+"""Settings of the CLI. Precedence: flag, environment variable, settings file, default."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Setting(NamedTuple):
-    """One thing that a person may set, and what it is when nobody does."""
+    """A setting and its default."""
 
     name: str
     default: str
-    means: str
+    meaning: str
 
     @property
     def variable(self) -> str:
@@ -36,11 +36,11 @@ def _home(variable: str, fallback: str) -> str:
 
 
 SETTINGS = (
-    Setting("name", "main", "the platform that commands speak of, as in `pin up --name`"),
-    Setting("project", "me", "the project that new work goes to"),
-    Setting("token", "", "the file with a token to show the desk, for programs; the login or `pin up`'s by default"),
-    Setting("cache", _home("XDG_CACHE_HOME", ".cache") + "/pincompute", "what can be made again"),
-    Setting("state", _home("XDG_STATE_HOME", ".local/state") + "/pincompute", "what must be kept"),
+    Setting("name", "main", "platform that commands use, as in `pin up --name`"),
+    Setting("project", "me", "project of new workloads"),
+    Setting("token", "", "file with a token for the desk, for programs; default: the login, or the token of `pin up`"),
+    Setting("cache", _home("XDG_CACHE_HOME", ".cache") + "/pincompute", "folder of downloads and builds"),
+    Setting("state", _home("XDG_STATE_HOME", ".local/state") + "/pincompute", "folder of platform state; must be kept"),
 )  # fmt: skip
 
 
@@ -48,26 +48,26 @@ def settings_file(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "pincompute" / "config.toml"
 
 
-def settle(flags: Mapping[str, str | None], environ: Mapping[str, str], file: Path) -> dict[str, Value]:
-    """Every setting with its value and where the value came from."""
+def resolve_settings(flags: Mapping[str, str | None], environ: Mapping[str, str], file: Path) -> dict[str, Value]:
+    """Every setting with its value and the origin of the value."""
     written = _read(file)
-    settled = {}
+    values = {}
     for setting in SETTINGS:
         flag = flags.get(setting.name)
         if flag is not None:
-            settled[setting.name] = Value(setting, flag, f"flag --{setting.name}")
+            values[setting.name] = Value(setting, flag, f"flag --{setting.name}")
         elif setting.variable in environ:
-            settled[setting.name] = Value(setting, environ[setting.variable], f"environment {setting.variable}")
+            values[setting.name] = Value(setting, environ[setting.variable], f"environment {setting.variable}")
         elif setting.name in written:
-            settled[setting.name] = Value(setting, written[setting.name], f"file {file}")
+            values[setting.name] = Value(setting, written[setting.name], f"file {file}")
         else:
-            settled[setting.name] = Value(setting, setting.default, "default")
-    return settled
+            values[setting.name] = Value(setting, setting.default, "default")
+    return values
 
 
-def setting(name: str, flag: str | None = None) -> str:
-    """The value that this process goes by."""
-    return settle({name: flag}, os.environ, settings_file(os.environ))[name].text
+def setting_value(name: str, flag: str | None = None) -> str:
+    """The effective value of one setting."""
+    return resolve_settings({name: flag}, os.environ, settings_file(os.environ))[name].text
 
 
 def _read(file: Path) -> dict[str, str]:
@@ -75,7 +75,7 @@ def _read(file: Path) -> dict[str, str]:
         written = file.read_bytes()
     except FileNotFoundError:
         return {}
-    # Only who has written one needs to know how it reads.
+    # Imported here because most commands find no settings file, and start faster without it.
     import tomllib
 
     try:
@@ -91,11 +91,11 @@ def _read(file: Path) -> dict[str, str]:
         ) from error
     known = {each.name for each in SETTINGS}
     problems = [
-        Problem(SETTING_INVALID, f"no setting is called '{name}'", Where(file=str(file), field=name),
-                note=f"the settings are {', '.join(sorted(known))}")
+        Problem(SETTING_INVALID, f"unknown setting '{name}'", Where(file=str(file), field=name),
+                note=f"settings: {', '.join(sorted(known))}")
         for name in content if name not in known
     ] + [
-        Problem(SETTING_INVALID, f"'{name}' must be a text in quotes", Where(file=str(file), field=name))
+        Problem(SETTING_INVALID, f"'{name}' must be a string: add quotes", Where(file=str(file), field=name))
         for name, value in content.items() if name in known and not isinstance(value, str)
     ]  # fmt: skip
     if problems:

@@ -1,1 +1,1 @@
-"""The hand: words in, words out; it talks to the desk."""
+"""The command line: parses arguments, calls the desk or a cluster, and prints the result."""

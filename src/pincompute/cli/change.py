@@ -1,4 +1,4 @@
-"""What all verbs that change a workload share: the edit is made and told, and followed to its goal like a deploy."""
+"""Shared by all commands that change a workload: submit the change, print it, and follow it as a deploy is."""
 
 from __future__ import annotations
 
@@ -10,59 +10,60 @@ from typing import Any, TypeVar
 
 import click
 
-from pincompute.api.account import Changed
 from pincompute.api.change import Change
+from pincompute.api.workload_detail import ChangeResult
 from pincompute.base.clock import SystemClock
-from pincompute.cli.follow import Timer, follow
-from pincompute.cli.port import Port
+from pincompute.cli.follow import FollowTimer, follow_to_goal
+from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect
-from pincompute.cli.word import word
+from pincompute.cli.workload_ref import parse_workload_ref
 
-F = TypeVar("F", bound=Callable[..., Any])
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
-def followed(command: F) -> F:
-    """The options of everything that is followed to its goal; the command gets them as `patience`, in seconds."""
+def follow_options(command: CommandT) -> CommandT:
+    """Add --timeout and --no-wait; the command gets both as `timeout_s`, which is None for --no-wait."""
 
     @wraps(command)
-    def gathered(timeout: float, *, no_wait: bool, **others: Any) -> Any:
-        return command(patience=None if no_wait else timeout, **others)
+    def with_timeout(timeout: float, *, no_wait: bool, **others: Any) -> Any:
+        return command(timeout_s=None if no_wait else timeout, **others)
 
-    timeout = click.option("--timeout", default=120.0, help="Seconds to follow it at most.", show_default=True)
-    no_wait = click.option("--no-wait", is_flag=True, help="Do it, and do not follow.")
-    return no_wait(timeout(gathered))  # type: ignore[return-value]
+    timeout = click.option(
+        "--timeout", default=120.0, help="Maximum time to wait for the result, in seconds.", show_default=True
+    )
+    no_wait = click.option("--no-wait", is_flag=True, help="Submit the change and do not wait for the result.")
+    return no_wait(timeout(with_timeout))  # type: ignore[return-value]
 
 
-def myself() -> str:
-    """As this person is called here."""
+def local_user() -> str:
+    """Return the user's name on this machine; empty for an account without one, as in containers."""
     try:
         return getpass.getuser()[:64]
     except (KeyError, OSError):
         return ""
 
 
-def make(target: Target, said: str, change: Change, patience: float | None) -> None:
-    """One edit, to its end."""
-    asyncio.run(_make(target, said, change, patience))
+def change_and_follow(target: Target, ref: str, change: Change, timeout_s: float | None) -> None:
+    asyncio.run(_change_and_follow(target, ref, change, timeout_s))
 
 
-async def _make(target: Target, said: str, change: Change, patience: float | None) -> None:
-    timer = Timer.start(SystemClock(), patience or 0.0)
+async def _change_and_follow(target: Target, ref: str, change: Change, timeout_s: float | None) -> None:
+    timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
     async with connect(target) as platform:
-        changed = await edited(platform, target.project, said, change)
-        if changed.written and patience is not None:
-            running = await follow(platform, changed.summary, timer)
-            click.echo(f"{running.label}  {running.message}")
+        result = await submit_change(platform, target.project, ref, change)
+        if result.written and timeout_s is not None:
+            summary = await follow_to_goal(platform, result.summary, timer)
+            click.echo(f"{summary.label}  {summary.message}")
 
 
-async def edited(platform: Port, project: str, said: str, change: Change) -> Changed:
-    """Told as soon as it is written; what follows from it is on its own lines."""
-    asked = word(said)
-    if asked.kind:
-        asked.must_be((await platform.find(project, asked.name)).kind)
-    changed = await platform.change(project, asked.name, change)
-    first, *more = changed.said
-    click.echo(f"{changed.summary.label}  {first}")
-    for each in more:
-        click.echo(f"  {each}")
-    return changed
+async def submit_change(platform: PlatformClient, project: str, ref: str, change: Change) -> ChangeResult:
+    """Submit a change and print its result as soon as it is written, before it is followed."""
+    workload = parse_workload_ref(ref)
+    if workload.kind:
+        workload.require_kind((await platform.get_workload(project, workload.name)).kind)
+    result = await platform.change(project, workload.name, change)
+    first, *details = result.messages
+    click.echo(f"{result.summary.label}  {first}")
+    for detail in details:
+        click.echo(f"  {detail}")
+    return result

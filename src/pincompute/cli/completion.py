@@ -1,4 +1,4 @@
-"""`pin completion`: what a shell needs to complete commands, options and the names of workloads."""
+"""`pin completion`: the setup of shell completion, for commands, options and the names of workloads."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import sys
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
-SHELLS = {
+SHELL_SETUP = {
     "bash": 'eval "$(pin completion bash)"',
     "zsh": 'eval "$(pin completion zsh)"',
     "fish": "pin completion fish | source",
 }
-"""And what is written into the file that each begins with."""
-NO_FILES, FILES_TOO = ":4", ":0"
-"""To kubectl: what was offered is all there is, or a file is another way to say it."""
-VARIABLE = "_PIN_COMPLETE"
-"""As click calls it, by the name of the program."""
+"""The line for each shell's startup file."""
+KUBECTL_NO_FILES, KUBECTL_ALLOW_FILES = ":4", ":0"
+"""Directives of cobra, kubectl's parser: whether it may complete file names as well."""
+COMPLETE_VARIABLE = "_PIN_COMPLETE"
+"""Set by the shell's completion function, as click names it for `pin`."""
 
 
-@click.command(epilog="Write into what your shell begins with:\n\n" + "\n\n".join(SHELLS.values()))
-@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.command(epilog="Add to the startup file of your shell:\n\n" + "\n\n".join(SHELL_SETUP.values()))
+@click.argument("shell", type=click.Choice(list(SHELL_SETUP)))
 def completion(shell: str) -> None:
-    """Print what a shell needs to complete what you type."""
+    """Print the setup of shell completion."""
     group = click.get_current_context().find_root().command
-    known = get_completion_class(shell)
-    assert known is not None
-    click.echo(known(group, {}, "pin", VARIABLE).source(), nl=False)
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    click.echo(shell_class(group, {}, "pin", COMPLETE_VARIABLE).source(), nl=False)
 
 
-class ForKubectl(ShellComplete):
-    """As kubectl asks a plugin: the words so far, of which the last may have begun; and as it is answered."""
+class KubectlComplete(ShellComplete):
+    """Kubectl's protocol for plugins: words on the command line, the last incomplete; answers and a directive."""
 
     name = "kubectl"
 
@@ -39,14 +39,14 @@ class ForKubectl(ShellComplete):
         return words, incomplete
 
     def complete(self) -> str:
-        offered = self.get_completions(*self.get_completion_args())
-        plain_ones = [each for each in offered if each.type == "plain"]
-        asks_for_files = len(plain_ones) < len(offered)
-        return "\n".join([*map(self.format_completion, plain_ones), FILES_TOO if asks_for_files else NO_FILES])
+        items = self.get_completions(*self.get_completion_args())
+        plain_items = [each for each in items if each.type == "plain"]
+        directive = KUBECTL_ALLOW_FILES if len(plain_items) < len(items) else KUBECTL_NO_FILES
+        return "\n".join([*map(self.format_completion, plain_items), directive])
 
     def format_completion(self, item: CompletionItem[str]) -> str:
         return f"{item.value}\t{item.help}" if item.help else item.value
 
 
-def for_kubectl(group: click.Group) -> str:
-    return ForKubectl(group, {}, "pin", VARIABLE).complete()
+def complete_for_kubectl(group: click.Group) -> str:
+    return KubectlComplete(group, {}, "pin", COMPLETE_VARIABLE).complete()

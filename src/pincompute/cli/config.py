@@ -1,4 +1,4 @@
-"""`pin config`: the settings, and where each comes from."""
+"""`pin config`: the settings and their origins."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import os
 
 import click
 
-from pincompute.base.settings import settings_file, settle
+from pincompute.base.settings import resolve_settings, settings_file
 
 
 @click.group()
 def config() -> None:
-    """Show the settings and where each comes from."""
+    """Show the settings and their origins."""
 
 
 @config.command()
-@click.option("--origin", is_flag=True, help="Say where each value comes from.")
+@click.option("--origin", is_flag=True, help="Show the origin of each value.")
 def view(origin: bool) -> None:
-    """Every setting."""
-    for name, value in settle({}, os.environ, settings_file(os.environ)).items():
+    """Show every setting."""
+    for name, value in resolve_settings({}, os.environ, settings_file(os.environ)).items():
         click.echo(f"{name} = {value.text}" + (f"    ({value.origin})" if origin else ""))

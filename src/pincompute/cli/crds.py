@@ -1,4 +1,4 @@
-"""`pin crds`: our kinds as Kubernetes knows them."""
+"""`pin crds`: the CustomResourceDefinitions of all kinds."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from pincompute.api.manifests import crds as manifests
 
 @click.command()
 def crds() -> None:
-    """Print our kinds as Kubernetes knows them."""
+    """Print the CustomResourceDefinitions of all kinds."""
     click.echo(yaml.safe_dump_all(manifests(), sort_keys=False, explicit_start=True), nl=False)

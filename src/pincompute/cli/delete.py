@@ -1,4 +1,4 @@
-"""`pin delete`: workloads end, and what they became goes with them."""
+"""`pin delete`: deletes workloads and their Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -8,47 +8,52 @@ from collections.abc import Sequence
 
 import click
 
-from pincompute.api.summary import Summary, unknown_workload
+from pincompute.api.workload_summary import WorkloadSummary, unknown_workload_problem
 from pincompute.base.problem import refuse_all
-from pincompute.cli.offered import workload_names
-from pincompute.cli.port import Port
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import Word, plain, word
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_ref import WorkloadRef, parse_workload_ref, short_kind
 
 
 @click.command()
-@click.argument("workloads", nargs=-1, required=True, shell_complete=workload_names)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@to_platform
+@click.argument("workloads", nargs=-1, required=True, shell_complete=complete_workload_names)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@platform_options
 def delete(target: Target, workloads: tuple[str, ...], *, yes: bool) -> None:
-    """End workloads and remove what they became.
+    """Delete workloads and their Kubernetes objects.
 
-    On a terminal it shows what goes, and asks.
+    On a terminal it lists them and asks for confirmation.
     """
-    asyncio.run(_delete(target, [word(each) for each in workloads], ask=not yes and sys.stdin.isatty()))
+    refs = [parse_workload_ref(each) for each in workloads]
+    asyncio.run(_delete_workloads(target, refs, confirm=not yes and sys.stdin.isatty()))
 
 
-async def _delete(target: Target, asked: Sequence[Word], *, ask: bool) -> None:
+async def _delete_workloads(target: Target, refs: Sequence[WorkloadRef], *, confirm: bool) -> None:
     async with connect(target) as platform:
-        chosen = await _chosen(platform, target.project, asked)
-        if ask:
-            for each in chosen:
-                click.echo(_shown(each), err=True)
-            click.confirm(f"Delete {'it' if len(chosen) == 1 else f'all {len(chosen)}'}?", abort=True, err=True)
-        for each in chosen:
-            await platform.delete(target.project, each.name, each.uid)
-            click.echo(f"{each.name} deleted")
+        workloads = await _require_all(platform, target.project, refs)
+        if confirm:
+            for workload in workloads:
+                click.echo(_format_deletion(workload), err=True)
+            question = "Delete it?" if len(workloads) == 1 else f"Delete all {len(workloads)}?"
+            click.confirm(question, abort=True, err=True)
+        for workload in workloads:
+            await platform.delete(target.project, workload.name, workload.uid)
+            click.echo(f"{workload.name} deleted")
 
 
-async def _chosen(platform: Port, project: str, asked: Sequence[Word]) -> list[Summary]:
-    """All of them, or none where one is unknown."""
-    there = {each.name: each for each in await platform.all(project)}
-    refuse_all(unknown_workload(project, each.name, sorted(there)) for each in asked if each.name not in there)
-    for each in asked:
-        each.must_be(there[each.name].kind)
-    return [there[name] for name in dict.fromkeys(each.name for each in asked)]
+async def _require_all(platform: PlatformClient, project: str, refs: Sequence[WorkloadRef]) -> list[WorkloadSummary]:
+    """Return the summaries of all refs; refuse where one is unknown, so that none is deleted."""
+    by_name = {each.name: each for each in await platform.list_summaries(project)}
+    refuse_all(
+        unknown_workload_problem(project, each.name, sorted(by_name)) for each in refs if each.name not in by_name
+    )
+    for ref in refs:
+        ref.require_kind(by_name[ref.name].kind)
+    return [by_name[name] for name in dict.fromkeys(each.name for each in refs)]
 
 
-def _shown(summary: Summary) -> str:
-    address = f", and nothing will answer at {summary.address}" if summary.address else ""
-    return f"{plain(summary.kind)} {summary.label}: {summary.ready} of {summary.wanted} {summary.goal.lower()}{address}"
+def _format_deletion(summary: WorkloadSummary) -> str:
+    counts = f"{summary.ready} of {summary.wanted} {summary.goal.lower()}"
+    address = f"; {summary.address} stops answering" if summary.address else ""
+    return f"{short_kind(summary.kind)} {summary.label}: {counts}{address}"

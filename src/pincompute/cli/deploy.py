@@ -1,4 +1,4 @@
-"""`pin deploy`: from a typed line, or a file, to an address that answers, or to the end of the work."""
+"""`pin deploy`: submits a file, a published build or a typed service, and follows it to its goal."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ from pathlib import Path
 
 import click
 
-from pincompute.api.glass import Wish
-from pincompute.api.summary import Summary
+from pincompute.api.break_glass import BreakGlassRequest
+from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
-from pincompute.cli.follow import Timer, follow
-from pincompute.cli.port import Port
-from pincompute.cli.span import seconds
-from pincompute.cli.target import Target, connect, to_platform
+from pincompute.cli.durations import parse_time_span
+from pincompute.cli.follow import FollowTimer, follow_to_goal
+from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.target import Target, connect, platform_options
 
-_MARKS = ("---", "...")
-"""Where a document of YAML begins or ends, whatever stands around it."""
+_DOCUMENT_MARKERS = ("---", "...")
+"""Begin a line that starts or ends a YAML document."""
+
+Submit = Callable[[PlatformClient], Awaitable[WorkloadSummary]]
 
 
 @click.command()
-@click.argument("given", nargs=-1, required=True, type=click.Path(), metavar="NAME_OR_FILES...")
-@click.option("--image", help="The container image; with --port, the file is written for you.")
-@click.option("--port", type=click.IntRange(1, 65535), help="The port that the program listens on.")
-@click.option("--version", help="The published build to run; what it says and which images is all in it.")
+@click.argument("names_or_files", nargs=-1, required=True, type=click.Path(), metavar="NAME_OR_FILES...")
+@click.option("--image", help="Container image of a new service; the file is written for you.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port that the new service listens on.")
+@click.option("--version", help="Published build to deploy; it fixes the file and the images.")
 @click.option(
-    "--break-glass", "because", metavar="WHY", help="Bring in what nobody has reviewed: on record, for a while."
+    "--break-glass", "because", metavar="REASON", help="Deploy an unreviewed file in an emergency; it is recorded."
 )
-@click.option("--for", "span", default="4h", help="For how long, such as 30m; 24h at most.", show_default=True)
-@click.option("--replicas", type=click.IntRange(0, 10_000), default=1, help="How many copies.", show_default=True)
-@click.option("--simulated", is_flag=True, help="Pretend to run it, on a simulated node.")
-@click.option("--timeout", default=120.0, help="Seconds to follow it at most.", show_default=True)
-@click.option("--yes", "-y", is_flag=True, help="Do not show what a published version changes, and ask.")
-@click.option("--no-wait", is_flag=True, help="Submit, and do not follow.")
-@to_platform
+@click.option("--for", "span", default="4h", help="Duration of --break-glass, at most 24h.", show_default=True)
+@click.option("--replicas", type=click.IntRange(0, 10_000), default=1, help="Number of replicas.", show_default=True)
+@click.option("--simulated", is_flag=True, help="Run on a simulated node, without a program.")
+@click.option("--timeout", default=120.0, help="Maximum time to wait for the result, in seconds.", show_default=True)
+@click.option("--yes", "-y", is_flag=True, help="Do not show the changes of a published build and ask.")
+@click.option("--no-wait", is_flag=True, help="Submit and do not wait for the result.")
+@platform_options
 def deploy(  # noqa: PLR0913  (one parameter an option)
     *,
     target: Target,
-    given: tuple[str, ...],
+    names_or_files: tuple[str, ...],
     image: str | None,
     port: int | None,
     version: str | None,
@@ -54,115 +56,129 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     no_wait: bool,
     yes: bool,
 ) -> None:
-    """Run a workload and follow it to its goal.
+    """Run a workload and follow it until it is ready or done.
 
-    NAME_OR_FILES is a file such as hello.yaml, or a name: of what was published as --version, or for which a file is
-    written. Several files, a folder, or a file of several documents are a set: taken whole or not at all. In an
-    emergency --break-glass goes past the reviews of a project.
+    NAME_OR_FILES is a file such as hello.yaml, or a name: of a build published as --version, or of a new service with
+    --image and --port, for which a file is written. Several files, a folder, or a file of several documents are a set:
+    all are accepted or none. In an emergency --break-glass skips a project's review.
     """
-    patience = None if no_wait else timeout
-    wish = None if because is None else Wish(because, seconds(span))
-    after = "after that what runs goes on, and only what was reviewed changes it"
-    told = f"the glass is broken for {span}, on record; {after}" if wish else ""
-    if version is None and image is None and port is None and not _alone(given):
-        # Only who may have brought several documents waits until they are read.
-        from pincompute.cli.files import several
+    timeout_s = None if no_wait else timeout
+    break_glass = None if because is None else BreakGlassRequest(because, parse_time_span(span))
+    notice = _override_notice(span) if break_glass else ""
+    if version is None and image is None and port is None and not _is_one_document(names_or_files):
+        # Loads YAML, which only sets need.
+        from pincompute.cli.files import read_file_set
 
-        documents = several([Path(each) for each in given])
+        documents = read_file_set([Path(each) for each in names_or_files])
         if len(documents) > 1:
-            # Only who deploys a set needs it.
             from pincompute.cli.deploy_set import deploy_set
 
-            asyncio.run(deploy_set(target, documents, wish, patience, told))
+            asyncio.run(deploy_set(target, documents, break_glass, timeout_s, notice))
             return
-        given = (documents[0].file,) if documents else given
-    name_or_file = _only(given)
+        names_or_files = (documents[0].file,) if documents else names_or_files
+    name_or_file = _require_one(names_or_files)
+    submit: Submit
     if version is not None:
-        if not yes and wish is None and sys.stdin.isatty():
-            asyncio.run(_ask(target, name_or_file, version))
-        asyncio.run(_deploy(target, partial(_published, target, name_or_file, version, wish), patience, told))
-        return
-    if image is None and port is None:
-        file = Path(name_or_file)
-        asyncio.run(_deploy(target, partial(_sent, target, _read(file, name_or_file), file, wish), patience, told))
+        if not yes and break_glass is None and sys.stdin.isatty():
+            asyncio.run(_confirm_build(target, name_or_file, version))
+        submit = partial(_submit_build, target, name_or_file, version, break_glass)
+    elif image is None and port is None:
+        text = _read_document_text(Path(name_or_file), name_or_file)
+        submit = partial(_submit_text, target, text, Path(name_or_file), break_glass)
     else:
-        # Only who types a service needs to know how one is written.
-        from pincompute.cli.short_form import short_form
+        # Loads YAML, which only a new service needs.
+        from pincompute.cli.short_form import format_short_form
 
-        text = short_form(name_or_file, image, port, replicas, simulated=simulated)
-        file = Path(f"{name_or_file}.yaml")
-        asyncio.run(_deploy(target, partial(_written, target, text, file, wish), patience, told))
+        text = format_short_form(name_or_file, image, port, replicas, simulated=simulated)
+        submit = partial(_write_and_submit, target, text, Path(f"{name_or_file}.yaml"), break_glass)
+    asyncio.run(_submit_and_follow(target, submit, timeout_s, notice))
 
 
-def _alone(given: tuple[str, ...]) -> bool:
-    """Whether it is seen at a glance, and without YAML, that there is one document at most."""
+def _override_notice(span: str) -> str:
+    return (
+        f"emergency override active for {span}, recorded; "
+        "when it expires the workload keeps running, and only reviewed builds can change it"
+    )
+
+
+def _is_one_document(names_or_files: tuple[str, ...]) -> bool:
+    """Whether there is certainly at most one document, told without loading a YAML parser."""
+    if len(names_or_files) != 1:
+        return False
     try:
-        return len(given) == 1 and not any(line.startswith(_MARKS) for line in Path(given[0]).read_text().splitlines())
+        lines = Path(names_or_files[0]).read_text().splitlines()
+        return not any(line.startswith(_DOCUMENT_MARKERS) for line in lines)
     except IsADirectoryError:
         return False
     except (OSError, UnicodeDecodeError):
-        # That is told where it is sent.
+        # Reported later, by the code that submits the file.
         return True
 
 
-def _only(given: tuple[str, ...]) -> str:
-    if len(given) > 1:
-        what = f"{len(given)} are named, and only files are deployed together"
-        raise Refused(Problem(USAGE, what, next=f"pin deploy {given[0]} …, and then each of the others"))
-    return given[0]
+def _require_one(names_or_files: tuple[str, ...]) -> str:
+    if len(names_or_files) > 1:
+        what = f"{len(names_or_files)} names, and only files can be deployed together"
+        raise Refused(Problem(USAGE, what, next=f"pin deploy {names_or_files[0]} …, and then each of the others"))
+    return names_or_files[0]
 
 
-async def _published(target: Target, name: str, version: str, wish: Wish | None, platform: Port) -> Summary:
-    return await platform.deploy(target.project, name, version, wish)
+async def _submit_build(
+    target: Target, name: str, version: str, break_glass: BreakGlassRequest | None, platform: PlatformClient
+) -> WorkloadSummary:
+    return await platform.deploy(target.project, name, version, break_glass)
 
 
-async def _ask(target: Target, name: str, version: str) -> None:
-    """Whoever is in an emergency is not asked."""
-    # Only on a terminal is it needed, and it knows every kind.
-    from pincompute.cli.plan import ask, build_told
+async def _confirm_build(target: Target, name: str, version: str) -> None:
+    """Show the changes and ask. The desk refuses an invalid build anyway, so that one is not asked about."""
+    # Loads every kind, which only a question on a terminal needs.
+    from pincompute.cli.plan import fetch_build_preview, format_build_preview
 
-    found = await ask(target, name, version)
-    click.echo(build_told(found), err=True, nl=False)
-    if not found.refused:
+    preview = await fetch_build_preview(target, name, version)
+    click.echo(format_build_preview(preview), err=True, nl=False)
+    if not preview.errors:
         click.confirm("Deploy it?", abort=True, err=True)
 
 
-async def _sent(target: Target, text: str, file: Path, wish: Wish | None, platform: Port) -> Summary:
-    return await platform.submit(text, str(file), target.project, wish)
+async def _submit_text(
+    target: Target, text: str, file: Path, break_glass: BreakGlassRequest | None, platform: PlatformClient
+) -> WorkloadSummary:
+    return await platform.submit(text, str(file), target.project, break_glass)
 
 
-async def _written(target: Target, text: str, file: Path, wish: Wish | None, platform: Port) -> Summary:
-    """A file that is written for whoever types a name."""
-    from pincompute.cli.short_form import write
+async def _write_and_submit(
+    target: Target, text: str, file: Path, break_glass: BreakGlassRequest | None, platform: PlatformClient
+) -> WorkloadSummary:
+    from pincompute.cli.short_form import write_document
 
-    write(file, text, target.project)
-    return await _sent(target, text, file, wish, platform)
+    write_document(file, text, target.project)
+    return await _submit_text(target, text, file, break_glass, platform)
 
 
-async def _deploy(
-    target: Target, submit: Callable[[Port], Awaitable[Summary]], patience: float | None, told: str = ""
-) -> None:
-    timer = Timer.start(SystemClock(), patience or 0.0)
+async def _submit_and_follow(target: Target, submit: Submit, timeout_s: float | None, notice: str) -> None:
+    timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
     async with connect(target) as platform:
         submitted = await submit(platform)
-        if told:
-            click.echo(told, err=True)
-        if patience is None:
+        if notice:
+            click.echo(notice, err=True)
+        if timeout_s is None:
             click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
             return
-        running = await follow(platform, submitted, timer)
-    if running.simulated:
-        nothing = f", and nothing answers at {running.address}" if running.address else ""
-        click.echo(f"{running.label} is simulated: no program runs{nothing}", err=True)
+        reached = await follow_to_goal(platform, submitted, timer)
+    if reached.simulated:
+        address = f", and {reached.address} does not answer" if reached.address else ""
+        click.echo(f"{reached.label} is simulated: no program runs{address}", err=True)
     else:
-        click.echo(f"{running.address or running.message}        next: pin logs {running.name}")
+        click.echo(f"{reached.address or reached.message}        next: pin logs {reached.name}")
 
 
-def _read(file: Path, given: str) -> str:
+def _read_document_text(file: Path, name: str) -> str:
     try:
         return file.read_text()
     except FileNotFoundError:
         hint = f"pin deploy {file.stem} --image IMAGE --port 8080"
-        raise Refused(Problem(USAGE, f"there is no file '{given}'", next=hint)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(Problem(DOCUMENT_INVALID, f"the file cannot be read: {error}", Where(str(file)))) from error
+        raise Refused(Problem(USAGE, f"no such file: '{name}'", next=hint)) from None
+    except UnicodeDecodeError as error:
+        raise Refused(Problem(DOCUMENT_INVALID, "not a text file", Where(str(file)))) from error
+    except OSError as error:
+        what = f"the file cannot be read: {error.strerror or error}"
+        raise Refused(Problem(DOCUMENT_INVALID, what, Where(str(file)))) from error

@@ -1,4 +1,4 @@
-"""`pin deploy` of several documents: taken whole or not at all, and followed to the ends of all of them."""
+"""`pin deploy` of several documents: all are accepted or none, and all are followed."""
 
 from __future__ import annotations
 
@@ -6,43 +6,48 @@ from collections.abc import Sequence
 
 import click
 
+from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.documents import Document
-from pincompute.api.glass import Wish
-from pincompute.api.receipt import Outcome
-from pincompute.api.summary import Summary
+from pincompute.api.receipt import SubmissionOutcome
+from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Refused, refuse_all
-from pincompute.cli.follow import Timer
-from pincompute.cli.follow_all import Ending, follow_all, taken
+from pincompute.cli.follow import FollowTimer
+from pincompute.cli.follow_set import FollowResult, accepted_summary, follow_set
 from pincompute.cli.target import Target, connect
 
 
 async def deploy_set(
-    target: Target, given: Sequence[Document], wish: Wish | None, patience: float | None, told: str
+    target: Target,
+    documents: Sequence[Document],
+    break_glass: BreakGlassRequest | None,
+    timeout_s: float | None,
+    notice: str,
 ) -> None:
-    timer = Timer.start(SystemClock(), patience or 0.0)
+    """Submit a set; follow it for `timeout_s`, or not at all. `notice` is printed once it is accepted."""
+    timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
     async with connect(target) as platform:
-        outcomes = await platform.submit_set(given, target.project, wish)
-        if told:
-            click.echo(told, err=True)
-        endings = [_submitted(each) for each in outcomes] if patience is None else []
-        endings = endings or await follow_all(platform, outcomes, timer)
-    for each in endings:
-        if isinstance(each, Summary):
-            click.echo(_line(each, followed=patience is not None))
-    refuse_all(problem for each in endings if isinstance(each, Refused) for problem in each.problems)
+        outcomes = await platform.submit_set(documents, target.project, break_glass)
+        if notice:
+            click.echo(notice, err=True)
+        results = [_accepted_or_refused(each) for each in outcomes] if timeout_s is None else []
+        results = results or await follow_set(platform, outcomes, timer)
+    for result in results:
+        if isinstance(result, WorkloadSummary):
+            click.echo(_format_result(result, followed=timeout_s is not None))
+    refuse_all(problem for each in results if isinstance(each, Refused) for problem in each.problems)
 
 
-def _submitted(outcome: Outcome) -> Ending:
+def _accepted_or_refused(outcome: SubmissionOutcome) -> FollowResult:
     try:
-        return taken(outcome)
+        return accepted_summary(outcome)
     except Refused as refused:
         return refused
 
 
-def _line(each: Summary, *, followed: bool) -> str:
+def _format_result(summary: WorkloadSummary, *, followed: bool) -> str:
     if not followed:
-        return f"{each.label}  submitted        next: pin get {each.name}"
-    if each.simulated:
-        return f"{each.label} is simulated: no program runs"
-    return f"{each.label}  {each.address or each.message}        next: pin logs {each.name}"
+        return f"{summary.label}  submitted        next: pin get {summary.name}"
+    if summary.simulated:
+        return f"{summary.label} is simulated: no program runs"
+    return f"{summary.label}  {summary.address or summary.message}        next: pin logs {summary.name}"

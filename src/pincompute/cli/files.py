@@ -1,4 +1,4 @@
-"""What people hand to a command: files and folders of documents, taken whole or not at all."""
+"""Reads the files and folders that a command is given, all or none."""
 
 from __future__ import annotations
 
@@ -7,77 +7,83 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pincompute.api.documents import Document, read
+from pincompute.api.documents import Document, read_documents
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
 
 
-def documents(files: Sequence[Path]) -> list[Document]:
-    """What is wrong with any file is told with the rest."""
-    found: list[Document] = []
+def read_files(files: Sequence[Path]) -> list[Document]:
+    """Read every document, and refuse with the problems of all files together."""
+    documents: list[Document] = []
     problems: list[Problem] = []
-    for file in _opened(files):
+    for file in _expand_folders(files):
         try:
-            found += read(_text(file), str(file))
+            documents += read_documents(_read_text(file), str(file))
         except Refused as refused:
             problems += refused.problems
     refuse_all(problems)
-    return found
+    return documents
 
 
-def several(given: Sequence[Path]) -> list[Document]:
-    """The documents of folders, and of more than one file; of one file, where it has more than one."""
-    if len(given) > 1 or given[0].is_dir():
-        return documents(given)
+def read_file_set(files: Sequence[Path]) -> list[Document]:
+    """Return the documents where there may be several; none for a single document.
+
+    A single file is the desk's to refuse, so that the refusal is on record.
+    """
+    if len(files) > 1 or files[0].is_dir():
+        return read_files(files)
     try:
-        found = read(given[0].read_text(), str(given[0]))
+        documents = read_documents(files[0].read_text(), str(files[0]))
     except (OSError, UnicodeDecodeError, Refused):
-        # What cannot be read is refused by the desk, on record.
         return []
-    return list(found) if len(found) > 1 else []
+    return list(documents) if len(documents) > 1 else []
 
 
-class Joined(NamedTuple):
-    """Documents of several files as one text; and where each line of it stands."""
+class JoinedDocuments(NamedTuple):
+    """Documents of several files as one text, and the origin of each of its lines."""
 
     text: str
-    begin: Sequence[int]
-    """The first line of each document."""
+    first_lines: Sequence[int]
+    """The first line of each document in the text."""
     documents: Sequence[Document]
 
     @classmethod
-    def of(cls, documents: Sequence[Document]) -> Joined:
+    def join(cls, documents: Sequence[Document]) -> JoinedDocuments:
         text = ""
-        begin: list[int] = []
-        for each in documents:
-            begin.append(text.count("\n") + 1)
-            text += each.text if each.text.endswith("\n") else f"{each.text}\n"
+        first_lines: list[int] = []
+        for document in documents:
+            first_lines.append(text.count("\n") + 1)
+            text += document.text if document.text.endswith("\n") else f"{document.text}\n"
             text += "---\n"
-        return cls(text, begin, documents)
+        return cls(text, first_lines, documents)
 
-    def placed(self, problem: Problem) -> Problem:
-        """Where a person finds it."""
+    def locate(self, problem: Problem) -> Problem:
+        """Replace a line of the text by its file and line there."""
         where = problem.where
         if not where.line:
             return problem
-        number = bisect_right(self.begin, where.line) - 1
-        document = self.documents[number]
-        line = where.line - self.begin[number] + document.lines[()]
+        index = bisect_right(self.first_lines, where.line) - 1
+        document = self.documents[index]
+        line = where.line - self.first_lines[index] + document.lines[()]
         return problem._replace(where=where._replace(file=document.file, line=line))
 
 
-def _opened(files: Sequence[Path]) -> list[Path]:
-    """A folder stands for the YAML files that are in it."""
-    found: list[Path] = []
+def _expand_folders(files: Sequence[Path]) -> list[Path]:
+    """Replace each folder by the YAML files in it."""
+    expanded: list[Path] = []
     for file in files:
-        found += sorted(file.rglob("*.yaml")) if file.is_dir() else [file]
-    if not found:
-        raise Refused(Problem(USAGE, f"there is no YAML file in {', '.join(str(each) for each in files)}"))
-    return found
+        expanded += sorted(file.rglob("*.yaml")) if file.is_dir() else [file]
+    if not expanded:
+        raise Refused(Problem(USAGE, f"no YAML files in {', '.join(str(each) for each in files)}"))
+    return expanded
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(Problem(USAGE, f"'{file}' cannot be read: {error}")) from error
+    except FileNotFoundError:
+        raise Refused(Problem(USAGE, f"no such file: '{file}'")) from None
+    except UnicodeDecodeError:
+        raise Refused(Problem(USAGE, f"not a text file: '{file}'")) from None
+    except OSError as error:
+        raise Refused(Problem(USAGE, f"'{file}' cannot be read: {error.strerror or error}")) from error

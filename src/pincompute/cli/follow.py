@@ -1,4 +1,4 @@
-"""A deploy, followed to its end: each milestone as it is reached, and failure as soon as it is certain."""
+"""Follows a workload to its goal: prints each milestone, and refuses as soon as the goal cannot be reached."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import click
 
-from pincompute.api.logs import Wanted
+from pincompute.api.logs import LogQuery
 from pincompute.api.status import SUCCEEDED
-from pincompute.api.summary import Summary
+from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import (
@@ -20,97 +20,104 @@ from pincompute.base.reasons import (
     IMAGE_PULL_FAILED,
     INTERNAL,
     KILLED,
-    NOT_IN_TIME,
     OUT_OF_MEMORY,
     PROBE_FAILED,
     PROGRAM_FAILED,
     REASONS,
+    TIMED_OUT,
     WORKLOAD_UNKNOWN,
 )
-from pincompute.cli.port import Port
-from pincompute.cli.told import Told
-from pincompute.objects.image import nearest
+from pincompute.cli.log_formatter import LogFormatter
+from pincompute.cli.platform_client import PlatformClient
+from pincompute.objects.image import nearest_image
 
 MILESTONES = ("scheduled", "started")
-LAST_LINES = 20
-_ENDED = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED)}
-"""Why a program is no more."""
-INTERRUPTED = 130
+LAST_LOG_LINES = 20
+EXIT_INTERRUPTED = 130
+"""128 plus the number of SIGINT, as shells report it."""
+_TERMINATED_REASONS = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED)}
+"""Reasons of a workload whose program has terminated."""
 
 
-class Timer(NamedTuple):
-    """How long something is followed, counted from when it was asked for."""
+class FollowTimer(NamedTuple):
+    """Timeout of a command, counted from its beginning, so that a slow submission counts."""
 
     clock: Clock
-    began: float
-    patience: float
+    started: float
+    timeout_s: float
 
     @classmethod
-    def start(cls, clock: Clock, patience: float) -> Timer:
-        return cls(clock, clock.monotonic(), patience)
+    def start(cls, clock: Clock, timeout_s: float) -> FollowTimer:
+        return cls(clock, clock.monotonic(), timeout_s)
 
     @property
-    def seconds(self) -> float:
-        return self.clock.monotonic() - self.began
+    def elapsed_s(self) -> float:
+        return self.clock.monotonic() - self.started
 
 
-async def follow(port: Port, submitted: Summary, timer: Timer, *, to_its_end: bool = False) -> Summary:
-    """Print how far it is; return when its goal is reached, refuse when it never will be.
+async def follow_to_goal(
+    platform: PlatformClient, submitted: WorkloadSummary, timer: FollowTimer, *, until_finished: bool = False
+) -> WorkloadSummary:
+    """Print milestones on one line; return at the goal, and refuse where it cannot be reached.
 
-    To its end is also where some of it has failed: whoever asked for a part of it looks at that part. Whoever
-    interrupts it leaves, and it goes on.
+    With `until_finished` a failure is a result too: a rerun reports on its own tasks, though others have failed.
+    An interrupt ends the command, and the workload continues.
     """
     click.echo(submitted.label, nl=False, err=True)
-    tell = partial(click.echo, nl=False, err=True)
+    print_part = partial(click.echo, nl=False, err=True)
     try:
-        async with aclosing(port.follow(submitted.project, submitted.name)) as summaries:
-            return await to_goal(
-                port, submitted, timer, summaries, lambda words: tell(f"  {words}"), to_its_end=to_its_end
+        async with aclosing(platform.follow(submitted.project, submitted.name)) as summaries:
+            return await await_goal(
+                platform,
+                submitted,
+                timer,
+                summaries,
+                lambda step: print_part(f"  {step}"),
+                until_finished=until_finished,
             )
     except asyncio.CancelledError:
-        tell(f"\n{submitted.name} goes on by itself        see: pin get {submitted.name}")
-        raise SystemExit(INTERRUPTED) from None
+        print_part(f"\n{submitted.name} continues in the background        see: pin get {submitted.name}")
+        raise SystemExit(EXIT_INTERRUPTED) from None
     finally:
         click.echo(err=True)
 
 
-async def to_goal(  # noqa: PLR0913  (what is followed, how, and who is told)
-    port: Port,
-    submitted: Summary,
-    timer: Timer,
-    summaries: AsyncIterator[Summary],
-    tell: Callable[[str], None],
+async def await_goal(  # noqa: PLR0913  (the workload, its updates, and the receiver of its steps)
+    platform: PlatformClient,
+    submitted: WorkloadSummary,
+    timer: FollowTimer,
+    summaries: AsyncIterator[WorkloadSummary],
+    add_step: Callable[[str], None],
     *,
-    to_its_end: bool = False,
-) -> Summary:
-    """Each milestone is told as it is reached, by what is known of it as it was submitted, or changed later."""
+    until_finished: bool = False,
+) -> WorkloadSummary:
+    """Report each milestone as it is reached. Summaries of earlier generations than the submitted are skipped."""
     milestones = (*MILESTONES, submitted.goal.lower())
-    told = 0
+    reported = 0
     latest = submitted
     try:
-        async with asyncio.timeout(timer.patience):
+        async with asyncio.timeout(timer.timeout_s):
             async for summary in summaries:
                 if summary.generation < submitted.generation:
                     continue
-                latest, seconds, reached = summary, timer.seconds, _reached(summary)
-                for milestone in milestones[told:reached]:
-                    tell(f"{milestone} {seconds:.1f} s")
-                told = max(told, reached)
-                if latest.done or (latest.failed and to_its_end):
+                latest, seconds, reached = summary, timer.elapsed_s, _milestones_reached(summary)
+                for milestone in milestones[reported:reached]:
+                    add_step(f"{milestone} {seconds:.1f} s")
+                reported = max(reported, reached)
+                if latest.done or (latest.failed and until_finished):
                     return latest
                 if latest.failed:
                     break
             else:
                 raise Refused(Problem(WORKLOAD_UNKNOWN, f"{submitted.label} was deleted while it was followed"))
     except TimeoutError:
-        raise Refused(
-            await _failure(port, latest, f"not {submitted.goal.lower()} after {timer.patience:.0f} s: ")
-        ) from None
-    raise Refused(await _failure(port, latest, ""))
+        prefix = f"not {submitted.goal.lower()} after {timer.timeout_s:.0f} s: "
+        raise Refused(await _failure_problem(platform, latest, prefix)) from None
+    raise Refused(await _failure_problem(platform, latest, ""))
 
 
-def _reached(summary: Summary) -> int:
-    """How many milestones every copy has passed; the last one is the goal itself."""
+def _milestones_reached(summary: WorkloadSummary) -> int:
+    """Count the milestones that all replicas have passed; the goal is the last."""
     progress = summary.progress
     if summary.done:
         return len(MILESTONES) + 1
@@ -118,30 +125,34 @@ def _reached(summary: Summary) -> int:
     return next((index for index, count in enumerate(counts) if not 0 < progress.wanted <= count), len(counts))
 
 
-async def _failure(port: Port, summary: Summary, prefix: str) -> Problem:
-    """What is known of it: the cause, the last lines it printed, and what to type next."""
+async def _failure_problem(platform: PlatformClient, summary: WorkloadSummary, prefix: str) -> Problem:
+    """Explain a failure by its cause, the last log lines and the next step."""
     reason = REASONS.get(summary.reason, INTERNAL)
-    notes = [f"| {line}" for line in await _last_lines(port, summary)]
-    if reason is IMAGE_PULL_FAILED and (near := nearest(summary.image, await port.images())):
-        notes.append(f"did you mean {near}?")
-    certain = summary.failed
+    notes = [f"| {line}" for line in await _last_log_lines(platform, summary)]
+    if reason is IMAGE_PULL_FAILED and (nearest := nearest_image(summary.image, await platform.list_images())):
+        notes.append(f"did you mean {nearest}?")
+    is_final = summary.failed
     return Problem(
-        reason if certain else NOT_IN_TIME,
-        prefix + (summary.message or "the operator has not looked at it yet"),
+        reason if is_final else TIMED_OUT,
+        prefix + (summary.message or "not reconciled by the operator yet"),
         Where(object=f"{summary.project}/{summary.label}"),
         "\n".join(notes),
-        summary.next or (reason.mend if certain else f"pin why {summary.name}"),
+        summary.next or (reason.remedy if is_final else f"pin why {summary.name}"),
     )
 
 
-async def _last_lines(port: Port, summary: Summary) -> list[str]:
-    """Of the copy that it is about: what a former revision prints, which serves on, says nothing of it."""
+async def _last_log_lines(platform: PlatformClient, summary: WorkloadSummary) -> list[str]:
+    """Return the last lines of the replica that failed, or else of the youngest.
+
+    Replicas of the previous revision keep serving during a rollout, and their logs say nothing about its failure.
+    """
     try:
-        told = Told(summary.name)
-        ended = summary.reason in _ENDED or summary.goal == SUCCEEDED
-        wanted = Wanted(tail=LAST_LINES, only="ended" if ended else "youngest")
-        async with aclosing(port.logs(summary.project, summary.name, wanted)) as said:
-            return [click.unstyle(line) for each in [each async for each in said] for line in told.lines(each)]
+        formatter = LogFormatter(summary.name)
+        terminated = summary.reason in _TERMINATED_REASONS or summary.goal == SUCCEEDED
+        query = LogQuery(tail=LAST_LOG_LINES, select_run="ended" if terminated else "youngest")
+        async with aclosing(platform.logs(summary.project, summary.name, query)) as items:
+            lines = [line for item in [each async for each in items] for line in formatter.format_item(item)]
+            return [click.unstyle(line) for line in lines]
     except Refused:
-        # There may be none at all, and that is not what went wrong.
+        # There may be no logs, which is not the failure to report.
         return []

@@ -1,4 +1,4 @@
-"""`pin get`: the workloads of a project, or one of them in short."""
+"""`pin get`: lists the workloads of a project, or shows one briefly."""
 
 from __future__ import annotations
 
@@ -7,69 +7,70 @@ from contextlib import suppress
 
 import click
 
-from pincompute.api.summary import Summary
+from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
-from pincompute.cli.looking import Looking, rows
-from pincompute.cli.offered import workload_names
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.list_filter import ListFilter, workload_table
 from pincompute.cli.output import as_json, as_yaml
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import Word, kind_of, word
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_ref import WorkloadRef, parse_kind, parse_workload_ref
 
 
 @click.command()
-@click.argument("names", nargs=-1, shell_complete=workload_names)
-@click.option("--kind", "-k", default="", help="Only these, such as service or jobset.")
-@click.option("--wrong", is_flag=True, help="Only those of which something is wrong.")
-@click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Another form.")
-@click.option("--watch", "-w", is_flag=True, help="Go on, and show what changes.")
-@to_platform
+@click.argument("names", nargs=-1, shell_complete=complete_workload_names)
+@click.option("--kind", "-k", default="", help="Only workloads of this kind, such as service or jobset.")
+@click.option("--wrong", is_flag=True, help="Only workloads with a problem.")
+@click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Output format.")
+@click.option("--watch", "-w", is_flag=True, help="Keep running and show changes.")
+@platform_options
 def get(  # noqa: PLR0913  (options, by name)
     target: Target, names: tuple[str, ...], kind: str, output: str | None, *, wrong: bool, watch: bool
 ) -> None:
-    """List workloads, or show one in short."""
-    looking = Looking(tuple(word(each) for each in names), kind_of(kind) if kind else "", wrong, output or "")
+    """List workloads, or show one briefly."""
+    refs = tuple(parse_workload_ref(each) for each in names)
+    list_filter = ListFilter(refs, parse_kind(kind) if kind else "", wrong, output or "")
     if watch:
-        _watch(target, looking)
+        _watch(target, list_filter)
         return
-    if looking.alone:
-        click.echo(asyncio.run(_one(target, looking.asked[0])), nl=False)
+    if list_filter.is_single:
+        click.echo(asyncio.run(_fetch_one(target, list_filter.refs[0])), nl=False)
         return
-    workloads = asyncio.run(_list(target))
-    looking.must_be_among(target.project, {each.name: each for each in workloads})
-    chosen = [each for each in workloads if looking.wants(each)]
-    click.echo(_rendered(chosen, output, target.project, narrowed=bool(kind or wrong)), nl=False)
+    workloads = asyncio.run(_fetch_all(target))
+    list_filter.require_existing(target.project, {each.name: each for each in workloads})
+    matching = [each for each in workloads if list_filter.matches(each)]
+    click.echo(_format_list(matching, output, target.project, filtered=bool(kind or wrong)), nl=False)
 
 
-def _watch(target: Target, looking: Looking) -> None:
-    # Only who looks on needs it.
-    from pincompute.cli.watch import FORMS, look_on
+def _watch(target: Target, list_filter: ListFilter) -> None:
+    # Loaded only where it is needed.
+    from pincompute.cli.watch import WATCH_FORMATS, watch_workloads
 
-    if looking.output not in FORMS:
-        what = f"what changes cannot be shown as {looking.output}"
-        raise Refused(Problem(USAGE, what, next="pin get --watch, or with --output json, one workload a line"))
+    if list_filter.output not in WATCH_FORMATS:
+        what = f"--watch cannot print {list_filter.output}"
+        raise Refused(Problem(USAGE, what, next="pin get --watch, or with --output json for one workload a line"))
     with suppress(KeyboardInterrupt):
-        # The customary way to end it.
-        asyncio.run(look_on(target, looking))
+        # Ctrl-C is the usual end of a watch.
+        asyncio.run(watch_workloads(target, list_filter))
 
 
-async def _one(target: Target, asked: Word) -> str:
-    # Only who looks at one workload needs to know every kind.
+async def _fetch_one(target: Target, ref: WorkloadRef) -> str:
+    # Loads every kind, which a list does not need.
     from pincompute.base.clock import SystemClock
-    from pincompute.cli.portrait import portrait
+    from pincompute.cli.workload_summary import format_workload
 
     async with connect(target) as platform:
-        found = await platform.find(target.project, asked.name)
-    asked.must_be(found.kind)
-    return portrait(found, SystemClock().now())
+        workload = await platform.get_workload(target.project, ref.name)
+    ref.require_kind(workload.kind)
+    return format_workload(workload, SystemClock().now())
 
 
-async def _list(target: Target) -> list[Summary]:
+async def _fetch_all(target: Target) -> list[WorkloadSummary]:
     async with connect(target) as platform:
-        return sorted(await platform.all(target.project), key=lambda each: each.name)
+        return sorted(await platform.list_summaries(target.project), key=lambda each: each.name)
 
 
-def _rendered(workloads: list[Summary], output: str | None, project: str, *, narrowed: bool) -> str:
+def _format_list(workloads: list[WorkloadSummary], output: str | None, project: str, *, filtered: bool) -> str:
     if output == "json":
         return as_json(workloads)
     if output == "yaml":
@@ -77,7 +78,8 @@ def _rendered(workloads: list[Summary], output: str | None, project: str, *, nar
     if output == "name":
         return "".join(f"{each.name}\n" for each in workloads)
     if not workloads:
-        hint = "pin get" if narrowed else "pin deploy NAME --image IMAGE --port 8080"
-        click.echo(f"project {project} has no {'such ' if narrowed else ''}workloads        next: {hint}", err=True)
+        hint = "pin get" if filtered else "pin deploy NAME --image IMAGE --port 8080"
+        found = "no matching workloads" if filtered else "no workloads"
+        click.echo(f"project {project} has {found}        next: {hint}", err=True)
         return ""
-    return rows(workloads, wide=output == "wide") + "\n"
+    return workload_table(workloads, wide=output == "wide") + "\n"

@@ -1,4 +1,4 @@
-"""The parser around the command table: a command is imported to be run, and not before."""
+"""The click group of the command table: a command's module is imported only to run that command."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from pincompute.base.reasons import INTERNAL
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-Table = Mapping[str, tuple[str, str]]
+CommandTable = Mapping[str, tuple[str, str]]
+"""Location and one-line help of each command, by name."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and help, and imports one only to run it."""
+    """Knows the names and help of its commands, and imports a command only to run it."""
 
-    def __init__(self, commands: Table, processes: Table, overview: str) -> None:
+    def __init__(self, commands: CommandTable, processes: CommandTable, overview: str) -> None:
         super().__init__("pin", context_settings={"help_option_names": ["-h", "--help"]})
         self._listed = commands
         self._table = {**commands, **processes}
@@ -39,17 +40,16 @@ class LazyGroup(click.Group):
             return None
         module, _, name = self._table[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
-        _loaded()
+        _enable_gc()
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """By the table, without loading any of them."""
-        # Only a shell asks.
+        """Complete from the table, without importing any command."""
         from click.shell_completion import CompletionItem
 
-        begun = [(name, about) for name, (_, about) in self._listed.items() if name.startswith(incomplete)]
+        commands = [(name, help_) for name, (_, help_) in self._listed.items() if name.startswith(incomplete)]
         return [
-            *(CompletionItem(name, help=about) for name, about in begun),
+            *(CompletionItem(name, help=help_) for name, help_ in commands),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
 
@@ -61,31 +61,34 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except BrokenPipeError:
+            # The reader of our output has gone, as in `pin logs web | head`. Click ends the process silently.
+            raise
         except Exception as error:
             if os.environ.get("PIN_DEBUG"):
                 raise
-            click.echo(_told(error), err=True)
+            click.echo(_error_text(error), err=True)
             sys.exit(1)
 
 
-def _loaded() -> None:
-    """What comes from here on may go again, and be collected, where `main` has put that off."""
+def _enable_gc() -> None:
+    """Enable the collector, which `main` disables at start; all that is loaded so far is never collected."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
 
 
 def _version_option() -> click.Option:
-    def show(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    def print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         if wanted:
             click.echo(f"pin {__version__}")
             ctx.exit()
 
-    return click.Option(["--version"], is_flag=True, expose_value=False, is_eager=True, callback=show)
+    return click.Option(["--version"], is_flag=True, expose_value=False, is_eager=True, callback=print_version)
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, Refused):
         return error.text()
     what = f"pin failed: {type(error).__name__}: {error}"
-    return Problem(INTERNAL, what, next="the same with PIN_DEBUG=1 before it, and report it").text()
+    return Problem(INTERNAL, what, next="run it again with PIN_DEBUG=1, and report the traceback").text()

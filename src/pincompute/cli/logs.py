@@ -1,4 +1,4 @@
-"""`pin logs`: what a workload prints, and has printed."""
+"""`pin logs`: the logs of a workload, of running and ended pods."""
 
 from __future__ import annotations
 
@@ -8,53 +8,60 @@ from typing import Any
 
 import click
 
-from pincompute.api.logs import LINES, Mark, Wanted
+from pincompute.api.logs import DEFAULT_TAIL_LINES, LogMarker, LogQuery
 from pincompute.base.clock import SystemClock
-from pincompute.cli.offered import workload_names
-from pincompute.cli.span import seconds
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.told import Told
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.durations import parse_time_span
+from pincompute.cli.log_formatter import LogFormatter
+from pincompute.cli.target import Target, connect, platform_options
 
-_MOST = 100_000
+_MAX_TAIL_LINES = 100_000
 
 
-def _ago(_: click.Context, __: click.Parameter, value: str) -> int:
-    """10m as nanoseconds since 1970."""
+def _parse_since(_: click.Context, __: click.Parameter, value: str) -> int:
+    """Return the beginning of a time span that ends now, in nanoseconds since 1970; 0 for none."""
     if not value:
         return 0
-    return int((SystemClock().now().timestamp() - seconds(value)) * 1e9)
+    return int((SystemClock().now().timestamp() - parse_time_span(value)) * 1e9)
 
 
 @click.command()
-@click.argument("workload", metavar="NAME[/COPY]", shell_complete=workload_names)
-@click.option("--follow", "-f", is_flag=True, help="Go on as it prints more, over restarts too.")
-@click.option("--tail", type=click.IntRange(0, _MOST), default=LINES, help="Lines of each copy.", show_default=True)
-@click.option("--since", metavar="SPAN", default="", callback=_ago, help="Only lines of this time, such as 10m.")
-@click.option("--previous", is_flag=True, help="Of the life before the present one.")
-@click.option("--gone", is_flag=True, help="Of copies too whose pods are gone, while others are there.")
-@click.option("--container", "-c", metavar="NAME", default="", help="Of another container, or a file of its logs.")
-@to_platform
-def logs(target: Target, workload: str, **words: Any) -> None:
-    """Show what a workload prints.
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
+@click.option("--follow", "-f", is_flag=True, help="Keep running and print new lines, also over restarts.")
+@click.option(
+    "--tail",
+    type=click.IntRange(0, _MAX_TAIL_LINES),
+    default=DEFAULT_TAIL_LINES,
+    help="Number of last lines of each replica.",
+    show_default=True,
+)
+@click.option("--since", metavar="SPAN", default="", callback=_parse_since, help="Only newer lines, such as 10m.")
+@click.option("--previous", is_flag=True, help="Logs of the container run before the last restart.")
+@click.option("--gone", "include_deleted", is_flag=True, help="Include replicas whose pods are deleted.")
+@click.option("--container", "-c", metavar="NAME", default="", help="Another container, or a file of the log volume.")
+@platform_options
+def logs(target: Target, workload: str, **options: Any) -> None:
+    """Show the logs of a workload.
 
-    All copies at once, with restarts marked, also after its pods are gone; NAME/COPY for one copy or task, such as
-    resize/12.
+    All replicas at once, with restarts marked, also after the pods are deleted. NAME/REPLICA selects one replica or
+    task, such as resize/12.
     """
-    name, _, copy = workload.partition("/")
+    name, _, replica = workload.partition("/")
     try:
-        asyncio.run(_logs(target, name, Wanted(copy=copy, **words)))
+        asyncio.run(_print_logs(target, name, LogQuery(replica=replica, **options)))
     except KeyboardInterrupt:
-        # The customary way to end --follow.
+        # Ctrl-C is the usual end of --follow.
         return
 
 
-async def _logs(target: Target, name: str, wanted: Wanted) -> None:
-    told = Told(name)
+async def _print_logs(target: Target, name: str, query: LogQuery) -> None:
+    formatter = LogFormatter(name)
     async with (
         connect(target) as platform,
-        aclosing(platform.logs(target.project, name, wanted)) as lines,
+        aclosing(platform.logs(target.project, name, query)) as items,
     ):
-        async for said in lines:
-            about_all = isinstance(said, Mark) and not said.copy
-            for line in told.lines(said):
-                click.echo(line, err=about_all)
+        async for item in items:
+            # Markers about all replicas are remarks on the logs, and no part of them.
+            concerns_all = isinstance(item, LogMarker) and not item.replica
+            for line in formatter.format_item(item):
+                click.echo(line, err=concerns_all)

@@ -1,4 +1,4 @@
-"""What is printed for programs."""
+"""Output formats for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def as_json(value: object) -> str:
 
 
 def as_yaml(value: object) -> str:
-    # Only the form that is asked for is loaded: a person waits for it.
+    # Imported here, as YAML takes long to load and most commands do not need it.
     import yaml
 
     return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False)

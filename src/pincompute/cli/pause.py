@@ -1,19 +1,19 @@
-"""`pin pause`: nothing more is replaced, or begins, until somebody resumes it."""
+"""`pin pause`: pauses a rollout, a batch or a schedule, until it is resumed."""
 
 from __future__ import annotations
 
 import click
 
 from pincompute.api.change import Pause
-from pincompute.cli.change import make, myself
-from pincompute.cli.offered import workload_names
-from pincompute.cli.target import Target, to_platform
+from pincompute.cli.change import change_and_follow, local_user
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.target import Target, platform_options
 
 
 @click.command()
-@click.argument("workload", shell_complete=workload_names)
-@click.option("--because", default="", help="Why, for those who will ask.")
-@to_platform
+@click.argument("workload", shell_complete=complete_workload_names)
+@click.option("--because", default="", help="Reason, shown in the workload's status.")
+@platform_options
 def pause(target: Target, workload: str, because: str) -> None:
-    """Keep a rollout, a batch or a schedule still."""
-    make(target, workload, Pause(by=myself(), because=because), None)
+    """Pause a rollout, a batch or a schedule."""
+    change_and_follow(target, workload, Pause(by=local_user(), because=because), None)

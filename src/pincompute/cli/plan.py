@@ -1,4 +1,4 @@
-"""`pin plan`: what files would become and what they would change, without doing it."""
+"""`pin plan`: previews what files or a published build would create and change."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ import click
 import msgspec
 import yaml
 
-from pincompute.api.admission import admit_all
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document
-from pincompute.api.noun import Noun
-from pincompute.api.preview import BuildPreview, FieldChange, NativeChange, Preview, Verb
+from pincompute.api.preview import BuildPreview, FieldChange, NativeChange, ObjectAction, Preview
+from pincompute.api.validation import parse_resources
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN, USAGE
-from pincompute.cli.files import documents
+from pincompute.cli.files import read_files
 from pincompute.cli.output import as_json
-from pincompute.cli.provenance import links
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.planning.people.preview import Surroundings, first, foresee
+from pincompute.cli.provenance import format_links
+from pincompute.cli.target import Target, connect, platform_options
 from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, preview_plan
 
-_SIGNS = {Verb.MAKE: "+", Verb.CHANGE: "~", Verb.REPLACE: "!", Verb.REMOVE: "-"}
+_ACTION_SIGNS = {
+    ObjectAction.CREATE: "+",
+    ObjectAction.UPDATE: "~",
+    ObjectAction.REPLACE: "!",
+    ObjectAction.DELETE: "-",
+}
 
 
-class _Plain(yaml.SafeDumper):
-    """Everything written out where it stands: an alias is for machines."""
+class _DumperWithoutAliases(yaml.SafeDumper):
+    """Repeats equal parts, which readers prefer to YAML aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -36,115 +41,118 @@ class _Plain(yaml.SafeDumper):
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--version", help="Of what was published: in place of files one name is said.")
-@click.option("--output", "-o", type=click.Choice(["yaml", "json"]), help="The natives whole, or all that is told.")
-@click.option("--offline", is_flag=True, help="Ask no cluster: everything would be made.")
-@to_platform
+@click.option("--version", help="Published build to preview; give its name in place of files.")
+@click.option(
+    "--output", "-o", type=click.Choice(["yaml", "json"]), help="Kubernetes objects as YAML, or the preview as JSON."
+)
+@click.option("--offline", is_flag=True, help="Do not compare with the cluster.")
+@platform_options
 def plan(target: Target, files: tuple[Path, ...], version: str | None, output: str | None, *, offline: bool) -> None:
-    """Show what files would become and change, or with --version what was published.
+    """Show what files would create and change, or with --version a published build.
 
-    Nothing is done. A folder stands for the files in it; a set is taken whole or not at all. It ends with 1 where
-    something would be refused.
+    Nothing is changed. A folder stands for the files in it; a set is accepted whole or not at all. Exits with 1 if the
+    deploy would be refused.
     """
     if version is not None:
-        _published(target, files, version, output)
+        _plan_build(target, files, version, output)
         return
-    given = documents(files)
-    admitted = admit_all(given, target.project)
-    previews = _offline(admitted) if offline else _compared(target, given, admitted)
-    click.echo(_rendered(previews, output), nl=False)
-    if any(each.refused for each in previews):
+    documents = read_files(files)
+    resources = parse_resources(documents, target.project)
+    previews = _preview_offline(resources) if offline else _preview_or_fall_back(target, documents, resources)
+    click.echo(_format_previews(previews, output), nl=False)
+    if any(each.errors for each in previews):
         raise SystemExit(1)
 
 
-def _published(target: Target, names: tuple[Path, ...], version: str, output: str | None) -> None:
-    """It ends with 1 where it would be refused."""
+def _plan_build(target: Target, names: tuple[Path, ...], version: str, output: str | None) -> None:
     if len(names) != 1:
-        what = f"--version is of one workload, and {len(names)} are named"
+        what = f"--version needs one name, and {len(names)} are given"
         raise Refused(Problem(USAGE, what, next="pin plan NAME --version VERSION"))
-    found = asyncio.run(ask(target, str(names[0]), version))
-    click.echo(as_json(found) if output == "json" else build_told(found), nl=False)
-    if found.refused:
+    preview = asyncio.run(fetch_build_preview(target, str(names[0]), version))
+    click.echo(as_json(preview) if output == "json" else format_build_preview(preview), nl=False)
+    if preview.errors:
         raise SystemExit(1)
 
 
-async def ask(target: Target, name: str, version: str) -> BuildPreview:
+async def fetch_build_preview(target: Target, name: str, version: str) -> BuildPreview:
     async with connect(target) as platform:
         return await platform.plan_build(target.project, name, version)
 
 
-def build_told(found: BuildPreview) -> str:
-    """As a person reads it before they say yes."""
-    return _told(found.preview) + "".join(f"{line}\n" for line in links(found.links)) + _refusals(found.refused)
+def format_build_preview(build: BuildPreview) -> str:
+    links = "".join(f"{line}\n" for line in format_links(build.links))
+    return _format_preview(build.preview) + links + _format_refusals(build.errors)
 
 
-def _compared(target: Target, given: list[Document], admitted: list[Noun]) -> list[Preview]:
-    """With what runs; where no platform does, with nothing."""
+def _preview_or_fall_back(target: Target, documents: list[Document], resources: list[CustomResource]) -> list[Preview]:
+    """Compare with the cluster; without a running platform, preview a first deploy."""
     try:
-        return asyncio.run(_online(target, given))
+        return asyncio.run(_preview_on_platform(target, documents))
     except Refused as refused:
-        if target.direct or refused.problems[0].reason not in {PLATFORM_UNKNOWN, DESK_UNREACHABLE}:
+        if target.bypasses_desk or refused.problems[0].reason not in {PLATFORM_UNKNOWN, DESK_UNREACHABLE}:
             raise
-        click.echo(f"no platform '{target.name}' runs here to compare with", err=True)
-        return _offline(admitted)
+        click.echo(f"platform '{target.name}' is not running: not compared with the cluster", err=True)
+        return _preview_offline(resources)
 
 
-def _offline(admitted: list[Noun]) -> list[Preview]:
-    surroundings = Surroundings.of(admitted)
+def _preview_offline(resources: list[CustomResource]) -> list[Preview]:
+    inputs = PlanningInputs.of(resources)
     now = SystemClock().now()
-    told: list[Preview] = []
+    previews: list[Preview] = []
     problems: list[Problem] = []
-    for noun in admitted:
-        project = surroundings.projects.get(noun.metadata.namespace)
-        foreseen = foresee(Snapshot(first(noun), (), (), surroundings.cluster, now, project, surroundings.runtimes), {})
-        told += foreseen.told
-        problems += foreseen.problems
+    for resource in resources:
+        project = inputs.projects.get(resource.metadata.namespace)
+        snapshot = Snapshot(as_first_generation(resource), (), (), inputs.cluster, now, project, inputs.runtimes)
+        result = preview_plan(snapshot, {})
+        previews += result.previews
+        problems += result.problems
     refuse_all(problems)
-    return told
+    return previews
 
 
-async def _online(target: Target, given: list[Document]) -> list[Preview]:
-    # JSON is YAML that nobody reads in two ways.
-    text = "\n---\n".join(msgspec.json.encode(each.content).decode() for each in given)
+async def _preview_on_platform(target: Target, documents: list[Document]) -> list[Preview]:
+    # Sent as JSON, which is YAML that has only one reading.
+    text = "\n---\n".join(msgspec.json.encode(each.content).decode() for each in documents)
     async with connect(target) as platform:
         return await platform.plan(text, target.project)
 
 
-def _rendered(previews: list[Preview], output: str | None) -> str:
+def _format_previews(previews: list[Preview], output: str | None) -> str:
     if output == "yaml":
         natives = [native for each in previews for native in each.natives]
-        return yaml.dump_all(natives, Dumper=_Plain, sort_keys=False, explicit_start=True)
+        return yaml.dump_all(natives, Dumper=_DumperWithoutAliases, sort_keys=False, explicit_start=True)
     if output == "json":
         return as_json(previews)
-    return "\n".join(_told(each) + _refusals(each.refused) for each in previews)
+    return "\n".join(_format_preview(each) + _format_refusals(each.errors) for each in previews)
 
 
-def _refusals(said: list[dict[str, Any]]) -> str:
-    return "".join(f"it would be refused: {Problem.of(each).text()}\n" for each in said)
+def _format_refusals(errors: list[dict[str, Any]]) -> str:
+    return "".join(f"would be refused: {Problem.from_json(each).text()}\n" for each in errors)
 
 
-def _told(preview: Preview) -> str:
+def _format_preview(preview: Preview) -> str:
     if not preview.natives:
-        return f"{preview.label} is there for other work, and becomes nothing by itself\n"
+        return f"{preview.label} has no Kubernetes objects of its own: workloads use it\n"
     if not preview.changes:
-        return f"{preview.label} is as wanted: nothing would change\n"
-    lines = [f"{preview.label}{'  its copies are replaced' if preview.restarts else ''}"]
+        return f"{preview.label} is up to date: no changes\n"
+    lines = [f"{preview.label}{'  replicas are replaced' if preview.restarts_replicas else ''}"]
     for change in preview.changes:
-        lines += _native(change)
+        lines += _format_native(change)
     if preview.unchanged:
-        lines.append(f"  = {preview.unchanged} as {'it is' if preview.unchanged == 1 else 'they are'}")
-    lines += [f"  fits: {each}" for each in preview.fits]
-    lines += [f"  quota: {each}" for each in preview.room]
+        lines.append(f"  = {preview.unchanged} unchanged")
+    lines += [f"  capacity: {each}" for each in preview.free_capacity]
+    lines += [f"  quota: {each}" for each in preview.quota_after]
     if preview.address:
-        lines.append(f"  answers at {preview.address}")
+        lines.append(f"  address: {preview.address}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _native(change: NativeChange) -> list[str]:
-    return [f"  {_SIGNS[change.verb]} {change.native}", *(f"      {_field(each)}" for each in change.fields)]
+def _format_native(change: NativeChange) -> list[str]:
+    fields = [f"      {_format_field(each)}" for each in change.fields]
+    return [f"  {_ACTION_SIGNS[change.action]} {change.native}", *fields]
 
 
-def _field(field: FieldChange) -> str:
+def _format_field(field: FieldChange) -> str:
     if not field.before:
         return f"{field.path}: {field.after}"
-    return f"{field.path}: {field.before} -> {field.after or 'gone'}"
+    return f"{field.path}: {field.before} -> {field.after or 'removed'}"

@@ -1,4 +1,4 @@
-"""`pin port-forward`: a port of a copy, as one of this machine."""
+"""`pin port-forward`: forwards a local port to a port of a replica."""
 
 from __future__ import annotations
 
@@ -9,81 +9,81 @@ from contextlib import suppress
 import click
 
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import PORT_IN_USE, PORT_SILENT, USAGE
-from pincompute.cli.offered import workload_names
-from pincompute.cli.port import Port
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.kube.tunnel import both_ways
+from pincompute.base.reasons import PORT_IN_USE, PORT_NOT_LISTENING, USAGE
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.kube.socket_forward import relay
 
-HERE = "127.0.0.1"
-SILENT = "connection refused"
-"""In what a node says that was to reach a port."""
-_Ports = tuple[int | None, int | None]
-"""Of this machine, and of the copy; nothing where it is not said."""
+LOCALHOST = "127.0.0.1"
+CONNECTION_REFUSED = "connection refused"
+"""Part of a node's error message for a port on which nothing listens."""
+LocalAndRemotePort = tuple[int | None, int | None]
+"""None for a port that is not given."""
 
 
-def _ports(_: click.Context, __: click.Parameter, value: str) -> _Ports:
-    here, colon, there = value.rpartition(":")
-    if not all(each == "" or (each.isdecimal() and int(each) < 65_536) for each in (here, there)) or there == "0":
-        raise click.BadParameter(f"'{value}' names no ports: write 8080, 9000:8080, or :8080 for any that is free here")
-    port = int(there) if there else None
-    return (int(here or 0) if colon else port), port
+def _parse_ports(_: click.Context, __: click.Parameter, value: str) -> LocalAndRemotePort:
+    local, colon, remote = value.rpartition(":")
+    if not all(each == "" or (each.isdecimal() and int(each) < 65_536) for each in (local, remote)) or remote == "0":
+        raise click.BadParameter(f"'{value}' must be like 8080, 9000:8080, or :8080 for any free local port")
+    port = int(remote) if remote else None
+    return (int(local or 0) if colon else port), port
 
 
 @click.command("port-forward")
-@click.argument("workload", metavar="NAME[/COPY]", shell_complete=workload_names)
-@click.argument("ports", metavar="[[HERE:]PORT]", default="", callback=_ports)
-@to_platform
-def port_forward(target: Target, workload: str, ports: _Ports) -> None:
-    """Reach a port of a copy by one of this machine, until it is interrupted.
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
+@click.argument("ports", metavar="[[LOCAL:]PORT]", default="", callback=_parse_ports)
+@platform_options
+def port_forward(target: Target, workload: str, ports: LocalAndRemotePort) -> None:
+    """Forward a local port to a replica, until interrupted.
 
-    Without PORT the one that the workload listens on; HERE is the same unless it is said, and :PORT takes any that is
-    free.
+    PORT is by default the port that the workload listens on, and LOCAL the same as PORT. With :PORT any free local port
+    is used.
     """
-    name, _, copy = workload.partition("/")
+    name, _, replica = workload.partition("/")
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(target, name, copy, ports))
+        asyncio.run(_forward_connections(target, name, replica, ports))
 
 
-async def _serve(target: Target, name: str, copy: str, ports: _Ports) -> None:
+async def _forward_connections(target: Target, name: str, replica: str, ports: LocalAndRemotePort) -> None:
     async with connect(target) as platform:
-        port = ports[1] or await _its_own(platform, target.project, name)
-        here = port if ports[0] is None else ports[0]
+        port = ports[1] or await _workload_port(platform, target.project, name)
+        local_port = port if ports[0] is None else ports[0]
 
-        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
-                async with platform.reach(target.project, name, copy, port) as line:
-                    await both_ways(line, reader, writer)
+                async with platform.port_forward(target.project, name, replica, port) as connection:
+                    await relay(connection, reader, writer)
             except Refused as refused:
-                click.echo(_plainer(refused, name, port).text(), err=True)
+                click.echo(_simplify(refused, name, port).text(), err=True)
             except OSError:
-                # Whoever asked has left.
+                # The local client has disconnected.
                 pass
             finally:
                 writer.close()
 
         try:
-            server = await asyncio.start_server(carry, HERE, here)
+            server = await asyncio.start_server(forward, LOCALHOST, local_port)
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            what = f"port {here} of this machine cannot be had: {why}"
+            what = f"cannot listen on local port {local_port}: {why}"
             raise Refused(Problem(PORT_IN_USE, what, next=f"pin port-forward {name} :{port}")) from error
         address = server.sockets[0].getsockname()
-        click.echo(f"http://{HERE}:{address[1]} is port {port} of {name}        Ctrl-C ends it")
+        click.echo(f"http://{LOCALHOST}:{address[1]} forwards to port {port} of {name}        stop: Ctrl-C")
         await server.serve_forever()
 
 
-def _plainer(refused: Refused, name: str, port: int) -> Refused:
-    """Without the words of everybody who passed it on."""
-    if not any(SILENT in each.what for each in refused.problems):
+def _simplify(refused: Refused, name: str, port: int) -> Refused:
+    """Replace the nested errors of kubelet and API server where nothing listens on the port."""
+    if not any(CONNECTION_REFUSED in each.what for each in refused.problems):
         return refused
-    return Refused(Problem(PORT_SILENT, f"nothing of {name} listens on port {port}", next=f"pin get {name}"))
+    what = f"nothing listens on port {port} of {name}"
+    return Refused(Problem(PORT_NOT_LISTENING, what, next=f"pin get {name}"))
 
 
-async def _its_own(platform: Port, project: str, name: str) -> int:
-    workload = await platform.find(project, name)
+async def _workload_port(platform: PlatformClient, project: str, name: str) -> int:
+    workload = await platform.get_workload(project, name)
     port = getattr(workload.spec, "port", None)
     if not port:
-        what = f"{name} names no port that it listens on"
-        raise Refused(Problem(USAGE, what, next=f"pin port-forward {name} PORT"))
+        raise Refused(Problem(USAGE, f"{name} has no port", next=f"pin port-forward {name} PORT"))
     return int(port)

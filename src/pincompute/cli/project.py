@@ -1,4 +1,4 @@
-"""`pin project`: whose a project is, who may what in it, what it may use and does, and what waits."""
+"""`pin project`: a project's owner, members, policies, quota and unfinished work."""
 
 from __future__ import annotations
 
@@ -9,119 +9,133 @@ from datetime import datetime
 
 import click
 
-from pincompute.api.membership import Review
-from pincompute.api.tenancy import Held, Tenancy, Tenant
+from pincompute.api.membership import ReviewMode
+from pincompute.api.project_view import ProjectSummary, ProjectView, ResourceUsage
 from pincompute.base.clock import SystemClock
-from pincompute.cli.ages import age
-from pincompute.cli.offered import project_names
+from pincompute.cli.completions import complete_project_names
+from pincompute.cli.durations import format_age
 from pincompute.cli.output import as_json, as_yaml
-from pincompute.cli.table import table
-from pincompute.cli.target import Target, connect, to_platform
+from pincompute.cli.table import format_table
+from pincompute.cli.target import Target, connect, platform_options
 
-BAR = 20
-"""Letters of a bar."""
-NOTHING = ("nothing used",)
-SHOWN = 10
-"""Workloads that wait, or are on their way, before they are only counted."""
+BAR_WIDTH = 20
+MAX_LISTED = 10
+"""Pending submissions and unfinished workloads that are listed; the rest is counted."""
+_TITLE_WIDTH = 11
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=project_names)
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For programs.")
-@to_platform
+@click.argument("name", required=False, shell_complete=complete_project_names)
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@platform_options
 def project(target: Target, name: str | None, output: str | None) -> None:
-    """Show a project: who may what, what it may use, what waits.
+    """Show a project: who may do what, quota, unfinished work.
 
-    Without a NAME, list those that you may look at.
+    Without a NAME, list the projects that you may view.
     """
-    found = asyncio.run(_one(target, name) if name else _all(target))
+    result = asyncio.run(_fetch_project(target, name) if name else _fetch_projects(target))
     if output:
-        click.echo({"json": as_json, "yaml": as_yaml}[output](found), nl=False)
-    elif isinstance(found, Tenancy):
-        click.echo(portrait(found, SystemClock().now(), bars=sys.stdout.isatty()), nl=False)
+        click.echo({"json": as_json, "yaml": as_yaml}[output](result), nl=False)
+    elif isinstance(result, ProjectView):
+        click.echo(format_project(result, SystemClock().now(), bars=sys.stdout.isatty()), nl=False)
     else:
-        click.echo(_list(found))
+        click.echo(_format_projects(result))
 
 
-async def _one(target: Target, name: str) -> Tenancy:
+async def _fetch_project(target: Target, name: str) -> ProjectView:
     async with connect(target) as platform:
-        return await platform.project(name)
+        return await platform.get_project(name)
 
 
-async def _all(target: Target) -> list[Tenant]:
+async def _fetch_projects(target: Target) -> list[ProjectSummary]:
     async with connect(target) as platform:
-        return await platform.projects()
+        return await platform.list_projects()
 
 
-def _list(found: list[Tenant]) -> str:
-    if not found:
-        return "there is no project of yours: ask whose it is to name you in its members"
-    rows = [[each.project, each.owner, each.contact, each.review, each.role or ""] for each in found]
-    return table([["PROJECT", "OWNER", "CONTACT", "REVIEW", "YOU ARE"], *rows], left=5)
+def _format_projects(projects: list[ProjectSummary]) -> str:
+    if not projects:
+        return "you are in no project        next: ask a project's owner to add you to its members"
+    rows = [[each.project, each.owner, each.contact, each.review, each.role or ""] for each in projects]
+    return format_table([["PROJECT", "OWNER", "CONTACT", "REVIEW", "ROLE"], *rows], text_columns=5)
 
 
-def portrait(found: Tenancy, now: datetime, *, bars: bool) -> str:
-    lines = [_first(found), *_people(found), *_policies(found), *_quota(found, bars=bars), *_work(found, now)]
+def format_project(view: ProjectView, now: datetime, *, bars: bool) -> str:
+    lines = [_headline(view), *_members(view), *_policies(view), *_quota(view, bars=bars), *_work(view, now)]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _first(found: Tenancy) -> str:
-    whose = f"of {found.owner}{f' ({found.contact})' if found.contact else ''}" if found.owner else "of nobody"
-    takes = "takes any work" if found.review is Review.OPEN else "takes only what was reviewed and landed"
-    return f"{found.project}  {whose}, {takes}{f'; {found.cost_centre} pays' if found.cost_centre else ''}"
+def _headline(view: ProjectView) -> str:
+    contact = f" ({view.contact})" if view.contact else ""
+    owner = f"owner {view.owner}{contact}" if view.owner else "no owner"
+    accepts = "accepts any workload" if view.review is ReviewMode.OPEN else "accepts only reviewed and landed builds"
+    cost_centre = f", cost centre {view.cost_centre}" if view.cost_centre else ""
+    return f"{view.project}  {owner}, {accepts}{cost_centre}"
 
 
-def _people(found: Tenancy) -> Iterator[str]:
-    rows = [(role.value, names) for role, names in found.members.items()]
-    for title, names in [*rows, ("builders", found.builders)]:
+def _titled(title: str, text: str) -> str:
+    return f"  {title:<{_TITLE_WIDTH}}{text}"
+
+
+def _members(view: ProjectView) -> Iterator[str]:
+    rows = [(role.value, names) for role, names in view.members.items()]
+    for title, names in [*rows, ("builders", view.builders)]:
         if names:
-            yield f"  {title:<11}{', '.join(names)}"
+            yield _titled(title, ", ".join(names))
 
 
-def _policies(found: Tenancy) -> Iterator[str]:
-    for each in found.policies:
-        of = " of the platform" if each.of_platform else ""
-        yield f"  {'policy':<11}{each.name}{of}: {each.message}"
-        for slip in each.slips:
-            yield f"  {'':<11}lets nothing in: {slip}"
+def _policies(view: ProjectView) -> Iterator[str]:
+    for policy in view.policies:
+        platform_wide = " (platform)" if policy.platform_wide else ""
+        yield _titled("policy", f"{policy.name}{platform_wide}: {policy.message}")
+        for error in policy.errors:
+            yield _titled("", f"invalid, rejects every workload: {error}")
 
 
-def _quota(found: Tenancy, *, bars: bool) -> Iterator[str]:
-    rows = [(f"  {use.tier}", *_row(each, bars=bars)) for use in found.quota for each in use.held]
-    rows += [(f"  {use.tier}", *NOTHING) for use in found.quota if not use.held]
+def _quota(view: ProjectView, *, bars: bool) -> Iterator[str]:
+    rows = [(f"  {tier.tier}", *_usage_row(each, bars=bars)) for tier in view.quota for each in tier.usages]
+    rows += [(f"  {tier.tier}", "nothing used") for tier in view.quota if not tier.usages]
     if not rows:
         return
     width = max(map(len, rows))
     yield ""
-    yield from table([(*row, *[""] * (width - len(row))) for row in rows], left=width).splitlines()
+    padded = [(*row, *[""] * (width - len(row))) for row in rows]
+    yield from format_table(padded, text_columns=width).splitlines()
 
 
-def _row(each: Held, *, bars: bool) -> tuple[str, ...]:
-    told = f"{each.used} of {each.limit} used, {each.left} left" if each.limit else f"{each.used} used, not bounded"
-    most = ", ".join(f"{holder.name} {holder.holds}" for holder in each.most)
-    return (each.thing, *((_bar(each.share),) if bars else ()), told, f"most by {most}" if most else "")
+def _usage_row(usage: ResourceUsage, *, bars: bool) -> tuple[str, ...]:
+    limited = f"{usage.used} of {usage.limit} used, {usage.remaining} left"
+    amounts = limited if usage.limit else f"{usage.used} used, unlimited"
+    largest = ", ".join(f"{each.name} {each.usage}" for each in usage.largest_consumers)
+    bar = (_bar(usage.used_share),) if bars else ()
+    return (usage.resource, *bar, amounts, f"largest: {largest}" if largest else "")
 
 
 def _bar(share: float | None) -> str:
+    """Draw at least one filled cell for any usage at all."""
     if share is None:
         return ""
-    full = min(BAR, max(round(share * BAR), share > 0))
-    return "█" * full + "░" * (BAR - full)
+    full = min(BAR_WIDTH, max(round(share * BAR_WIDTH), share > 0))
+    return "█" * full + "░" * (BAR_WIDTH - full)
 
 
-def _work(found: Tenancy, now: datetime) -> Iterator[str]:
-    counts = [f"{count} {kind.removeprefix('Pinterest')}" for kind, count in found.kinds.items()]
+def _work(view: ProjectView, now: datetime) -> Iterator[str]:
+    counts = [f"{count} {kind.removeprefix('Pinterest')}" for kind, count in view.workload_counts.items()]
     yield ""
-    yield f"  {'runs':<11}{', '.join(counts) or 'nothing'}"
-    for each in found.glass:
-        until = f"until {each.until}{', which is over' if each.overdue else ''}"
-        yield f"  {'glass':<11}{each.name} is not reviewed, {until}: {each.by or 'somebody'}: {each.because}"
-    for each in found.on_their_way[:SHOWN]:
-        kept = f": {each.waits}" if each.waits else ""
-        yield f"  {'on its way':<11}{each.name}  {each.verb} by {each.who}, accepted {age(each.at, now)} ago{kept}"
-    if len(found.on_their_way) > SHOWN:
-        yield f"  {'on its way':<11}and {len(found.on_their_way) - SHOWN} more"
-    for each in found.waiting[:SHOWN]:
-        yield f"  {'waiting':<11}{each.name}  {each.message or 'it is new'}  [{each.reason}]"
-    if len(found.waiting) > SHOWN:
-        yield f"  {'waiting':<11}and {len(found.waiting) - SHOWN} more        next: pin get --project {found.project}"
+    yield _titled("workloads", ", ".join(counts) or "none")
+    for override in view.overrides:
+        expired = " (expired)" if override.overdue else ""
+        by = f" by {override.by}" if override.by else ""
+        yield _titled(
+            "override", f"{override.name}  unreviewed until {override.until}{expired}{by}: {override.because}"
+        )
+    for submission in view.pending_submissions[:MAX_LISTED]:
+        error = f": {submission.last_delivery_error}" if submission.last_delivery_error else ""
+        age = f"accepted {format_age(submission.accepted_at, now)} ago"
+        yield _titled("pending", f"{submission.name}  {submission.verb} by {submission.caller}, {age}{error}")
+    if len(view.pending_submissions) > MAX_LISTED:
+        yield _titled("pending", f"and {len(view.pending_submissions) - MAX_LISTED} more")
+    for workload in view.unfinished[:MAX_LISTED]:
+        yield _titled("unfinished", f"{workload.name}  {workload.message or 'not reconciled yet'}  [{workload.reason}]")
+    if len(view.unfinished) > MAX_LISTED:
+        more = f"and {len(view.unfinished) - MAX_LISTED} more        next: pin get --project {view.project}"
+        yield _titled("unfinished", more)

@@ -1,4 +1,4 @@
-"""`pin provenance`: from the commit to the copies that run, each link looked at now."""
+"""`pin provenance`: the chain from the commit to the running replicas, verified at each call."""
 
 from __future__ import annotations
 
@@ -7,42 +7,41 @@ from collections.abc import Iterator
 
 import click
 
-from pincompute.api.provenance import LinkAccount, ProvenanceAccount
-from pincompute.cli.offered import workload_names
+from pincompute.api.provenance import ProvenanceChain, ProvenanceLink
+from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.output import as_json, as_yaml
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import word
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_ref import parse_workload_ref
 
 
 @click.command()
-@click.argument("workload", shell_complete=workload_names)
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For programs.")
-@to_platform
+@click.argument("workload", shell_complete=complete_workload_names)
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@platform_options
 def provenance(target: Target, workload: str, output: str | None) -> None:
-    """Show from which commit, by whose word, something runs.
+    """Show the commit, reviews and build that a workload runs from.
 
-    Every link is looked at when you ask: commit, reviewers, file, builder, submission, revision, copies. It ends with
-    1 where one of them does not hold.
+    Verifies each link: commit, reviewers, file, builder, submission, revision, replicas. Exits with 1 if one fails.
     """
-    found = asyncio.run(_ask(target, word(workload).name))
-    click.echo({"json": as_json, "yaml": as_yaml}[output](found) if output else _text(found), nl=False)
-    if not all(each.holds for each in found.links):
+    chain = asyncio.run(_fetch_chain(target, parse_workload_ref(workload).name))
+    click.echo({"json": as_json, "yaml": as_yaml}[output](chain) if output else _format_chain(chain), nl=False)
+    if not all(each.verified for each in chain.links):
         raise SystemExit(1)
 
 
-async def _ask(target: Target, name: str) -> ProvenanceAccount:
+async def _fetch_chain(target: Target, name: str) -> ProvenanceChain:
     async with connect(target) as platform:
         return await platform.provenance(target.project, name)
 
 
-def _text(found: ProvenanceAccount) -> str:
-    lines = [f"{found.label}  {found.version or 'nobody vouches for it'}", *links(found.links)]
+def _format_chain(chain: ProvenanceChain) -> str:
+    lines = [f"{chain.label}  {chain.version or 'unreviewed'}", *format_links(chain.links)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def links(chain: list[LinkAccount]) -> Iterator[str]:
-    width = max((len(each.what) for each in chain), default=0)
-    for each in chain:
-        yield f"  {'ok ' if each.holds else 'NO '} {each.what.ljust(width)}  {each.says}"
-        if each.why:
-            yield f"      {' ' * width}  {each.why}"
+def format_links(links: list[ProvenanceLink]) -> Iterator[str]:
+    width = max((len(each.subject) for each in links), default=0)
+    for link in links:
+        yield f"  {'ok ' if link.verified else 'NO '} {link.subject.ljust(width)}  {link.claim}"
+        if link.failure:
+            yield f"      {' ' * width}  {link.failure}"

@@ -1,4 +1,4 @@
-"""`pin rerun`: what has ended runs again: tasks of a job set, a training whole, or a periodic job once now."""
+"""`pin rerun`: reruns tasks of a job set or a whole training job, or runs a periodic job once now."""
 
 from __future__ import annotations
 
@@ -9,79 +9,86 @@ import msgspec
 
 from pincompute.api.change import Rerun
 from pincompute.api.job_set import PinterestJobSet
-from pincompute.api.task import FAILED, Cause
+from pincompute.api.task import FAILED_TASKS, FailureReason
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import TASK_FAILED, USAGE
-from pincompute.cli.change import edited, followed, myself
-from pincompute.cli.follow import Timer, follow
-from pincompute.cli.offered import workload_names
-from pincompute.cli.port import Port
-from pincompute.cli.portrait import left, tasks_of
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.objects.numbers import parse, spell
+from pincompute.cli.change import follow_options, local_user, submit_change
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.follow import FollowTimer, follow_to_goal
+from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_summary import shorten_task_list, unfinished_tasks
+from pincompute.objects.number_sets import format_numbers, parse_numbers
 
-CAUSES: tuple[str, ...] = msgspec.inspect.type_info(Cause).values  # type: ignore[attr-defined]
+FAILURE_REASONS: tuple[str, ...] = msgspec.inspect.type_info(FailureReason).values  # type: ignore[attr-defined]
 
 
 @click.command()
-@click.argument("workload", shell_complete=workload_names)
-@click.option("--failed", is_flag=True, help="Every task that failed; so it is where nothing else is said.")
-@click.option("--task", "tasks", default="", help="These tasks, such as 3,5 or 10-19.")
-@click.option("--reason", type=click.Choice(CAUSES), default="Any", help="Only what failed so, such as OutOfMemory.")
-@click.option("--cpu", default="", help="Processor time of each task this time, such as 2.")
-@click.option("--memory", default="", help="Memory of each task this time, such as 1Gi.")
-@followed
-@to_platform
+@click.argument("workload", shell_complete=complete_workload_names)
+@click.option("--failed", is_flag=True, help="All failed tasks; the default.")
+@click.option("--task", "tasks", default="", help="Numbers of tasks, such as 3,5 or 10-19.")
+@click.option(
+    "--reason", type=click.Choice(FAILURE_REASONS), default="Any", help="Only tasks that failed for this reason."
+)
+@click.option("--cpu", default="", help="CPU of each task in this attempt, such as 2.")
+@click.option("--memory", default="", help="Memory of each task in this attempt, such as 1Gi.")
+@follow_options
+@platform_options
 def rerun(  # noqa: PLR0913  (one parameter an option)
     *,
     target: Target,
     workload: str,
     failed: bool,
     tasks: str,
-    reason: Cause,
+    reason: FailureReason,
     cpu: str,
     memory: str,
-    patience: float | None,
+    timeout_s: float | None,
 ) -> None:
-    """Run again what has failed, or what is named; a periodic job once now."""
+    """Rerun failed or given tasks, or run a periodic job once now."""
     if tasks and failed:
-        raise Refused(Problem(USAGE, "--failed and --task both say which tasks", next="leave one of the two out"))
-    change = Rerun(by=myself(), tasks=_spelled(tasks) or FAILED, reason=reason, cpu=cpu, memory=memory)
-    asyncio.run(_rerun(target, workload, change, patience))
+        raise Refused(Problem(USAGE, "--failed and --task exclude each other", next="leave one of the two out"))
+    change = Rerun(
+        by=local_user(), tasks=_normalize_numbers(tasks) or FAILED_TASKS, reason=reason, cpu=cpu, memory=memory
+    )
+    asyncio.run(_rerun(target, workload, change, timeout_s))
 
 
-def _spelled(tasks: str) -> str:
+def _normalize_numbers(tasks: str) -> str:
     try:
-        return spell(parse(tasks))
+        return format_numbers(parse_numbers(tasks))
     except ValueError as error:
-        raise Refused(Problem(USAGE, f"--task is '{tasks}': {error}", next="--task 3,5 or --task 10-19")) from error
+        raise Refused(
+            Problem(USAGE, f"invalid --task '{tasks}': {error}", next="--task 3,5 or --task 10-19")
+        ) from error
 
 
-async def _rerun(target: Target, said: str, change: Rerun, patience: float | None) -> None:
-    timer = Timer.start(SystemClock(), patience or 0.0)
+async def _rerun(target: Target, ref: str, change: Rerun, timeout_s: float | None) -> None:
+    timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
     async with connect(target) as platform:
-        changed = await edited(platform, target.project, said, change)
-        summary = changed.summary
-        if summary.kind == "PinterestCronJob" or patience is None:
+        result = await submit_change(platform, target.project, ref, change)
+        summary = result.summary
+        if summary.kind == "PinterestCronJob" or timeout_s is None:
             click.echo(f"next: pin get {summary.name}, or: pin logs {summary.name}", err=True)
             return
-        ended = await follow(platform, summary, timer, to_its_end=True)
-        if ended.kind == PinterestJobSet.__name__:
-            await _together(platform, target.project, ended.name)
+        finished = await follow_to_goal(platform, summary, timer, until_finished=True)
+        if finished.kind == PinterestJobSet.__name__:
+            await _print_attempt(platform, target.project, finished.name)
         else:
-            click.echo(f"{ended.label}  {ended.message}")
+            click.echo(f"{finished.label}  {finished.message}")
 
 
-async def _together(platform: Port, project: str, name: str) -> None:
-    """What came of this attempt, and of all."""
-    found = await platform.find(project, name)
-    assert isinstance(found, PinterestJobSet)
-    status, attempt = found.status, found.status.attempts[-1]
+async def _print_attempt(platform: PlatformClient, project: str, name: str) -> None:
+    """Print the result of the latest attempt, and of all attempts together."""
+    job_set = await platform.get_workload(project, name)
+    assert isinstance(job_set, PinterestJobSet)
+    status, attempt = job_set.status, job_set.status.attempts[-1]
     label = f"{name}@{status.revision}.{attempt.number}"
     failed = f", {attempt.failed} failed" if attempt.failed else ""
-    rest = f"; left {tasks_of(spell(left(found)))}" if left(found) else ""
-    click.echo(f"{label}  {attempt.done} done{failed}.  Together {status.done} of {status.tasks}{rest}")
+    unfinished = format_numbers(unfinished_tasks(job_set))
+    rest = f", unfinished: {shorten_task_list(unfinished)}" if unfinished else ""
+    click.echo(f"{label}  {attempt.done} done{failed}; total {status.done} of {status.tasks} done{rest}")
     if attempt.failed:
         what = f"{attempt.failed} of {attempt.done + attempt.failed} tasks failed again"
         raise Refused(Problem(TASK_FAILED, what, Where(object=f"{project}/{label}"), next=f"pin get {name}"))

@@ -1,4 +1,4 @@
-"""`pin review`: sign that a commit is good; the word is kept beside it, in the repository."""
+"""`pin review`: approves a commit by a signed git note."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 import click
 import msgspec
 
-from pincompute.api.attestation import signed
-from pincompute.api.build import REVIEWS, reviewed
+from pincompute.api.attestation import sign_statement
+from pincompute.api.build import REVIEW_NOTES_REF, review_statement
 from pincompute.base.clock import SystemClock
 from pincompute.cli.checkout import Checkout
-from pincompute.cli.key import read_key
+from pincompute.cli.signing_key import read_signing_key
 
 
 @click.command()
 @click.argument("commit", default="HEAD")
-@click.option("--key", default="", help="Your key, a file; ~/.ssh/id_ed25519 by default.")
+@click.option("--key", default="", help="File of your signing key; ~/.ssh/id_ed25519 by default.")
 def review(commit: str, key: str) -> None:
-    """Sign that a commit is good.
+    """Approve a commit.
 
-    The word is a git note of the commit, in refs/notes/reviews. It counts where your key stands in the project's
-    landing.people, and the commit is not yours.
+    The signed review is a git note of the commit, in refs/notes/reviews. It counts if your key is in the project's
+    landing.people, and you are not the author of the commit.
     """
-    checkout = Checkout.around(Path.cwd())
-    found = checkout.commit(commit)
-    at = SystemClock().now().isoformat(timespec="seconds")
-    envelope = signed(reviewed(found, checkout.mine(), at), read_key(key))
-    checkout.note(found, msgspec.json.encode(envelope).decode())
-    click.echo(f"{found[:12]}  reviewed by {checkout.mine()}        next: git push origin {REVIEWS}")
+    checkout = Checkout.containing(Path.cwd())
+    commit_id = checkout.resolve_commit(commit)
+    reviewed_at = SystemClock().now().isoformat(timespec="seconds")
+    envelope = sign_statement(review_statement(commit_id, checkout.user_email(), reviewed_at), read_signing_key(key))
+    checkout.append_note(commit_id, msgspec.json.encode(envelope).decode())
+    click.echo(f"{commit_id[:12]}  reviewed by {checkout.user_email()}        next: git push origin {REVIEW_NOTES_REF}")

@@ -1,11 +1,11 @@
-"""`pin runtime roll`, `status` and `stop`: a runtime reaches every workload, wave by wave. The operator does it."""
+"""`pin runtime roll`, `status` and `stop`: start, watch and stop the roll of a runtime; the operator carries it out."""
 
 from __future__ import annotations
 
 import asyncio
-import getpass
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any
@@ -13,255 +13,272 @@ from typing import Any
 import click
 import msgspec
 
-from pincompute.api.fleet import Fleet, Rolling
-from pincompute.api.noun import Fault
+from pincompute.api.custom_resource import FieldError
+from pincompute.api.fleet import RollStatus
 from pincompute.api.runtime import Roll, RollProgress
-from pincompute.api.status import OUTDATED, READY, SUCCEEDED, condition
+from pincompute.api.status import OUTDATED, READY, SUCCEEDED, find_condition
 from pincompute.api.workload import Workload
 from pincompute.base import reasons
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
-from pincompute.base.reasons import INTERNAL, REASONS
-from pincompute.cli.live import Live, live
-from pincompute.cli.port import Port
-from pincompute.cli.roll_words import head, lasting
-from pincompute.cli.table import table
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.planning.runtimes.age import OLD
-from pincompute.planning.runtimes.roll import Fate, RollPlan, over
-from pincompute.planning.runtimes.runtime import due
+from pincompute.base.reasons import INTERNAL, find_reason
+from pincompute.cli.change import local_user
+from pincompute.cli.durations import format_estimate
+from pincompute.cli.fleet_state import FleetState, fetch_fleet_state, fleet_state_of
+from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.table import format_table
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.planning.runtimes.outdated import OUTDATED_AFTER
+from pincompute.planning.runtimes.roll_preview import RollEffect, RollPlan, has_finished
+from pincompute.planning.runtimes.selection import choose_runtime_if_started_now
 
-_BAR = 8
-"""Characters of the bar that shows how far a wave is."""
-_NAMED = 5
-"""Workloads that a line names."""
-_STANDS = {reasons.ROLL_UNHEALTHY.code, reasons.STOPPED.code, reasons.PART_GONE.code, reasons.PAUSED.code}
-"""It does not go on by itself."""
-_ON = "        on: pin runtime roll {}    back: pin runtime stop --back"
-_MENDED = {
+_BAR_WIDTH = 8
+_MAX_NAMED = 5
+"""Workloads that a line names before it counts the rest."""
+_HALTED_REASONS = {
+    reasons.ROLL_UNHEALTHY.code,
+    reasons.ROLL_STOPPED.code,
+    reasons.PART_MISSING.code,
+    reasons.PAUSED.code,
+}
+"""Reasons for which a roll does not continue by itself."""
+_HALTED_HINT = "        continue: pin runtime roll {}    roll back: pin runtime stop --back"
+_OPTION_REMEDIES = {
     "waves": "--waves 5,25,100",
     "unavailable": "--unavailable 10%",
-    "breakHolds": "say which hole it closes: --security CVE-…",
+    "breakHolds": "name the vulnerability: --security CVE-…",
 }
+"""Remedies for errors in fields of a roll, by options."""
 
 
-def _percents(context: click.Context, option: click.Parameter, said: str | None) -> list[int] | None:
+def _parse_percentages(context: click.Context, option: click.Parameter, value: str | None) -> list[int] | None:
     try:
-        return [int(each.rstrip("%")) for each in said.split(",")] if said else None
+        return [int(each.rstrip("%")) for each in value.split(",")] if value else None
     except ValueError:
-        raise click.BadParameter(f"'{said}' is not such as 5,25,100", context, option) from None
+        raise click.BadParameter(f"'{value}' must be percentages such as 5,25,100", context, option) from None
 
 
 @click.command()
 @click.argument("number", type=click.IntRange(1, 999_999))
-@click.option("--security", help="The hole that it closes, such as CVE-2026-1234.")
-@click.option("--break-holds", is_flag=True, help="Workloads that hold an older runtime get it too.")
-@click.option("--waves", callback=_percents, help="Percent that has it after each wave; 5,25,100 by default.")
-@click.option("--watch", "pause", type=click.IntRange(0), help="Seconds that a wave is watched; 600 by default.")
-@click.option("--failures", type=click.IntRange(0), help="Workloads that may fail; 0 by default.")
-@click.option("--unavailable", help="Copies of each that may be away at a time; 10% by default.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@to_platform
+@click.option("--security", help="Vulnerability that it fixes, such as CVE-2026-1234.")
+@click.option("--break-holds", is_flag=True, help="Include workloads pinned to an older runtime; needs --security.")
+@click.option(
+    "--waves", callback=_parse_percentages, help="Percentage of workloads reached by each wave; 5,25,100 by default."
+)
+@click.option("--watch", "pause", type=click.IntRange(0), help="Seconds to watch each wave; 600 by default.")
+@click.option("--failures", type=click.IntRange(0), help="Failed workloads that do not stop the roll; 0 by default.")
+@click.option("--unavailable", help="Share of a workload's replicas unavailable at a time; 10% by default.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@platform_options
 def roll(target: Target, number: int, *, yes: bool, **options: Any) -> None:
     """Roll runtime NUMBER out to every workload, wave by wave.
 
-    What it does is shown first. An older NUMBER takes back those after it. Where it is interrupted, the roll goes on.
+    Its effect is shown first. An older NUMBER rolls back all newer runtimes. An interrupt ends this command, and the
+    roll continues.
     """
     try:
-        asyncio.run(_roll(target, number, _change(options), yes=yes))
+        asyncio.run(_roll(target, number, _roll_change(options), yes=yes))
     except KeyboardInterrupt:
-        click.echo(f"\nruntime {number} is rolled out all the same        see: pin runtime status", err=True)
+        click.echo(
+            f"\nthe roll of runtime {number} continues in the background        see: pin runtime status", err=True
+        )
 
 
 @click.command()
-@to_platform
+@platform_options
 def status(target: Target) -> None:
-    """Show the runtimes, who has them, and how a roll stands."""
-    click.echo(_table(live(asyncio.run(_fleet(target)))))
+    """Show the runtimes, their workloads and the progress of a roll."""
+    click.echo(_format_status(asyncio.run(fetch_fleet_state(target))))
 
 
 @click.command()
-@click.option("--back", is_flag=True, help="Everybody gets the runtime before again.")
-@click.option("--because", default="", help="What others read, such as: logs-2 loses lines.")
-@to_platform
+@click.option("--back", is_flag=True, help="Roll all workloads back to the previous runtime.")
+@click.option("--because", default="", help="Reason, shown in the runtime's status.")
+@platform_options
 def stop(target: Target, because: str, *, back: bool) -> None:
-    """Keep the roll where it is, or take it back."""
-    asyncio.run(_stop(target, _signed(because), back=back))
+    """Pause the current roll, or roll it back."""
+    asyncio.run(_stop(target, _attributed(because), back=back))
 
 
-def _change(options: dict[str, Any]) -> dict[str, Any]:
-    """Only what is said; who rolls one that was stopped wants it to go on."""
+def _roll_change(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the given options as fields of the roll; a pause or stop is always lifted, to start or resume it."""
     names = {"pause": "pauseSeconds", "break_holds": "breakHolds"}
-    there = ((name, value) for name, value in options.items() if value is not None and value is not False)
-    said = {names.get(name, name): value for name, value in there}
-    return {**said, "paused": None, "stopped": None}
+    given = ((name, value) for name, value in options.items() if value is not None and value is not False)
+    fields = {names.get(name, name): value for name, value in given}
+    return {**fields, "paused": None, "stopped": None}
 
 
 async def _roll(target: Target, number: int, change: dict[str, Any], *, yes: bool) -> None:
     async with connect(target) as platform:
-        fleet = live(await platform.fleet())
-        before = fleet.known(number).spec.roll or Roll()
-        later = _after(fleet, number)
-        if number == fleet.runtimes.current and not later:
-            click.echo(f"runtime {number} is current already: everybody has it")
+        fleet = fleet_state_of(await platform.fleet())
+        previous = fleet.runtime(number).spec.roll or Roll()
+        newer = _newer_rolls(fleet, number)
+        if number == fleet.runtimes.current and not newer:
+            click.echo(f"runtime {number} is already current on all workloads")
             return
-        if later:
-            await _back(platform, number, later)
+        if newer:
+            await _roll_back(platform, number, newer)
             return
-        planned = fleet.plan(number, _rolled(before, change))
-        click.echo(_head(planned), err=True)
-        refuse_all(planned.problems)
+        plan = fleet.plan_roll_of(number, _apply_change(previous, change))
+        click.echo(_format_effect(plan), err=True)
+        refuse_all(plan.problems)
         if not yes and sys.stdin.isatty():
-            click.confirm("roll it out?", abort=True, err=True)
+            click.confirm("Roll it out?", abort=True, err=True)
         await platform.change_roll(number, change)
-        await _follow(platform, number)
+        await _follow_roll(platform, number)
 
 
-def _rolled(before: Roll, change: dict[str, Any]) -> Roll:
-    """As the cluster will have it; what is wrong with it is told before anything is written."""
-    said = {**msgspec.to_builtins(before), **change}
-    rolled = msgspec.convert({name: value for name, value in said.items() if value is not None}, Roll)
-    refuse_all(_typed(each) for each in rolled.faults())
-    return rolled
+def _apply_change(previous: Roll, change: dict[str, Any]) -> Roll:
+    """Apply a change locally, to find its errors before anything is written."""
+    fields = {**msgspec.to_builtins(previous), **change}
+    changed = msgspec.convert({name: value for name, value in fields.items() if value is not None}, Roll)
+    refuse_all(_option_problem(each) for each in changed.field_errors())
+    return changed
 
 
-def _typed(fault: Fault) -> Problem:
-    """As a person who typed it would mend it, and not in a file."""
-    next_ = _MENDED.get(str(fault.path[0]), fault.next)
-    return Problem(reasons.DOCUMENT_INVALID, fault.what, note=fault.note, next=next_)
+def _option_problem(error: FieldError) -> Problem:
+    """Name an option as remedy, where the error itself names a field of a file."""
+    next_ = _OPTION_REMEDIES.get(str(error.path[0]), error.next)
+    return Problem(reasons.DOCUMENT_INVALID, error.what, note=error.note, next=next_)
 
 
-def _after(fleet: Live, number: int) -> list[int]:
-    """Those that stand in the way of an older one: rolled out since, or on their way."""
-    rolls = ((each, known.spec.roll) for each, known in fleet.runtimes.known.items())
+def _newer_rolls(fleet: FleetState, number: int) -> list[int]:
+    """Return newer runtimes that are rolled out or being rolled out, and must be stopped for an older one."""
+    rolls = ((each, runtime.spec.roll) for each, runtime in fleet.runtimes.by_number.items())
     return [each for each, roll in rolls if each > number and roll and not roll.stopped]
 
 
-async def _back(platform: Port, number: int, later: list[int]) -> None:
-    for each in sorted(later, reverse=True):
-        await platform.change_roll(each, {"stopped": _signed(f"back to runtime {number}")})
-    click.echo(f"{_named(later)} taken back: everybody gets runtime {number} again        see: pin runtime status")
+async def _roll_back(platform: PlatformClient, number: int, newer: list[int]) -> None:
+    for runtime in sorted(newer, reverse=True):
+        await platform.change_roll(runtime, {"stopped": _attributed(f"back to runtime {number}")})
+    stopped = f"runtime{'' if len(newer) == 1 else 's'} {', '.join(map(str, newer))}"
+    click.echo(f"{stopped} stopped: rolling back to runtime {number}        see: pin runtime status")
 
 
-async def _stop(target: Target, why: str, *, back: bool) -> None:
+async def _stop(target: Target, because: str, *, back: bool) -> None:
     async with connect(target) as platform:
-        fleet = live(await platform.fleet())
+        fleet = fleet_state_of(await platform.fleet())
         number = fleet.runtimes.next
         if not number:
             what = "no runtime is being rolled out"
             raise Refused(Problem(reasons.ROLL_UNKNOWN, what, next="pin runtime status"))
-        roll = fleet.known(number).spec.roll
+        roll = fleet.runtime(number).spec.roll
         paused = roll.paused if roll and not back else ""
         if paused:
-            click.echo(f"runtime {number} stays where it is already, by {paused}{_ON.format(number)}")
+            click.echo(f"the roll of runtime {number} is already paused by {paused}{_HALTED_HINT.format(number)}")
             return
-        await platform.change_roll(number, {"stopped": why} if back else {"paused": why})
+        await platform.change_roll(number, {"stopped": because} if back else {"paused": because})
     if back:
-        before = fleet.runtimes.current
-        click.echo(f"runtime {number} is taken back: everybody gets {f'runtime {before}' if before else 'none'} again")
+        current = f"runtime {fleet.runtimes.current}" if fleet.runtimes.current else "no runtime"
+        click.echo(f"the roll of runtime {number} is stopped: rolling back to {current}")
     else:
-        click.echo(f"runtime {number} stays where it is{_ON.format(number)}")
+        click.echo(f"the roll of runtime {number} is paused{_HALTED_HINT.format(number)}")
 
 
-async def _follow(platform: Port, number: int) -> None:
-    """One line that changes on a terminal, a line for each change elsewhere."""
-    alone = sys.stderr.isatty()
-    last = ""
-    async with aclosing(platform.follow_roll(number)) as told:
-        async for now in told:
-            line = _line(now)
-            if line != last:
-                click.echo(f"\r{line}\033[K" if alone else line, nl=not alone, err=True)
-                last = line
-            if now.current or now.reason in _STANDS:
-                if alone:
+async def _follow_roll(platform: PlatformClient, number: int) -> None:
+    """Print one line that is redrawn on a terminal, and elsewhere one line for each change."""
+    redraw = sys.stderr.isatty()
+    last_line = ""
+    async with aclosing(platform.follow_roll(number)) as states:
+        async for state in states:
+            line = _format_progress(state)
+            if line != last_line:
+                click.echo(f"\r{line}\033[K" if redraw else line, nl=not redraw, err=True)
+                last_line = line
+            if state.is_current or state.reason in _HALTED_REASONS:
+                if redraw:
                     click.echo(err=True)
                 break
         else:
-            raise Refused(Problem(reasons.RUNTIME_UNKNOWN, f"runtime {number} was deleted while it was followed"))
-    if not now.current:
-        raise Refused(_why(now))
+            raise Refused(Problem(reasons.RUNTIME_UNKNOWN, f"runtime {number} was deleted during its roll"))
+    if not state.is_current:
+        raise Refused(_halted_problem(state))
     click.echo(f"runtime {number} is current")
 
 
-def _line(now: Rolling) -> str:
-    progress = msgspec.convert(now.progress, RollProgress)
-    if not now.wave or not progress.reached:
-        return now.message or f"runtime {now.number}: the operator has not looked at it yet"
-    done = _BAR * progress.there // progress.reached
-    broken = len(progress.broken)
+def _format_progress(state: RollStatus) -> str:
+    progress = msgspec.convert(state.progress, RollProgress)
+    if not state.wave or not progress.reached:
+        return state.message or f"runtime {state.number}: not reconciled by the operator yet"
+    filled = _BAR_WIDTH * progress.healthy // progress.reached
+    exceeded = len(progress.over_unavailable)
     return (
-        f"wave {now.wave} {'#' * done}{'.' * (_BAR - done)}  {progress.in_place}/{progress.pods} in place,"
-        f" {progress.replaced} replaced, {broken} {'budget' if broken == 1 else 'budgets'} broken"
+        f"wave {state.wave} {'#' * filled}{'.' * (_BAR_WIDTH - filled)}  {progress.in_place}/{progress.pods} in place,"
+        f" {progress.replaced} replaced, {exceeded} over --unavailable"
         "    stop: pin runtime stop"
     )
 
 
-def _why(now: Rolling) -> Problem:
-    where = Where(object=f"Runtime/{now.number}")
-    return Problem(REASONS.get(now.reason, INTERNAL), now.message, where, next=now.next or "pin runtime stop --back")
+def _halted_problem(state: RollStatus) -> Problem:
+    where = Where(object=f"Runtime/{state.number}")
+    next_ = state.next or "pin runtime stop --back"
+    return Problem(find_reason(state.reason) or INTERNAL, state.message, where, next=next_)
 
 
-def _head(planned: RollPlan) -> str:
-    counts = ((fate, planned.of(fate)) for fate in Fate)
-    fates = ", ".join(f"{len(lines)} {fate}" for fate, lines in counts if lines) or "no workloads"
-    waves = f"{len(planned.waves)} wave{'' if len(planned.waves) == 1 else 's'}"
-    return f"{head(planned)}\n{fates}; {waves}, about {lasting(planned.seconds)}"
+def roll_title(plan: RollPlan) -> str:
+    after = f" after {plan.previous}" if plan.previous else ""
+    return f"Runtime {plan.number}{after}: {', '.join(plan.part_changes) or 'the same parts'}"
 
 
-def _table(fleet: Live) -> str:
+def effect_title(effect: RollEffect) -> str:
+    """Users read `pinned`; `held` is the spelling of the field `hold` and of the JSON output."""
+    return "pinned" if effect is RollEffect.HELD else str(effect)
+
+
+def _format_effect(plan: RollPlan) -> str:
+    counts = ((effect_title(each), len(plan.with_effect(each))) for each in RollEffect)
+    effects = ", ".join(f"{count} {effect}" for effect, count in counts if count) or "no workloads"
+    waves = f"{len(plan.waves)} wave{'' if len(plan.waves) == 1 else 's'}"
+    return f"{roll_title(plan)}\n{effects}; {waves}, about {format_estimate(plan.seconds)}"
+
+
+def _format_status(fleet: FleetState) -> str:
     now = SystemClock().now()
-    have = Counter(_has(fleet, each, now) for each in fleet.workloads if not over(each))
-    rows = [_row(fleet, number, have[number]) for number in fleet.runtimes.known]
-    left = f"\n{have[0]} workloads have none" if have[0] else ""
-    return table([["RUNTIME", "PARTS", "IS", "WAVE", "WORKLOADS", "SAYS"], *rows], left=6) + left + _old(fleet)
+    unfinished = [each for each in fleet.workloads if not has_finished(each)]
+    workload_counts = Counter(_effective_runtime(fleet, each, now) for each in unfinished)
+    rows = [_runtime_row(fleet, number, workload_counts[number]) for number in fleet.runtimes.by_number]
+    table = format_table([["RUNTIME", "PARTS", "STATE", "WAVE", "WORKLOADS", "MESSAGE"], *rows], text_columns=6)
+    without = f"\n{workload_counts[0]} workloads have no runtime" if workload_counts[0] else ""
+    return table + without + _outdated_note(fleet)
 
 
-def _has(fleet: Live, owner: Workload, now: datetime) -> int:
-    """Pods of work that runs may have got where they are what its natives will never have."""
-    said = owner.status
-    all_of_them = owner.GOAL == SUCCEEDED and 0 < said.renewed == said.replicas
-    return due(owner, fleet.runtimes, now).number if all_of_them else said.runtime
+def _effective_runtime(fleet: FleetState, owner: Workload, now: datetime) -> int:
+    """Return the runtime of a workload's pods.
+
+    Pods of a running batch may be updated in place, to a runtime that its immutable Kubernetes objects never get.
+    """
+    status = owner.status
+    all_updated = owner.GOAL == SUCCEEDED and 0 < status.updated_in_place == status.replicas
+    return choose_runtime_if_started_now(owner, fleet.runtimes, now).number if all_updated else status.runtime
 
 
-def _old(fleet: Live) -> str:
-    """What nobody looks at until it is told."""
-    old = sorted(each.metadata.place for each in fleet.workloads if condition(each.status.conditions, OUTDATED))
-    if not old:
+def _outdated_note(fleet: FleetState) -> str:
+    outdated = [each for each in fleet.workloads if find_condition(each.status.conditions, OUTDATED)]
+    if not outdated:
         return ""
-    more = f" and {len(old) - _NAMED} more" if len(old) > _NAMED else ""
-    have = "has" if len(old) == 1 else "have"
+    have = "workload has" if len(outdated) == 1 else "workloads have"
     return (
-        f"\n{len(old)} {have} copies of a runtime that was replaced more than {OLD.days} days ago:"
-        f" {', '.join(old[:_NAMED])}{more}        see: pin why NAME"
+        f"\n{len(outdated)} {have} replicas of a runtime that was replaced more than {OUTDATED_AFTER.days} days ago:"
+        f" {_named(sorted(each.metadata.key for each in outdated))}        see: pin why NAME"
     )
 
 
-def _row(fleet: Live, number: int, workloads: int) -> list[str]:
-    this, runtimes = fleet.runtimes.known[number], fleet.runtimes
-    held = any(each.spec.hold and each.spec.hold.runtime == number for each in fleet.workloads)
-    # Work that runs keeps what it began with, where other images are not all that is new.
-    left = ("held" if held else "left") if workloads else "-"
-    is_ = {runtimes.current: "current", runtimes.next: "next"}.get(number, left)
-    said = condition(this.status.conditions, READY)
-    message = said.message if said else "the operator has not looked at it yet"
-    return [str(number), " ".join(this.spec.parts), is_, this.status.wave or "-", str(workloads), message]
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return f"{', '.join(names[:_MAX_NAMED])}{more}"
 
 
-async def _fleet(target: Target) -> Fleet:
-    async with connect(target) as platform:
-        return await platform.fleet()
+def _runtime_row(fleet: FleetState, number: int, workloads: int) -> list[str]:
+    runtime, runtimes = fleet.runtimes.by_number[number], fleet.runtimes
+    pinned = any(each.spec.hold and each.spec.hold.runtime == number for each in fleet.workloads)
+    # A running batch keeps the runtime it began with, unless only images differ.
+    in_use = ("pinned" if pinned else "in use") if workloads else "-"
+    state = {runtimes.current: "current", runtimes.next: "next"}.get(number, in_use)
+    condition = find_condition(runtime.status.conditions, READY)
+    message = condition.message if condition else "not reconciled by the operator yet"
+    return [str(number), " ".join(runtime.spec.parts), state, runtime.status.wave or "-", str(workloads), message]
 
 
-def _signed(why: str) -> str:
-    """Who it was, for others to read."""
-    try:
-        person = getpass.getuser()
-    except (KeyError, OSError):
-        # An account without a name, as containers have.
-        person = "somebody"
-    return f"{person}: {why}" if why else person
-
-
-def _named(numbers: list[int]) -> str:
-    return f"runtime {numbers[0]} is" if len(numbers) == 1 else f"runtimes {', '.join(map(str, numbers))} are"
+def _attributed(because: str) -> str:
+    user = local_user() or "unknown user"
+    return f"{user}: {because}" if because else user

@@ -1,4 +1,4 @@
-"""`pin runtime plan`: what a runtime will do to every workload, before it does."""
+"""`pin runtime plan`: previews the effect of a runtime on every workload."""
 
 from __future__ import annotations
 
@@ -8,163 +8,173 @@ from pathlib import Path
 
 import click
 
-from pincompute.api.admission import admit_all
-from pincompute.api.fleet import Fleet
-from pincompute.api.noun import Noun
+from pincompute.api.custom_resource import CustomResource
+from pincompute.api.validation import parse_resources
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import RUNTIME_UNKNOWN
-from pincompute.cli.files import documents
-from pincompute.cli.live import live
+from pincompute.cli.durations import format_estimate
+from pincompute.cli.files import read_files
+from pincompute.cli.fleet_state import fetch_fleet_state
 from pincompute.cli.output import as_json, as_yaml
-from pincompute.cli.roll import roll, status, stop
-from pincompute.cli.roll_words import head, lasting
-from pincompute.cli.table import table
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.who import who
-from pincompute.objects.quantity import binary, cores
-from pincompute.planning.people.preview import Surroundings
-from pincompute.planning.pods.templates import Use
-from pincompute.planning.runtimes.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, plan_roll, shape
-from pincompute.planning.runtimes.runtime import Runtimes
+from pincompute.cli.roll import effect_title, roll, roll_title, status, stop
+from pincompute.cli.runtime_who import who
+from pincompute.cli.table import format_table
+from pincompute.cli.target import Target, platform_options
+from pincompute.objects.quantity import format_bytes, format_cores
+from pincompute.planning.pods.templates import ResourceUse
+from pincompute.planning.runtimes.roll_preview import (
+    IN_PLACE_ESTIMATE_S,
+    REPLACE_ESTIMATE_S,
+    RollEffect,
+    RollPlan,
+    WorkloadEffect,
+    plan_roll,
+    roll_plan_json,
+)
+from pincompute.planning.runtimes.selection import Runtimes
 from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.views.plan_preview import PlanningInputs
 
-_SHOWN = 10
-"""Held workloads that are named; `-o yaml` names all."""
+_MAX_PINNED_LISTED = 10
+"""Pinned workloads that are listed; `-o yaml` lists all."""
 
 
 @click.group()
 def runtime() -> None:
-    """Roll a new runtime out, and show what it does to every workload."""
+    """Roll out a new runtime, and show its effect on every workload."""
 
 
 @runtime.command("plan")
 @click.argument("number", type=click.IntRange(1, 999_999))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), help="Every workload, for programs.")
-@to_platform
+@platform_options
 def plan_command(target: Target, number: int, files: tuple[Path, ...], output: str | None) -> None:
-    """Show what runtime NUMBER will do to every workload.
+    """Show the effect of runtime NUMBER on every workload.
 
-    Nothing is done. With FILES no cluster is asked: they hold the runtimes, their parts and the workloads, and the
-    newest runtime before NUMBER is what everybody has. A folder stands for the files in it. Ends with 1 where a
-    workload would be refused.
+    Nothing is changed. With FILES no cluster is asked: the files hold the runtimes, their parts and the workloads, and
+    the newest runtime before NUMBER counts as current. A folder stands for the files in it. Exits with 1 if a workload
+    would be refused.
     """
-    planned = _of_files(number, admit_all(documents(files), target.project)) if files else _live(target, number)
-    click.echo(_rendered(planned, output), nl=False)
-    if planned.problems or planned.of(Fate.REFUSED):
+    if files:
+        plan = _plan_files(number, parse_resources(read_files(files), target.project))
+    else:
+        plan = asyncio.run(fetch_fleet_state(target)).plan_roll_of(number)
+    click.echo(_format_plan(plan, output), nl=False)
+    if plan.problems or plan.with_effect(RollEffect.REFUSED):
         raise SystemExit(1)
 
 
-def _live(target: Target, number: int) -> RollPlan:
-    return live(asyncio.run(_fleet(target))).plan(number)
-
-
-async def _fleet(target: Target) -> Fleet:
-    async with connect(target) as platform:
-        return await platform.fleet()
-
-
-def _of_files(number: int, given: Sequence[Noun]) -> RollPlan:
-    around = Surroundings.of(given)
-    known = around.runtimes.known
+def _plan_files(number: int, resources: Sequence[CustomResource]) -> RollPlan:
+    inputs = PlanningInputs.of(resources)
+    known = inputs.runtimes.by_number
     if number not in known:
-        note = f"the runtimes in these files are {', '.join(map(str, known))}" if known else "these files hold none"
-        raise Refused(Problem(RUNTIME_UNKNOWN, f"there is no runtime {number}", note=note))
-    runtimes = around.runtimes.finished(_before(number, around.runtimes))
+        note = (
+            f"the runtimes in these files are {', '.join(map(str, known))}" if known else "no runtimes in these files"
+        )
+        raise Refused(Problem(RUNTIME_UNKNOWN, f"no runtime {number}", note=note))
+    runtimes = inputs.runtimes.after_roll(_newest_before(number, inputs.runtimes))
     now = SystemClock().now()
-    workloads = (each for each in given if isinstance(each, Workload))
+    workloads = (each for each in resources if isinstance(each, Workload))
     snapshots = (
-        Snapshot(each, (), (), around.cluster, now, around.projects.get(each.metadata.namespace), runtimes)
+        Snapshot(each, (), (), inputs.cluster, now, inputs.projects.get(each.metadata.namespace), runtimes)
         for each in workloads
     )
     return plan_roll(number, runtimes, snapshots)
 
 
-def _before(number: int, runtimes: Runtimes) -> int:
-    """Files do not say what was rolled out: the newest one before is taken to be."""
-    return max((each for each in runtimes.known if each < number), default=0)
+def _newest_before(number: int, runtimes: Runtimes) -> int:
+    """Stand in for the current runtime, which files do not tell."""
+    return max((each for each in runtimes.by_number if each < number), default=0)
 
 
-def _rendered(planned: RollPlan, output: str | None) -> str:
+def _format_plan(plan: RollPlan, output: str | None) -> str:
     if output == "json":
-        return as_json(shape(planned))
+        return as_json(roll_plan_json(plan))
     if output == "yaml":
-        return as_yaml(shape(planned))
-    told = (head(planned), _refused(planned), _table(planned), _held(planned), _waves(planned), _words(planned))
-    return "\n\n".join(each for each in told if each) + "\n"
+        return as_yaml(roll_plan_json(plan))
+    sections = (
+        roll_title(plan),
+        _format_problems(plan),
+        _effects_table(plan),
+        _pinned_workloads(plan),
+        _waves_table(plan),
+        _format_timing(plan),
+    )
+    return "\n\n".join(each for each in sections if each) + "\n"
 
 
-def _refused(planned: RollPlan) -> str:
-    """First of all: what must be mended before it is rolled."""
-    problems = [*planned.problems, *(problem for each in planned.of(Fate.REFUSED) for problem in each.problems)]
+def _format_problems(plan: RollPlan) -> str:
+    refused = plan.with_effect(RollEffect.REFUSED)
+    problems = [*plan.problems, *(problem for each in refused for problem in each.problems)]
     return "\n".join(each.text() for each in problems)
 
 
-def _table(planned: RollPlan) -> str:
-    """A row for every owner and tier."""
-    groups: dict[tuple[str, str], list[Line]] = {}
-    for each in planned.lines:
-        groups.setdefault((each.owner, each.tier), []).append(each)
-    fates = [fate for fate in Fate if planned.of(fate)]
-    head = ["owner", "tier", "workloads", *map(str, fates), "pods", "cpu", "memory"]
-    rows = [[*group, *_row(lines, fates)] for group, lines in groups.items()]
+def _effects_table(plan: RollPlan) -> str:
+    """Format a row for each owner and tier."""
+    groups: dict[tuple[str, str], list[WorkloadEffect]] = {}
+    for effect in plan.effects:
+        groups.setdefault((effect.owner, effect.tier), []).append(effect)
+    kinds = [kind for kind in RollEffect if plan.with_effect(kind)]
+    header = ["OWNER", "TIER", "WORKLOADS", *(effect_title(each).upper() for each in kinds), "PODS", "CPU", "MEMORY"]
+    rows = [[*group, *_effects_row(effects, kinds)] for group, effects in groups.items()]
     if len(rows) > 1:
-        rows.append(["all", "", *_row(planned.lines, fates)])
-    return table([head, *rows], left=2)
+        rows.append(["all", "", *_effects_row(plan.effects, kinds)])
+    return format_table([header, *rows], text_columns=2)
 
 
-def _row(lines: Sequence[Line], fates: Sequence[Fate]) -> list[str]:
-    counts = [sum(each.fate == fate for each in lines) for fate in fates]
-    change = Use()
-    for each in lines:
-        change = change.plus(each.change)
-    pods = sum(each.pods for each in lines)
-    numbers = [str(each or "-") for each in (len(lines), *counts, pods)]
-    return [*numbers, _signed(cores(change.cpu)), _signed(binary(change.memory))]
+def _effects_row(effects: Sequence[WorkloadEffect], kinds: Sequence[RollEffect]) -> list[str]:
+    counts = [sum(each.effect == kind for each in effects) for kind in kinds]
+    change = ResourceUse()
+    for effect in effects:
+        change = change.plus(effect.resource_change)
+    pods = sum(each.pods for each in effects)
+    numbers = [str(each or "-") for each in (len(effects), *counts, pods)]
+    return [*numbers, _with_sign(format_cores(change.cpu)), _with_sign(format_bytes(change.memory))]
 
 
-def _signed(amount: str) -> str:
+def _with_sign(amount: str) -> str:
     return "-" if amount in {"0", ""} else amount if amount.startswith("-") else f"+{amount}"
 
 
-def _held(planned: RollPlan) -> str:
-    held = sorted(planned.of(Fate.HELD), key=lambda each: (each.until, each.project, each.name))
-    lines = [f"held until {each.until}: {each.project}/{each.name}" for each in held[:_SHOWN]]
-    more = [f"and {len(held) - _SHOWN} more: -o yaml"] if len(held) > _SHOWN else []
-    return "\n".join([*lines, *more])
+def _pinned_workloads(plan: RollPlan) -> str:
+    pinned = sorted(plan.with_effect(RollEffect.HELD), key=lambda each: (each.held_until, each.project, each.name))
+    lines = [f"pinned until {each.held_until}: {each.project}/{each.name}" for each in pinned[:_MAX_PINNED_LISTED]]
+    rest = len(pinned) - _MAX_PINNED_LISTED
+    return "\n".join([*lines, *([f"and {rest} more: -o yaml"] if rest > 0 else [])])
 
 
-def _waves(planned: RollPlan) -> str:
-    if planned.back:
+def _waves_table(plan: RollPlan) -> str:
+    if plan.is_rollback:
         return ""
     rows = [
         [
-            str(place),
-            each.wave.words(planned.roll),
+            str(number),
+            each.wave.text(plan.roll),
             str(each.workloads or "-"),
             str(each.pods or "-"),
-            lasting(each.seconds),
+            format_estimate(each.seconds),
         ]
-        for place, each in enumerate(planned.waves, 1)
+        for number, each in enumerate(plan.waves, 1)
     ]
-    return table([["wave", "reaches", "changes", "pods", "takes"], *rows], left=2)
+    return format_table([["WAVE", "REACHES", "WORKLOADS", "PODS", "DURATION"], *rows], text_columns=2)
 
 
-def _words(planned: RollPlan) -> str:
-    roll = planned.roll
-    whole = (
-        "everybody gets it at once, as what was rolled out since is taken back"
-        if planned.back
-        else f"a wave takes as long as its longest workload, and is then watched for {lasting(roll.pause_seconds)}"
+def _format_timing(plan: RollPlan) -> str:
+    roll = plan.roll
+    waves = (
+        "a rollback reaches all workloads at once"
+        if plan.is_rollback
+        else f"each wave lasts as long as its slowest workload, and {format_estimate(roll.pause_seconds)} to watch it"
     )
     return (
-        f"about {lasting(planned.seconds)}: {whole};\n"
-        f"a workload gets it {roll.unavailable} of its pods at a time, {REPLACING} s each time where pods are replaced,"
-        f" {IN_PLACE} s where a container is"
+        f"about {format_estimate(plan.seconds)}: {waves};\n"
+        f"in each workload {roll.unavailable} of the pods at a time,"
+        f" {REPLACE_ESTIMATE_S} s to replace a pod, {IN_PLACE_ESTIMATE_S} s to update one in place"
     )
 
 
-for each in (roll, status, stop, who):
-    runtime.add_command(each)
+for command in (roll, status, stop, who):
+    runtime.add_command(command)

@@ -1,4 +1,4 @@
-"""`pin shell`: a shell, or any program, in a copy that runs."""
+"""`pin shell`: a shell, or any program, in a running replica."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ import sys
 
 import click
 
-from pincompute.api.entering import SHELL, Inside
+from pincompute.api.exec_request import DEFAULT_SHELL, ExecRequest
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PROGRAM_UNKNOWN
-from pincompute.cli.offered import workload_names
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.terminal import lent, there
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.follow import EXIT_INTERRUPTED
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.terminal import attach_terminal, is_interactive
 
-INTERRUPTED = 130
-"""As shells have it."""
-ABSENT = "executable file not found"
-"""In what a node says that was to run something."""
+EXECUTABLE_NOT_FOUND = "executable file not found"
+"""Part of the container runtime's error message for a missing program."""
 
 
 @click.command()
-@click.argument("workload", metavar="NAME[/COPY]", shell_complete=workload_names)
-@click.argument("program", nargs=-1, metavar="[-- PROGRAM [WORDS]...]", type=click.UNPROCESSED)
-@click.option("--container", "-c", metavar="NAME", default="", help="In another container than its own program's.")
-@to_platform
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
+@click.argument("program", nargs=-1, metavar="[-- PROGRAM [ARGS]...]", type=click.UNPROCESSED)
+@click.option("--container", "-c", metavar="NAME", default="", help="Another container than the main one.")
+@platform_options
 def shell(target: Target, workload: str, program: tuple[str, ...], container: str) -> None:
-    """Open a shell in a copy that runs, or run a program there.
+    """Open a shell in a running replica, or run a program there.
 
-    In the newest copy; NAME/COPY for another. It ends with the program, and as that ended. What is piped in is its
-    input.
+    Uses the newest replica, or NAME/REPLICA. Standard input is passed on, and the exit code is the program's.
     """
-    name, _, copy = workload.partition("/")
-    terminal = there()
-    inside = Inside(copy=copy, container=container, command=program or SHELL, terminal=terminal, input=True)
+    name, _, replica = workload.partition("/")
+    terminal = is_interactive()
+    request = ExecRequest(
+        replica=replica, container=container, command=program or DEFAULT_SHELL, terminal=terminal, input=True
+    )
     try:
-        sys.exit(asyncio.run(_shell(target, name, inside)))
+        sys.exit(asyncio.run(_run_program(target, name, request)))
     except Refused as refused:
-        raise _plainer(refused, name, inside) from refused
+        raise _simplify_error(refused, name, request) from refused
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
 
 
-def _plainer(refused: Refused, name: str, inside: Inside) -> Refused:
-    """Without the words of everybody who passed it on."""
-    if not any(ABSENT in each.what for each in refused.problems):
+def _simplify_error(refused: Refused, name: str, request: ExecRequest) -> Refused:
+    """Replace the nested errors of runtime, kubelet and API server where the program does not exist."""
+    if not any(EXECUTABLE_NOT_FOUND in each.what for each in refused.problems):
         return refused
-    if inside.command == SHELL:
+    if request.command == DEFAULT_SHELL:
         return Refused(Problem(PROGRAM_UNKNOWN, f"the image of {name} has no shell", next=f"pin logs {name}"))
-    what = f"{name} has no program '{inside.command[0]}'"
+    what = f"{name} has no program '{request.command[0]}'"
     return Refused(Problem(PROGRAM_UNKNOWN, what, next=f"pin shell {name}"))
 
 
-async def _shell(target: Target, name: str, inside: Inside) -> int:
-    async with connect(target) as platform, platform.enter(target.project, name, inside) as execution:
-        return await lent(execution, terminal=inside.terminal)
+async def _run_program(target: Target, name: str, request: ExecRequest) -> int:
+    async with connect(target) as platform, platform.exec(target.project, name, request) as stream:
+        return await attach_terminal(stream, terminal=request.terminal)

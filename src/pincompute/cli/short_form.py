@@ -1,4 +1,4 @@
-"""A service in the few lines that were typed, as the file that says the same."""
+"""Writes the file of a service that is deployed by options alone."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from pincompute.api.admission import admit_workload
-from pincompute.api.documents import read
+from pincompute.api.documents import read_documents
 from pincompute.api.names import API_VERSION
 from pincompute.api.service import PinterestService
+from pincompute.api.validation import parse_workload
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
-from pincompute.cli.written import written
+from pincompute.cli.yaml_writer import format_document
 
 
-def short_form(name: str, image: str | None, port: int | None, replicas: int, *, simulated: bool) -> str:
+def format_short_form(name: str, image: str | None, port: int | None, replicas: int, *, simulated: bool) -> str:
     if image is None or port is None:
         missing = "--image" if image is None else "--port"
         raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE --port 8080"))
@@ -23,19 +23,19 @@ def short_form(name: str, image: str | None, port: int | None, replicas: int, *,
     if simulated:
         spec["simulated"] = True
     document = {"apiVersion": API_VERSION, "kind": PinterestService.__name__, "metadata": {"name": name}, "spec": spec}
-    return written(document)
+    return format_document(document)
 
 
-def write(file: Path, text: str, project: str) -> None:
-    """Only what could be deployed is written; and a file that somebody has changed is theirs."""
-    for document in read(text):
-        admit_workload(document, project)
+def write_document(file: Path, text: str, project: str) -> None:
+    """Validate before writing, and never overwrite a file with other content."""
+    for document in read_documents(text):
+        parse_workload(document, project)
     if file.exists() and file.read_text() != text:
         raise Refused(
             Problem(
                 USAGE,
-                f"{file} exists and says something else",
-                note="either deploy what it says, or remove it",
+                f"{file} exists with other content",
+                note="deploy it as it is, or remove it",
                 next=f"pin deploy {file}",
             )
         )

@@ -1,4 +1,4 @@
-"""`pin show`: description, conditions, copies, natives, events and history of a workload, in one."""
+"""`pin show`: everything known about a workload."""
 
 from __future__ import annotations
 
@@ -9,108 +9,110 @@ from datetime import datetime
 import click
 import msgspec
 
-from pincompute.api.account import Account, CopyAccount, EventAccount, NativeAccount, RevisionAccount
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
+from pincompute.api.workload_detail import EventDetail, NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
 from pincompute.base.clock import SystemClock
-from pincompute.cli.ages import age
-from pincompute.cli.offered import workload_names
+from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.durations import format_age
 from pincompute.cli.output import as_json, as_yaml
-from pincompute.cli.portrait import portrait
-from pincompute.cli.table import table
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import word
+from pincompute.cli.table import format_table
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_ref import parse_workload_ref
+from pincompute.cli.workload_summary import format_workload
 
-_COPIES = 20
-"""Lines of copies: of a batch there may be thousands, and those that are not well come first."""
-_WELL = ("Ready", "Running", "Succeeded")
+_MAX_REPLICAS_SHOWN = 20
+"""A batch may have thousands of tasks. Those with a problem come first."""
+_HEALTHY_STATES = ("Ready", "Running", "Succeeded")
 
 
 @click.command()
-@click.argument("workload", shell_complete=workload_names)
-@click.option("--output", "-o", type=click.Choice(["json", "yaml"]), help="For programs.")
-@to_platform
+@click.argument("workload", shell_complete=complete_workload_names)
+@click.option("--output", "-o", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@platform_options
 def show(target: Target, workload: str, output: str | None) -> None:
-    """Show all that is known of a workload."""
-    account = asyncio.run(_account(target, workload))
+    """Show everything known about a workload."""
+    detail = asyncio.run(_fetch_detail(target, workload))
     if output == "json":
-        click.echo(as_json(account), nl=False)
+        click.echo(as_json(detail), nl=False)
     elif output == "yaml":
-        click.echo(as_yaml(account), nl=False)
+        click.echo(as_yaml(detail), nl=False)
     else:
-        click.echo(told(account, SystemClock().now()), nl=False)
+        click.echo(format_detail(detail, SystemClock().now()), nl=False)
 
 
-async def _account(target: Target, said: str) -> Account:
-    asked = word(said)
+async def _fetch_detail(target: Target, text: str) -> WorkloadDetail:
+    ref = parse_workload_ref(text)
     async with connect(target) as platform:
-        account = await platform.account(target.project, asked.name)
-    asked.must_be(account.summary.kind)
-    return account
+        detail = await platform.describe(target.project, ref.name)
+    ref.require_kind(detail.summary.kind)
+    return detail
 
 
-def told(account: Account, now: datetime) -> str:
-    owner = msgspec.convert(account.resource, WORKLOADS[account.summary.kind])
+def format_detail(detail: WorkloadDetail, now: datetime) -> str:
+    workload = msgspec.convert(detail.resource, WORKLOADS[detail.summary.kind])
     sections = (
-        ("", portrait(owner, now).splitlines()),
-        ("conditions", _conditions(owner, now)),
-        ("copies", list(_copies(account.copies, now))),
-        ("became", _natives(account.natives, now)),
-        ("events", _events(account.events, now)),
-        ("history", list(_history(account.history, now))),
+        ("", format_workload(workload, now).splitlines()),
+        ("conditions", _condition_lines(workload, now)),
+        (workload.REPLICA_NOUN[1], list(_replica_lines(detail.replicas, now))),
+        ("Kubernetes objects", _native_lines(detail.natives, now)),
+        ("events", _event_lines(detail.events, now)),
+        ("history", list(_revision_lines(detail.history, now))),
     )
-    return "\n".join(_section(head, lines) for head, lines in sections if lines)
+    return "\n".join(_format_section(title, lines) for title, lines in sections if lines)
 
 
-def _section(head: str, lines: Sequence[str]) -> str:
-    if not head:
+def _format_section(title: str, lines: Sequence[str]) -> str:
+    if not title:
         return "".join(f"{line}\n" for line in lines)
-    return "".join(f"{line}\n" for line in (head, *(f"  {line}" for line in lines)))
+    return "".join(f"{line}\n" for line in (title, *(f"  {line}" for line in lines)))
 
 
-def _conditions(owner: Workload, now: datetime) -> list[str]:
+def _condition_lines(workload: Workload, now: datetime) -> list[str]:
     rows = [
-        (each.type, each.status, each.reason, f"since {age(each.last_transition_time, now)}", each.message)
-        for each in owner.status.conditions
+        (each.type, each.status, each.reason, f"since {format_age(each.last_transition_time, now)}", each.message)
+        for each in workload.status.conditions
     ]
-    return table(rows, left=5).splitlines() if rows else []
+    return format_table(rows, text_columns=5).splitlines() if rows else []
 
 
-def _copies(copies: Sequence[CopyAccount], now: datetime) -> Iterator[str]:
-    if not copies:
+def _replica_lines(replicas: Sequence[ReplicaDetail], now: datetime) -> Iterator[str]:
+    if not replicas:
         return
-    worst = sorted(copies, key=lambda each: (each.state in _WELL, each.name))
+    unhealthy_first = sorted(replicas, key=lambda each: (each.state in _HEALTHY_STATES, each.name))
     rows = [
-        (each.name, each.node or "-", each.state, str(each.restarts), age(each.since, now)) for each in worst[:_COPIES]
+        (each.name, each.node or "-", each.state, str(each.restarts), format_age(each.since, now))
+        for each in unhealthy_first[:_MAX_REPLICAS_SHOWN]
     ]
-    yield from table([("NAME", "NODE", "STATE", "RESTARTS", "AGE"), *rows], left=3).splitlines()
-    if len(copies) > _COPIES:
-        yield f"and {len(copies) - _COPIES} more"
+    yield from format_table([("NAME", "NODE", "STATE", "RESTARTS", "AGE"), *rows], text_columns=3).splitlines()
+    if len(replicas) > _MAX_REPLICAS_SHOWN:
+        yield f"and {len(replicas) - _MAX_REPLICAS_SHOWN} more"
 
 
-def _natives(natives: Sequence[NativeAccount], now: datetime) -> list[str]:
-    rows = [(each.name, age(each.since, now)) for each in natives]
-    return table(rows, left=1).splitlines() if rows else []
+def _native_lines(natives: Sequence[NativeDetail], now: datetime) -> list[str]:
+    rows = [(each.name, format_age(each.since, now)) for each in natives]
+    return format_table(rows, text_columns=1).splitlines() if rows else []
 
 
-def _events(events: Sequence[EventAccount], now: datetime) -> list[str]:
+def _event_lines(events: Sequence[EventDetail], now: datetime) -> list[str]:
     rows = [
         (
-            f"{age(each.last, now)} ago",
+            f"{format_age(each.last_seen, now)} ago",
             f"x{each.count}" if each.count > 1 else "",
             "!" if each.warning else "",
-            each.about,
+            each.involved_object,
             f"{each.reason}: {each.note}",
         )
         for each in events
     ]
-    return table(rows, left=5).splitlines() if rows else []
+    return format_table(rows, text_columns=5).splitlines() if rows else []
 
 
-def _history(history: Sequence[RevisionAccount], now: datetime) -> Iterator[str]:
-    """Each in one line where it fits; of the first that is known nothing is known to have changed."""
-    for each in history:
-        runtime = f"  runtime {each.runtime}" if each.runtime else ""
-        first, *more = each.changes or ["as it was first recorded" if each is history[0] else "nothing that runs"]
-        yield f"@{each.number}  {age(each.at, now)} ago{runtime}  {first}"
+def _revision_lines(history: Sequence[RevisionDetail], now: datetime) -> Iterator[str]:
+    """The changes of the first recorded revision are unknown: earlier ones are pruned."""
+    for revision in history:
+        runtime = f"  runtime {revision.runtime}" if revision.runtime else ""
+        default = "first recorded revision" if revision is history[0] else "no change of what runs"
+        first, *more = revision.changes or [default]
+        yield f"@{revision.number}  {format_age(revision.created_at, now)} ago{runtime}  {first}"
         yield from (f"    {change}" for change in more)

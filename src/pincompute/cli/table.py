@@ -1,4 +1,4 @@
-"""Rows in columns: words to the left, numbers to the right."""
+"""Formats rows as a table: columns of text aligned left, columns of numbers right."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 
-def table(rows: Sequence[Sequence[str]], *, left: int, least: Sequence[int] = ()) -> str:
-    """The first `left` columns are words; `least` is how wide the first few are, whatever is in them."""
+def format_table(rows: Sequence[Sequence[str]], *, text_columns: int, min_widths: Sequence[int] = ()) -> str:
+    """Align the first `text_columns` left. `min_widths` keep tables aligned that are printed in several parts."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    widths = [max(pair) for pair in zip_longest(widths, least, fillvalue=0)]
-    return "\n".join("  ".join(_cells(row, widths, left)).rstrip() for row in rows)
+    widths = [max(pair) for pair in zip_longest(widths, min_widths, fillvalue=0)]
+    return "\n".join("  ".join(_pad_cells(row, widths, text_columns)).rstrip() for row in rows)
 
 
-def _cells(row: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
+def _pad_cells(row: Sequence[str], widths: Sequence[int], text_columns: int) -> list[str]:
     return [
-        cell.ljust(width) if column < left else cell.rjust(width)
+        cell.ljust(width) if column < text_columns else cell.rjust(width)
         for column, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]

@@ -1,4 +1,4 @@
-"""Which platform a command speaks to: the options that say so, and the way there."""
+"""The options that select a platform and a project, and the connection to that platform."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from pincompute.base.settings import setting
-from pincompute.cli.port import Port
+from pincompute.base.settings import setting_value
+from pincompute.cli.platform_client import PlatformClient
 
-F = TypeVar("F", bound=Callable[..., Any])
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 class Target(NamedTuple):
-    """Which platform a command speaks to, and of which project."""
+    """The platform and project of a command."""
 
     name: str
     project: str
@@ -26,48 +26,48 @@ class Target(NamedTuple):
 
     @classmethod
     def of(cls, platform: str | None, project: str | None, kubeconfig: str | None, context: str | None) -> Target:
-        """What was typed, or else is set."""
-        return cls(setting("name", platform), setting("project", project), kubeconfig or "", context or "")
+        """Fill options that are not given from the settings."""
+        return cls(setting_value("name", platform), setting_value("project", project), kubeconfig or "", context or "")
 
     @property
-    def direct(self) -> bool:
-        """Straight to a cluster, without a desk."""
+    def bypasses_desk(self) -> bool:
+        """Whether the command goes straight to a cluster."""
         return bool(self.kubeconfig or self.context)
 
 
-def to_platform(command: F) -> F:
-    """The options that say where; the command gets them as one value, `target`."""
+def platform_options(command: CommandT) -> CommandT:
+    """Add the options of a platform; the command gets them together as `target`."""
     options = (
-        click.option("--name", "platform", help="The platform, as in `pin up --name`."),
-        click.option("--project", "-p", help="The project; yours by default."),
-        click.option("--kubeconfig", default="", help="Speak to this cluster, without a desk."),
-        click.option("--context", default="", help="The context of the kubeconfig."),
+        click.option("--name", "platform", help="Platform, as in `pin up --name`."),
+        click.option("--project", "-p", help="Project; your default project if not given."),
+        click.option("--kubeconfig", default="", help="Use the cluster of this kubeconfig, without a desk."),
+        click.option("--context", default="", help="Context of the kubeconfig."),
     )
 
     @wraps(command)
-    def gathered(platform: str | None, project: str | None, kubeconfig: str, context: str, **others: Any) -> Any:
+    def with_target(platform: str | None, project: str | None, kubeconfig: str, context: str, **others: Any) -> Any:
         return command(target=Target.of(platform, project, kubeconfig, context), **others)
 
     for option in options:
-        gathered = option(gathered)
-    return gathered  # type: ignore[return-value]
+        with_target = option(with_target)
+    return with_target  # type: ignore[return-value]
 
 
 @asynccontextmanager
-async def connect(target: Target) -> AsyncIterator[Port]:
-    # Only the way that is taken is loaded: a person waits for it.
-    if target.direct:
-        from pincompute.cli.cluster import cluster_port
-        from pincompute.kube.kubeconfig import usual
+async def connect(target: Target) -> AsyncIterator[PlatformClient]:
+    """Open a client of the desk or of the cluster, and load only the modules of that one."""
+    if target.bypasses_desk:
+        from pincompute.cli.cluster_client import open_cluster_client
+        from pincompute.kube.kubeconfig import default_kubeconfig
 
-        async with cluster_port(target.kubeconfig or usual(), target.context) as port:
-            yield port
+        async with open_cluster_client(target.kubeconfig or default_kubeconfig(), target.context) as platform:
+            yield platform
     else:
-        from pincompute.base.context import read_context
-        from pincompute.cli.desk import desk_port
-        from pincompute.cli.signed_in import signed_in
+        from pincompute.base.platform_context import read_context
+        from pincompute.cli.desk_client import open_desk_client
+        from pincompute.cli.session_token import with_current_token
 
-        state = Path(setting("state"))
-        context = await signed_in(state, read_context(state, target.name))
-        async with desk_port(context) as port:
-            yield port
+        state = Path(setting_value("state"))
+        context = await with_current_token(state, read_context(state, target.name))
+        async with open_desk_client(context) as platform:
+            yield platform

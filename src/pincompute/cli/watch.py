@@ -1,4 +1,4 @@
-"""`pin get --watch`: on a terminal what there is, drawn anew at each change; in a pipe a line for each change."""
+"""`pin get --watch`: a table that is redrawn on a terminal, or one line for each change in a pipe."""
 
 from __future__ import annotations
 
@@ -10,102 +10,114 @@ from contextlib import aclosing
 import click
 import msgspec
 
-from pincompute.api.summary import Sight, Summary
+from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import WORKLOAD_UNKNOWN
-from pincompute.cli.looking import Looking, rows
-from pincompute.cli.port import Port
-from pincompute.cli.portrait import portrait
+from pincompute.cli.list_filter import ListFilter, workload_table
+from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect
+from pincompute.cli.workload_summary import format_workload
 
-FORMS = ("", "wide", "json")
-GONE = "Gone"
-"""Said in the place of a reason."""
-_LEAST = (20, 11, 7, 18)
-"""Letters of a line's columns: who comes later is not known when the first is told."""
+WATCH_FORMATS = ("", "wide", "json")
+GONE_REASON = "Gone"
+"""Shown as the reason of a deleted workload."""
+_MIN_COLUMN_WIDTHS = (20, 11, 7, 18)
+"""Keep the columns of later lines aligned with the first, whose widths are printed already."""
 
 
 class Screen:
-    """A terminal, of which the last few lines are ours."""
+    """Redraws the last lines of a terminal."""
 
     def __init__(self, *, err: bool = False) -> None:
-        self._drawn = 0
+        self._drawn_lines = 0
         self._err = err
 
-    def draw(self, text: str) -> None:
-        """In the place of what was drawn before; a line that would be broken could not be drawn over."""
+    def redraw(self, text: str) -> None:
+        """Draw over the previous text. Lines are cut to the terminal: a wrapped line could not be drawn over."""
         width, height = shutil.get_terminal_size()
         lines = [line[:width] for line in text.splitlines()][: max(1, height - 1)]
-        up = f"\033[{self._drawn}A\033[J" if self._drawn else ""
+        up = f"\033[{self._drawn_lines}A\033[J" if self._drawn_lines else ""
         click.echo(up + "\n".join(lines), color=True, err=self._err)
-        self._drawn = len(lines)
+        self._drawn_lines = len(lines)
 
 
-class Lines:
-    """One for each change, for whoever reads them from a pipe."""
+class ChangeLines:
+    """Prints one line for each change."""
 
     def __init__(self, output: str) -> None:
         self._output = output
-        self._told: dict[str, str] = {}
-        self._begun = False
+        self._last_lines: dict[str, str] = {}
+        self._header_printed = False
 
-    def tell(self, changed: Sequence[Summary]) -> None:
-        """What is to be seen of it may be as it was."""
+    def print_changes(self, changed: Sequence[WorkloadSummary]) -> None:
+        """Print changed workloads, except those whose line stays the same. JSON shows every change."""
         if self._output == "json":
-            for each in changed:
-                click.echo(msgspec.json.encode(each))
+            for summary in changed:
+                click.echo(msgspec.json.encode(summary))
             return
-        head, *lines = rows(changed, wide=self._output == "wide", least=_LEAST).splitlines()
-        if not self._begun:
-            click.echo(head)
-        self._begun = True
-        for each, line in zip(changed, lines, strict=True):
-            if line != self._told.get(each.name):
+        table = workload_table(changed, wide=self._output == "wide", min_widths=_MIN_COLUMN_WIDTHS)
+        header, *lines = table.splitlines()
+        if not self._header_printed:
+            click.echo(header)
+        self._header_printed = True
+        for summary, line in zip(changed, lines, strict=True):
+            if line != self._last_lines.get(summary.name):
                 click.echo(line)
-            self._told[each.name] = line
+            self._last_lines[summary.name] = line
 
 
-async def look_on(target: Target, looking: Looking) -> None:
-    """Until somebody ends it."""
-    screen = Screen() if sys.stdout.isatty() and looking.output != "json" else None
-    lines = Lines(looking.output)
-    there: dict[str, Summary] = {}
-    async with connect(target) as platform, aclosing(platform.watch(target.project)) as sights:
-        first = await anext(sights)
-        looking.must_be_among(target.project, {each.name: each for each in first.now})
-        async for sight in _all(first, sights):
-            changed = _changed(looking, there, sight)
+async def watch_workloads(target: Target, list_filter: ListFilter) -> None:
+    """Show workloads and their changes until cancelled."""
+    screen = Screen() if sys.stdout.isatty() and list_filter.output != "json" else None
+    lines = ChangeLines(list_filter.output)
+    shown: dict[str, WorkloadSummary] = {}
+    async with connect(target) as platform, aclosing(platform.watch(target.project)) as changes:
+        first = await anext(changes)
+        list_filter.require_existing(target.project, {each.name: each for each in first.current})
+        async for change in _chain(first, changes):
+            changed = _apply_change(list_filter, shown, change)
             if screen is None:
-                lines.tell(changed)
-            elif changed or sight is first:
-                screen.draw(await _picture(platform, target.project, looking, there))
+                lines.print_changes(changed)
+            elif changed or change is first:
+                screen.redraw(await _render_screen(platform, target.project, list_filter, shown))
 
 
-async def _all(first: Sight, others: AsyncGenerator[Sight]) -> AsyncGenerator[Sight]:
+async def _chain(first: WorkloadChange, others: AsyncGenerator[WorkloadChange]) -> AsyncGenerator[WorkloadChange]:
     yield first
-    async for each in others:
-        yield each
+    async for change in others:
+        yield change
 
 
-def _changed(looking: Looking, there: dict[str, Summary], sight: Sight) -> list[Summary]:
-    """What is to be told of it; what is there is kept up with."""
-    wanted = {each.name: each for each in sight.now if looking.wants(each)}
-    lost = sorted({*sight.gone, *(each.name for each in sight.now if each.name not in wanted)} & there.keys())
-    gone = [msgspec.structs.replace(there.pop(name), reason=GONE, ready=0) for name in lost if name in sight.gone]
-    for name in lost:
-        there.pop(name, None)
-    there.update(wanted)
-    return [*wanted.values(), *gone]
+def _apply_change(
+    list_filter: ListFilter, shown: dict[str, WorkloadSummary], change: WorkloadChange
+) -> list[WorkloadSummary]:
+    """Update the shown workloads, and return the changed and deleted ones.
+
+    A workload that no longer matches the filter disappears silently.
+    """
+    matching = {each.name: each for each in change.current if list_filter.matches(each)}
+    not_matching = {each.name for each in change.current if each.name not in matching}
+    deleted = [
+        msgspec.structs.replace(shown[name], reason=GONE_REASON, ready=0)
+        for name in sorted(change.deleted)
+        if name in shown
+    ]
+    for name in {*change.deleted, *not_matching} & shown.keys():
+        del shown[name]
+    shown.update(matching)
+    return [*matching.values(), *deleted]
 
 
-async def _picture(platform: Port, project: str, looking: Looking, there: dict[str, Summary]) -> str:
-    if not looking.alone:
-        return rows([there[name] for name in sorted(there)], wide=looking.output == "wide")
-    name = looking.asked[0].name
+async def _render_screen(
+    platform: PlatformClient, project: str, list_filter: ListFilter, shown: dict[str, WorkloadSummary]
+) -> str:
+    if not list_filter.is_single:
+        return workload_table([shown[name] for name in sorted(shown)], wide=list_filter.output == "wide")
+    name = list_filter.refs[0].name
     try:
-        return portrait(await platform.find(project, name), SystemClock().now())
+        return format_workload(await platform.get_workload(project, name), SystemClock().now())
     except Refused as refused:
         if refused.problems[0].reason is not WORKLOAD_UNKNOWN:
             raise
-        return f"{name} is gone"
+        return f"{name} is deleted"

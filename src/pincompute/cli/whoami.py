@@ -1,4 +1,4 @@
-"""`pin whoami`: who you are to the desk, and what you may."""
+"""`pin whoami`: the caller's identity, and roles in projects."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import click
 
 from pincompute.api.whoami import Whoami
 from pincompute.cli.output import as_json, as_yaml
-from pincompute.cli.table import table
-from pincompute.cli.target import Target, connect, to_platform
+from pincompute.cli.table import format_table
+from pincompute.cli.target import Target, connect, platform_options
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Choice(["json", "yaml", "name"]), help="For programs.")
-@to_platform
+@click.option("-o", "--output", type=click.Choice(["json", "yaml", "name"]), help="Output format for programs.")
+@platform_options
 def whoami(target: Target, output: str | None) -> None:
-    """Show who you are to the desk, and what you are in each project."""
-    found = asyncio.run(_ask(target))
+    """Show your identity, and your role in each project."""
+    caller = asyncio.run(_fetch_caller(target))
     if output == "name":
-        click.echo(found.name)
+        click.echo(caller.name)
     else:
-        click.echo({"json": as_json, "yaml": as_yaml}[output](found) if output else _text(found), nl=False)
+        click.echo({"json": as_json, "yaml": as_yaml}[output](caller) if output else _format_caller(caller), nl=False)
 
 
-async def _ask(target: Target) -> Whoami:
+async def _fetch_caller(target: Target) -> Whoami:
     async with connect(target) as platform:
         return await platform.whoami()
 
 
-def _text(found: Whoami) -> str:
-    groups = f"  in {', '.join(found.groups)}" if found.groups else ""
-    until = f"  until {found.until}" if found.until else ""
-    lines = [f"{found.name}{groups}{until}"]
-    if found.administers:
-        lines.append("  administers the platform: every project, and what is in none")
-    if found.projects:
-        rows = [[each.project, each.role, each.owner, each.contact] for each in found.projects]
-        lines += ["", table([["PROJECT", "YOU ARE", "OWNER", "CONTACT"], *rows], left=4)]
-    elif not found.administers:
-        lines.append("  in no project: ask whose it is to name you in its members")
+def _format_caller(caller: Whoami) -> str:
+    groups = f"  groups {', '.join(caller.groups)}" if caller.groups else ""
+    until = f"  until {caller.valid_until}" if caller.valid_until else ""
+    lines = [f"{caller.name}{groups}{until}"]
+    if caller.is_admin:
+        lines.append("  administrator of the platform and of every project")
+    if caller.projects:
+        rows = [[each.project, each.role, each.owner, each.contact] for each in caller.projects]
+        lines += ["", format_table([["PROJECT", "ROLE", "OWNER", "CONTACT"], *rows], text_columns=4)]
+    elif not caller.is_admin:
+        lines.append("  member of no project        next: ask a project's owner to add you to its members")
     return "".join(f"{line}\n" for line in lines)

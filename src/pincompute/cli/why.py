@@ -1,4 +1,4 @@
-"""`pin why`: one honest answer to what keeps a workload from being as wanted."""
+"""`pin why`: the reason why a workload is not ready or not done."""
 
 from __future__ import annotations
 
@@ -7,49 +7,46 @@ import sys
 
 import click
 
-from pincompute.api.account import Answer
-from pincompute.cli.offered import workload_names
+from pincompute.api.workload_detail import Diagnosis
+from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.output import as_json
-from pincompute.cli.target import Target, connect, to_platform
-from pincompute.cli.word import word
+from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_ref import parse_workload_ref
 
 
 @click.command()
-@click.argument("workload", shell_complete=workload_names)
-@click.option("--output", "-o", type=click.Choice(["json"]), help="For programs.")
-@to_platform
+@click.argument("workload", shell_complete=complete_workload_names)
+@click.option("--output", "-o", type=click.Choice(["json"]), help="Output format for programs.")
+@platform_options
 def why(target: Target, workload: str, output: str | None) -> None:
-    """Say why a workload is not as wanted.
+    """Explain why a workload is not ready or not done.
 
-    Ends with 1 where something is wrong, and with 0 where nothing is, or where it is only busy.
+    Exits with 1 for a problem, and with 0 for a workload that is fine, paused or still starting.
     """
-    answer = asyncio.run(_why(target, workload))
+    diagnosis = asyncio.run(_fetch_diagnosis(target, workload))
     if output == "json":
-        click.echo(as_json(answer), nl=False)
+        click.echo(as_json(diagnosis), nl=False)
     else:
-        click.echo(told(answer), nl=False)
-    sys.exit(1 if answer.wrong else 0)
+        click.echo(format_diagnosis(diagnosis), nl=False)
+    sys.exit(1 if diagnosis.is_problem else 0)
 
 
-async def _why(target: Target, said: str) -> Answer:
-    asked = word(said)
+async def _fetch_diagnosis(target: Target, text: str) -> Diagnosis:
+    ref = parse_workload_ref(text)
     async with connect(target) as platform:
-        if asked.kind:
-            asked.must_be((await platform.find(target.project, asked.name)).kind)
-        return await platform.why(target.project, asked.name)
+        if ref.kind:
+            ref.require_kind((await platform.get_workload(target.project, ref.name)).kind)
+        return await platform.explain(target.project, ref.name)
 
 
-def told(answer: Answer) -> str:
-    if not answer.wrong:
-        first = f"{answer.label}: nothing is wrong: {answer.what}  [{answer.reason}]"
-        notes = [f"  {each}" for each in answer.note.splitlines()]
-        return "".join(f"{each}\n" for each in (first, *notes, *_next(answer)))
-    lines = [f"{answer.label}: {answer.what}  [{answer.reason}]"]
-    lines += [f"  seen in {answer.where}"] if answer.where else []
-    lines += [f"  {each}" for each in answer.note.splitlines()]
-    lines += [f"  waits for {answer.waits}"] if answer.waits else []
-    return "".join(f"{each}\n" for each in (*lines, *_next(answer)))
-
-
-def _next(answer: Answer) -> list[str]:
-    return [f"  next: {answer.next}"] if answer.next else []
+def format_diagnosis(diagnosis: Diagnosis) -> str:
+    state = "" if diagnosis.is_problem else "no problem: "
+    lines = [f"{diagnosis.label}: {state}{diagnosis.what}  [{diagnosis.reason}]"]
+    if diagnosis.is_problem and diagnosis.where:
+        lines.append(f"  seen in {diagnosis.where}")
+    lines += [f"  {each}" for each in diagnosis.note.splitlines()]
+    if diagnosis.is_problem and diagnosis.waits_for:
+        lines.append(f"  action: {diagnosis.waits_for}")
+    if diagnosis.next:
+        lines.append(f"  next: {diagnosis.next}")
+    return "".join(f"{line}\n" for line in lines)

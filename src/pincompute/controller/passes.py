@@ -1,4 +1,4 @@
-"""A pass: of what it is made, what caused it, and what it came to."""
+"""The values of one pass: its key, what triggered it, how it ended."""
 
 from __future__ import annotations
 
@@ -7,68 +7,70 @@ from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """What is planned as one."""
+    """Identifies an owner with everything that is planned from it: the unit of reconciliation."""
 
     project: str
-    """Empty for what belongs to none, such as a project itself."""
+    """Empty for cluster-scoped owners, such as a project itself."""
     name: str
     kind: str = ""
-    """Empty for workloads: a name is one workload's in its project, over all kinds."""
+    """Empty for workloads: a workload's name is unique in its project over all kinds."""
 
     def __str__(self) -> str:
         return "/".join(each for each in (self.kind, self.project, self.name) if each)
 
 
-class Cause(Enum):
-    """Why a pass is made; the lower its level, the sooner."""
+class Trigger(Enum):
+    """Why a pass is made. Lower priorities run first: a user's edit must not wait behind a roll over all workloads."""
 
-    EDITED = "its owner was written, and nobody has looked at that yet", 0
-    SEEN = "it, or something of it, was seen to change", 1
-    DUE = "the time for it has come", 1
-    AGAIN = "the pass before did not succeed", 1
-    AROUND = "what it is planned by has changed", 2
-    FOUND = "it was there when this process began", 2
+    SPEC_CHANGED = "the owner's spec changed", 0
+    OBJECT_CHANGED = "the owner or one of its objects changed", 1
+    TIMER = "a timer of the last plan expired", 1
+    RETRY = "retry after a failed pass", 1
+    CONTEXT_CHANGED = "its project, its runtime or the visible kinds changed", 2
+    INITIAL_LIST = "found when the operator started", 2
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return self.value[0]
 
     @property
-    def level(self) -> int:
+    def priority(self) -> int:
         return self.value[1]
 
 
-LEVELS = 1 + max(each.level for each in Cause)
+PRIORITY_COUNT = 1 + max(each.priority for each in Trigger)
 
 
 class Outcome(StrEnum):
-    """How a pass ended."""
+    """How a pass ended. The values are labels of metrics."""
 
-    SETTLED = "settled"
-    """All was as wanted, and nothing was written."""
-    WROTE = "wrote"
-    GONE = "gone"
-    """Nobody wants it any more."""
-    BEHIND = "behind"
-    """The view is older than our own last writes."""
+    UNCHANGED = "unchanged"
+    """Everything was as wanted; no request was sent."""
+    CHANGED = "changed"
+    """Steps were executed or the status was written."""
+    DELETED = "deleted"
+    """The owner no longer exists."""
+    STALE_CACHE = "stale_cache"
+    """The cache does not show our own last write yet; the pass was skipped."""
     CONFLICT = "conflict"
-    """Somebody else wrote in between."""
-    REFUSED = "refused"
-    """Something stands in the way, and was told."""
-    BROKE = "broke"
-    """A fault of ours."""
+    """An object was modified between the snapshot and a write."""
+    FAILED = "failed"
+    """The API server or the plan refused; the reason is in the owner's status."""
+    PANICKED = "panicked"
+    """An unexpected exception: a bug of ours."""
 
 
-class Made(NamedTuple):
-    """What a pass came to."""
+class PassResult(NamedTuple):
+    """How a pass ended, and what follows from it."""
 
-    outcome: Outcome = Outcome.SETTLED
-    again: float | None = None
-    """After how many seconds it should be looked at again, if ever."""
+    outcome: Outcome = Outcome.UNCHANGED
+    requeue_after_s: float | None = None
+    """When to reconcile again without any event; None for not at all."""
     steps: tuple[str, ...] = ()
-    """What was done, such as `Apply Deployment/hello`."""
+    """Executed steps, such as `Apply Deployment/hello`."""
     why: str = ""
-    """What is not as wanted, or what stands in the way."""
+    """The reason why the state is not as wanted, or why the pass failed."""
 
 
-RETRIED = frozenset({Outcome.CONFLICT, Outcome.REFUSED, Outcome.BROKE})
+RETRIED_OUTCOMES = frozenset({Outcome.CONFLICT, Outcome.FAILED, Outcome.PANICKED})
+"""Outcomes after which the key is retried with backoff."""

@@ -1,4 +1,14 @@
-"""One pass: snapshot, plan, steps, report."""
+"""One pass: snapshot, plan, diff, apply, status.
+
+A pass plans from scratch. It reads no journal of steps and resumes nothing: everything that an interrupted pass has
+done is part of the snapshot, and planning the same snapshot gives the same plan. So a crash before, during or after any
+write needs no special case.
+
+This holds only if the snapshot is not older than our own writes: a pass that does not see the Deployment that it
+created would create it again. The loop waits until the cache includes the resourceVersion of the last write of each
+kind (`_sees_own_writes`). The memory that this takes is an optimization of one process. A new process starts from a
+fresh list, which includes every earlier write.
+"""
 
 from __future__ import annotations
 
@@ -6,265 +16,283 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pincompute.api.status import Report
+from pincompute.api.status import ResourceStatus
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import NAME_TAKEN, PROJECT_ENDING, SPEC_UNREADABLE
-from pincompute.controller import report
-from pincompute.controller.act import act
-from pincompute.controller.hands import Hands
-from pincompute.controller.passes import Key, Made, Outcome
-from pincompute.controller.resources import NOUNS
-from pincompute.controller.tell import tell
-from pincompute.controller.view import Spoiled, View
+from pincompute.base.reasons import NAME_TAKEN, PROJECT_TERMINATING, SPEC_UNDECODABLE
+from pincompute.controller import status_writer
+from pincompute.controller.apply import apply_step
+from pincompute.controller.cluster_cache import ClusterCache, UndecodableOwner
+from pincompute.controller.drift import DriftDetector
+from pincompute.controller.events import emit_event
+from pincompute.controller.passes import Key, Outcome, PassResult
+from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Conflict, Forbidden, Full, Unreachable
+from pincompute.kube.errors import Conflict, Forbidden, StorageFull, Unreachable
 from pincompute.kube.resource import PODS
-from pincompute.objects.content import Object, identity
-from pincompute.planning.counts import may_wait
+from pincompute.objects.content import Object, object_label
 from pincompute.planning.diff import Difference, diff
-from pincompute.planning.people.news import news, put_back
+from pincompute.planning.kinds.planners import PLANNERS
+from pincompute.planning.notable_events import drift_event, status_events
 from pincompute.planning.plan import Plan, soonest
-from pincompute.planning.planners import PLANNERS
 from pincompute.planning.snapshot import Cluster, Snapshot
-from pincompute.planning.status import refused
-from pincompute.planning.steps import Adopt, Apply, Create, Delete, Renew, Step, words
+from pincompute.planning.status import refused_plan
+from pincompute.planning.status_counts import report_interval_s
+from pincompute.planning.steps import Adopt, Apply, Create, Delete, PatchImages, Step, step_text
 
-LOOK_AGAIN = 1.0
-"""Seconds: the event that brings the view up to date touches the key, unless what we wrote was gone before the view
-began anew, and no event ever comes."""
+STALE_CACHE_RETRY_S = 1.0
+"""Retry interval while the cache lags behind our own writes. Normally the missing event triggers the pass earlier. But
+if the written object was deleted before a watch was restarted, no event for it ever arrives."""
 
 
-class _Done(NamedTuple):
-    """What came of the steps of one pass."""
+class _ApplyResult(NamedTuple):
+    """The result of applying the steps of one pass."""
 
     steps: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
-    overtaken: str = ""
-    """Who wrote in between, in the cluster's words: what was planned is of no more use."""
+    conflict: str = ""
+    """The API server's message, if an object was modified since the snapshot. The rest of the plan is then void."""
 
 
 class Reconciler:
-    """Plans from scratch each time: a crash at any point equals a fresh start."""
+    """Runs one pass for a key. All its memory may be lost at any time without harm."""
 
-    def __init__(self, client: Client, view: View, cluster: Cluster) -> None:
+    def __init__(self, client: Client, cache: ClusterCache, cluster: Cluster) -> None:
         self._client = client
-        self._view = view
+        self._cache = cache
         self._cluster = cluster
-        self._hands = Hands(client)
-        self._written: defaultdict[Key, dict[str, int]] = defaultdict(dict)
-        """The revision of our last write of each kind: no pass is made on an older view."""
-        self._ended: defaultdict[Key, set[str]] = defaultdict(set)
-        """Natives, by uid, that we told to go: what is gone has no revision that could be waited for."""
-        self._told: dict[Key, float] = {}
-        """When its status was last written."""
-        self._gone: defaultdict[Key, set[str]] = defaultdict(set)
-        """Owners, by uid, that the view still shows although they are not there any more."""
+        self._drift = DriftDetector(client)
+        self._last_writes: defaultdict[Key, dict[str, int]] = defaultdict(dict)
+        """The resourceVersion of our last write of each kind that the cache does not include yet."""
+        self._deleting: defaultdict[Key, set[str]] = defaultdict(set)
+        """Uids of natives with a requested deletion. A deleted object has no resourceVersion to wait for."""
+        self._reported_at: dict[Key, float] = {}
+        """When the status was last written, to limit how often mere counts are."""
+        self._deleted_owners: defaultdict[Key, set[str]] = defaultdict(set)
+        """Uids of owners that the cache still shows although the API server no longer has them."""
 
-    async def __call__(self, key: Key) -> Made:
-        spoiled = self._view.spoiled(key)
-        owners = self._view.owners(key)
-        living = [
-            each
-            for each in owners
-            if not each.metadata.deletion_timestamp and each.metadata.uid not in self._gone.get(key, ())
+    async def __call__(self, key: Key) -> PassResult:
+        undecodable = self._cache.undecodable(key)
+        owners = self._cache.owners(key)
+        live_owners = [
+            owner
+            for owner in owners
+            if not owner.metadata.deletion_timestamp and owner.metadata.uid not in self._deleted_owners.get(key, ())
         ]
-        if not living and not spoiled:
-            # Kubernetes removes what it owned.
-            self._written.pop(key, None)
-            self._ended.pop(key, None)
-            self._told.pop(key, None)
-            self._hands.forget(key)
+        if not live_owners and not undecodable:
+            # Kubernetes' garbage collector removes the natives by their owner references.
+            self._last_writes.pop(key, None)
+            self._deleting.pop(key, None)
+            self._reported_at.pop(key, None)
+            self._drift.forget(key)
             if not owners:
-                self._gone.pop(key, None)
-            return Made(Outcome.GONE)
+                self._deleted_owners.pop(key, None)
+            return PassResult(Outcome.DELETED)
         if not self._sees_own_writes(key):
-            return Made(Outcome.BEHIND, LOOK_AGAIN)
+            return PassResult(Outcome.STALE_CACHE, STALE_CACHE_RETRY_S)
         try:
-            if spoiled:
-                return await self._leave(key, spoiled)
-            return await self._make_so(key, self._view.snapshot(living[0], self._cluster), living[1:])
+            if undecodable:
+                return await self._report_undecodable(key, undecodable)
+            return await self._reconcile(key, self._cache.snapshot(live_owners[0], self._cluster), live_owners[1:])
         except Conflict as error:
-            return Made(Outcome.CONFLICT, why=error.message)
+            return PassResult(Outcome.CONFLICT, why=error.message)
 
-    async def _make_so(self, key: Key, snapshot: Snapshot, others: list[Workload]) -> Made:
-        for each in others:
-            await self._turn_away(key, snapshot._replace(owner=each), snapshot.owner)
+    async def _reconcile(self, key: Key, snapshot: Snapshot, duplicates: list[Workload]) -> PassResult:
+        for duplicate in duplicates:
+            await self._reject_duplicate(key, snapshot._replace(owner=duplicate), snapshot.owner)
         plan = PLANNERS[snapshot.owner.kind](snapshot)
-        difference = self._as_far_as_seen(snapshot, plan, diff(snapshot.owner.metadata.uid, snapshot.natives, plan))
-        difference = difference._replace(steps=tuple(self._not_ended(key, snapshot, difference)))
-        if _makes_again(snapshot.owner, difference) and not await self._is_there(snapshot.owner):
-            self._gone[key].add(snapshot.owner.metadata.uid)
-            return Made(Outcome.GONE)
-        done = await self._act(key, difference)
-        if not done.overtaken and not done.problems:
-            done = await self._put_back(key, snapshot, plan, difference, done)
-        if done.overtaken:
-            return Made(Outcome.CONFLICT, steps=done.steps, why=done.overtaken)
-        problems = (*difference.problems, *done.problems)
-        status = report.blocked(snapshot.owner, plan.status, problems[0]) if problems else plan.status
-        later = self._later(key, snapshot.owner.status, status)
-        told = () if later else await self._report(key, snapshot.owner, status)
-        steps, again = (*done.steps, *told), soonest(plan.wake_after, later)
+        difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
+        difference = self._limit_to_visible_kinds(snapshot, plan, difference)
+        difference = difference._replace(steps=tuple(self._skip_deleting(key, snapshot, difference)))
+        if _recreates_natives(snapshot.owner, difference) and not await self._owner_exists(snapshot.owner):
+            self._deleted_owners[key].add(snapshot.owner.metadata.uid)
+            return PassResult(Outcome.DELETED)
+        applied = await self._apply_steps(key, difference)
+        if not applied.conflict and not applied.problems:
+            applied = await self._revert_drift(key, snapshot, plan, difference, applied)
+        if applied.conflict:
+            return PassResult(Outcome.CONFLICT, steps=applied.steps, why=applied.conflict)
+        problems = (*difference.problems, *applied.problems)
+        status = status_writer.blocked_status(snapshot.owner, plan.status, problems[0]) if problems else plan.status
+        report_after_s = self._report_delay_s(key, snapshot.owner.status, status)
+        reported = () if report_after_s else await self._report(key, snapshot.owner, status)
+        steps, requeue_after_s = (*applied.steps, *reported), soonest(plan.wake_after_s, report_after_s)
         if problems:
-            return Made(Outcome.REFUSED, again, steps, Refused(*problems).text())
-        outcome = Outcome.WROTE if steps else Outcome.SETTLED
-        return Made(outcome, again, steps, plan.why.text() if plan.why else "")
+            return PassResult(Outcome.FAILED, requeue_after_s, steps, Refused(*problems).text())
+        outcome = Outcome.CHANGED if steps else Outcome.UNCHANGED
+        return PassResult(outcome, requeue_after_s, steps, plan.why.text() if plan.why else "")
 
-    def _as_far_as_seen(self, snapshot: Snapshot, plan: Plan, difference: Difference) -> Difference:
-        """Nothing is done by half a view: what cannot be seen is told, and is left alone."""
-        unseen = self._view.unseen
-        if not unseen:
+    def _limit_to_visible_kinds(self, snapshot: Snapshot, plan: Plan, difference: Difference) -> Difference:
+        """Drops the steps for kinds that we may not watch, and reports those kinds as problems.
+
+        What cannot be seen looks absent, so planning would create it again. Without a view of pods nothing is done at
+        all, as any step might depend on them.
+        """
+        unwatchable = self._cache.unwatchable_kinds
+        if not unwatchable:
             return difference
-        wanted = {native["kind"] for native in plan.wanted}
+        wanted_kinds = {native["kind"] for native in plan.wanted}
         if isinstance(snapshot.owner, Workload):
-            wanted.add(PODS.kind)
-        problems = tuple(problem for kind, problem in unseen.items() if kind in wanted)
-        if PODS.kind in unseen:
+            wanted_kinds.add(PODS.kind)
+        problems = tuple(problem for kind, problem in unwatchable.items() if kind in wanted_kinds)
+        if PODS.kind in unwatchable:
             return Difference((), (*difference.problems, *problems))
-        steps = tuple(each for each in difference.steps if _kind(each) not in unseen)
+        steps = tuple(step for step in difference.steps if _target_kind(step) not in unwatchable)
         return Difference(steps, (*difference.problems, *problems))
 
-    async def _is_there(self, owner: Any) -> bool:
-        """Asked of the cluster: what it became may have been seen to go before it was seen to go itself."""
+    async def _owner_exists(self, owner: Any) -> bool:
+        """Asks the API server: the cache may show the deletion of natives before that of their owner."""
         metadata = owner.metadata
-        found = await self._client.list(NOUNS[owner.kind], metadata.namespace, fields=f"metadata.name={metadata.name}")
+        found = await self._client.list(
+            CUSTOM_RESOURCES[owner.kind], metadata.namespace, fields=f"metadata.name={metadata.name}"
+        )
         return any(each["metadata"]["uid"] == metadata.uid for each in found.items)
 
-    async def _turn_away(self, key: Key, snapshot: Snapshot, first: Workload) -> None:
-        """A name is one workload's, over all kinds: who came later is told, and nothing is done for it."""
+    async def _reject_duplicate(self, key: Key, snapshot: Snapshot, first: Workload) -> None:
+        """Reports NameTaken on a workload that has the name of an older one. Nothing else is done for it."""
         metadata = snapshot.owner.metadata
         problem = Problem(
             NAME_TAKEN,
             f"{metadata.namespace} has a {first.kind} '{metadata.name}' already",
-            Where(object=metadata.place),
+            Where(object=metadata.key),
             next=f"kubectl delete {snapshot.owner.kind.lower()} {metadata.name}, and choose another name",
         )
-        await self._report(key, snapshot.owner, refused(snapshot, (problem,)).status)
+        await self._report(key, snapshot.owner, refused_plan(snapshot, (problem,)).status)
 
-    async def _leave(self, key: Key, spoiled: dict[str, Spoiled]) -> Made:
-        """What nobody can read is left as it is, with all that it became."""
+    async def _report_undecodable(self, key: Key, undecodable: dict[str, UndecodableOwner]) -> PassResult:
+        """Leaves an owner that cannot be decoded, and all its natives, as they are, and says so in its status."""
         problems = []
-        for kind, each in list(spoiled.items()):
+        for kind, owner in list(undecodable.items()):
             problem = Problem(
-                SPEC_UNREADABLE,
-                f"{kind} {key.name} cannot be read: {each.why}",
+                SPEC_UNDECODABLE,
+                f"{kind} {key.name} cannot be read: {owner.why}",
                 Where(object=str(key)),
-                note="what runs goes on as it is",
+                note="running pods are not affected",
                 next="submit its file again",
             )
             problems.append(problem)
-            generation = each.metadata.generation
-            status = report.unreadable(kind, generation, each.status, problem, self._client.clock.now())
-            if status != each.status:
-                after = await report.write(self._client, kind, each.metadata, status)
-                self._wrote(key, after)
+            generation = owner.metadata.generation
+            status = status_writer.undecodable_status(kind, generation, owner.status, problem, self._client.clock.now())
+            if status != owner.status:
+                after = await status_writer.apply_status(self._client, kind, owner.metadata, status)
+                self._note_write(key, after)
                 if after is None:
-                    self._view.forget_spoiled(key, kind)
-        return Made(Outcome.REFUSED, why=Refused(*problems).text())
+                    self._cache.forget_undecodable(key, kind)
+        return PassResult(Outcome.FAILED, why=Refused(*problems).text())
 
-    async def _act(self, key: Key, difference: Difference) -> _Done:
-        """Every step is tried: one native that cannot be had does not keep the others away."""
-        done: list[str] = []
+    async def _apply_steps(self, key: Key, difference: Difference) -> _ApplyResult:
+        """Tries every step: one native that is refused does not keep the others from being applied."""
+        steps: list[str] = []
         problems: list[Problem] = []
-        # What has no namespace has one of its name.
+        # A project is cluster-scoped; its natives are in the namespace of the same name.
         namespace = key.project or key.name
         for step in difference.steps:
             try:
-                after = await act(self._client, namespace, step)
+                after = await apply_step(self._client, namespace, step)
             except Conflict as error:
-                return _Done(tuple(done), overtaken=error.message)
+                return _ApplyResult(tuple(steps), conflict=error.message)
             except Refused as refused:
-                if _ends(refused):
-                    problems.append(Problem(PROJECT_ENDING, f"the namespace {namespace} is being removed"))
+                if _namespace_terminating(refused):
+                    problems.append(Problem(PROJECT_TERMINATING, f"namespace {namespace} is being deleted"))
                     break
                 problems += refused.problems
-                if isinstance(refused, Unreachable | Full):
-                    # Nor would it take the others, and each might wait as long.
+                if isinstance(refused, Unreachable | StorageFull):
+                    # The server would refuse the other steps as well, each perhaps only after a timeout.
                     break
                 continue
-            done.append(words(step))
+            steps.append(step_text(step))
             if isinstance(step, Delete):
-                self._ended[key].add(step.uid)
-            self._wrote(key, after)
+                self._deleting[key].add(step.uid)
+            self._note_write(key, after)
             if after is not None and isinstance(step, Create | Apply | Adopt):
-                self._hands.wrote(key, after)
-        return _Done(tuple(done), tuple(problems))
+                self._drift.note_own_write(key, after)
+        return _ApplyResult(tuple(steps), tuple(problems))
 
-    async def _put_back(self, key: Key, snapshot: Snapshot, plan: Plan, difference: Difference, done: _Done) -> _Done:
-        """What somebody edited by hand is as before, and whose edit it was is told."""
-        for suspect in self._hands.suspects(key, snapshot, plan.wanted, difference):
+    async def _revert_drift(
+        self, key: Key, snapshot: Snapshot, plan: Plan, difference: Difference, applied: _ApplyResult
+    ) -> _ApplyResult:
+        """Undoes foreign edits of our natives and emits an event that names the editor."""
+        for candidate in self._drift.candidates(key, snapshot, plan.wanted, difference):
             try:
-                found, edited, after = await self._hands.put_back(key, suspect)
+                revision, edits, after = await self._drift.revert(key, candidate)
             except Conflict as error:
-                return done._replace(overtaken=error.message)
+                return applied._replace(conflict=error.message)
             except Refused as refused:
-                return done._replace(problems=refused.problems)
-            if edited:
-                self._wrote(key, after)
-                done = done._replace(steps=(*done.steps, f"PutBack {identity(suspect.wanted)}"))
-                await tell(self._client, snapshot.owner, put_back(snapshot.owner, suspect.wanted, found, edited))
-        return done
+                return applied._replace(problems=refused.problems)
+            if edits:
+                self._note_write(key, after)
+                applied = applied._replace(steps=(*applied.steps, f"RevertDrift {object_label(candidate.wanted)}"))
+                event = drift_event(snapshot.owner, candidate.wanted, revision, edits)
+                await emit_event(self._client, snapshot.owner, event)
+        return applied
 
-    def _later(self, key: Key, before: Report, after: Report) -> float | None:
-        """Seconds after which it is told; nothing where that is now, or there is nothing to tell."""
-        if key not in self._told:
+    def _report_delay_s(self, key: Key, before: ResourceStatus, after: ResourceStatus) -> float | None:
+        """Seconds until the status may be written; None if it may be written now.
+
+        A rollout of a thousand pods changes a count a thousand times. A change of mere counts is therefore delayed.
+        """
+        if key not in self._reported_at:
             return None
-        left = self._told[key] + may_wait(before, after) - self._client.clock.monotonic()
+        left = self._reported_at[key] + report_interval_s(before, after) - self._client.clock.monotonic()
         return left if left > 0 else None
 
-    async def _report(self, key: Key, owner: Any, status: Report) -> tuple[str, ...]:
-        """The one step that this is, if it is one."""
+    async def _report(self, key: Key, owner: Any, status: ResourceStatus) -> tuple[str, ...]:
+        """Writes the status if it differs from the stored one; returns the executed step, if any."""
         if status == owner.status:
             return ()
-        # Before it is written: it is told once, however often the status could not be.
-        for each in news(owner, status):
-            await tell(self._client, owner, each)
-        after = await report.report(self._client, owner, status)
-        self._wrote(key, after)
-        self._told[key] = self._client.clock.monotonic()
-        # A server that has just begun does not know yet which kinds there are, and finds nothing of them.
-        if after is None and not await self._is_there(owner):
-            self._gone[key].add(owner.metadata.uid)
+        # Events come first. If the status cannot be written, a later pass emits the same events under the same names,
+        # which the server has already; in the other order a crash in between would lose them.
+        for message in status_events(owner, status):
+            await emit_event(self._client, owner, message)
+        after = await status_writer.write_status(self._client, owner, status)
+        self._note_write(key, after)
+        self._reported_at[key] = self._client.clock.monotonic()
+        # "Not found" alone does not prove that the owner was deleted: an API server that has just started answers so
+        # for custom resources before it has loaded their definitions.
+        if after is None and not await self._owner_exists(owner):
+            self._deleted_owners[key].add(owner.metadata.uid)
         return (f"Report {owner.kind}/{owner.metadata.name}",)
 
-    def _not_ended(self, key: Key, snapshot: Snapshot, difference: Difference) -> Iterator[Step]:
-        """Without what was told to go already, and is still to be seen."""
-        if ended := self._ended.get(key):
-            ended &= {each.metadata.uid for each in snapshot.natives}
-        for each in difference.steps:
-            if not (isinstance(each, Delete) and ended and each.uid in ended):
-                yield each
+    def _skip_deleting(self, key: Key, snapshot: Snapshot, difference: Difference) -> Iterator[Step]:
+        """Drops deletions that were requested before, while their objects are still visible."""
+        if deleting := self._deleting.get(key):
+            deleting &= {each.metadata.uid for each in snapshot.natives}
+        for step in difference.steps:
+            if not (isinstance(step, Delete) and deleting and step.uid in deleting):
+                yield step
 
-    def _wrote(self, key: Key, after: Object | None) -> None:
+    def _note_write(self, key: Key, after: Object | None) -> None:
         if after is not None:
-            self._written[key][after["kind"]] = int(after["metadata"]["resourceVersion"])
+            self._last_writes[key][after["kind"]] = int(after["metadata"]["resourceVersion"])
 
     def _sees_own_writes(self, key: Key) -> bool:
-        written = self._written.get(key, {})
-        for kind in [kind for kind, revision in written.items() if self._view.includes(kind, revision)]:
-            del written[kind]
-        return not written
+        last_writes = self._last_writes.get(key, {})
+        for kind in [kind for kind, version in last_writes.items() if self._cache.includes(kind, version)]:
+            del last_writes[kind]
+        return not last_writes
 
 
-def _makes_again(owner: Any, difference: Difference) -> bool:
-    """Something is missing although nothing else is wanted than when it was last looked at."""
-    known = owner.status.observed_generation == owner.metadata.generation
-    return known and any(isinstance(each, Create) for each in difference.steps)
+def _recreates_natives(owner: Any, difference: Difference) -> bool:
+    """Whether natives are missing although the spec has not changed since the last report.
+
+    Either they were deleted by hand, or the owner was deleted and the garbage collector is at work.
+    """
+    reported = owner.status.observed_generation == owner.metadata.generation
+    return reported and any(isinstance(each, Create) for each in difference.steps)
 
 
-def _kind(step: Step) -> str:
+def _target_kind(step: Step) -> str:
     match step:
         case Create(native) | Apply(native) | Adopt(native):
             return str(native["kind"])
-        case Delete(kind) | Renew(kind):
+        case Delete(kind) | PatchImages(kind):
             return kind
         case _:
             return PODS.kind
 
 
-def _ends(refused: Refused) -> bool:
-    """Nothing new may be made in what is being removed."""
+def _namespace_terminating(refused: Refused) -> bool:
+    """Whether an object was refused because its namespace is being deleted."""
     if not isinstance(refused, Forbidden):
         return False
     return any(each.get("reason") == "NamespaceTerminating" for each in refused.details.get("causes") or ())

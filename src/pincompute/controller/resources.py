@@ -1,24 +1,24 @@
-"""Where each kind that planning speaks of lies on the wire."""
+"""The API resources of every kind that planning names: its group, version, plural and scope."""
 
 from __future__ import annotations
 
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.kinds import KINDS, WORKLOADS
-from pincompute.api.names import GROUP, KIND, VERSION
-from pincompute.api.noun import Noun
+from pincompute.api.names import GROUP, KIND_LABEL, VERSION
 from pincompute.api.project import Project
 from pincompute.api.runtime import Runtime
 from pincompute.api.sidecar import PinterestSidecar
 from pincompute.kube.resource import (
-    CLAIMS,
     CONFIG_MAPS,
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
-    DISRUPTION_BUDGETS,
     INGRESSES,
     JOBS,
     NAMESPACES,
     NETWORK_POLICIES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_DISRUPTION_BUDGETS,
     PYTORCH_JOBS,
     REPLICA_SETS,
     RESOURCE_QUOTAS,
@@ -31,48 +31,50 @@ from pincompute.kube.resource import (
 )
 
 
-def resource(noun: type[Noun]) -> Resource:
-    return Resource(GROUP, VERSION, noun.plural(), noun.__name__, namespaced=not noun.CLUSTER_WIDE)
+def custom_resource(kind: type[CustomResource]) -> Resource:
+    return Resource(GROUP, VERSION, kind.plural(), kind.__name__, namespaced=not kind.CLUSTER_SCOPED)
 
 
-NOUNS = {name: resource(noun) for name, noun in KINDS.items()}
-"""Ours."""
+CUSTOM_RESOURCES = {name: custom_resource(kind) for name, kind in KINDS.items()}
+"""Our own kinds."""
 
-PROJECTS = (Project,)
-RUNTIMES = (Runtime, PinterestSidecar)
-PLANNED: dict[str, type[Noun]] = {**WORKLOADS, **{noun.__name__: noun for noun in (*PROJECTS, *RUNTIMES)}}
-"""All that the operator plans: workloads, and what they are planned by."""
+PROJECT_KINDS = (Project,)
+RUNTIME_KINDS = (Runtime, PinterestSidecar)
+RECONCILED_KINDS: dict[str, type[CustomResource]] = {
+    **WORKLOADS,
+    **{kind.__name__: kind for kind in (*PROJECT_KINDS, *RUNTIME_KINDS)},
+}
+"""Kinds that the operator reconciles: workloads, and the kinds that workloads are planned from."""
 
-NEIGHBOURS = {each.kind: each for each in (PYTORCH_JOBS, TF_JOBS)}
-"""Natives of whom a cluster may have nobody: those that become none go on without them."""
+OPTIONAL_NATIVES = {each.kind: each for each in (PYTORCH_JOBS, TF_JOBS)}
+"""Natives that a cluster need not serve: only the workloads that become one wait for it."""
 
-NATIVES = {
+WORKLOAD_NATIVES = {
     each.kind: each
     for each in (
         SERVICE_ACCOUNTS,
         CONFIG_MAPS,
         SERVICES,
-        CLAIMS,
+        PERSISTENT_VOLUME_CLAIMS,
         DEPLOYMENTS,
         STATEFUL_SETS,
         DAEMON_SETS,
         JOBS,
         CRON_JOBS,
-        DISRUPTION_BUDGETS,
+        POD_DISRUPTION_BUDGETS,
         INGRESSES,
-        *NEIGHBOURS.values(),
+        *OPTIONAL_NATIVES.values(),
     )
 }
-"""What workloads become."""
+"""Natives that workloads become."""
 
-MAKERS = {REPLICA_SETS.kind: REPLICA_SETS}
-"""What natives become in turn, and what copies are made by."""
+POD_CONTROLLERS = {REPLICA_SETS.kind: REPLICA_SETS}
+"""Objects that Kubernetes creates between a native and its pods."""
 
 PROJECT_NATIVES = {each.kind: each for each in (NAMESPACES, RESOURCE_QUOTAS, ROLE_BINDINGS, NETWORK_POLICIES)}
-"""What projects become."""
+"""Natives that projects become."""
 
-BECOME = {**NATIVES, **PROJECT_NATIVES}
-"""What either become."""
+ALL_NATIVES = {**WORKLOAD_NATIVES, **PROJECT_NATIVES}
 
-PROJECT_LABELS = f"{KIND}={Project.__name__}"
-"""What those bear, where the natives of a workload bear its name."""
+PROJECT_NATIVE_SELECTOR = f"{KIND_LABEL}={Project.__name__}"
+"""Label selector of the natives of projects. The natives of a workload are selected by the workload's name instead."""

@@ -1,1 +1,1 @@
-"""Real Kubernetes on one machine: build, start, nodes, images, stop."""
+"""Real Kubernetes on one machine: build, start, nodes, images and stop; and the installation on existing clusters."""

@@ -1,4 +1,4 @@
-"""Debian's packages by apt and dpkg, and their complaints as Problems."""
+"""Runs apt and dpkg, and translates their error messages into Problems."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pincompute.base.reasons import DISK_FULL, NETWORK_UNREACHABLE, PACKAGE_MISS
 
 
 class Symptom(NamedTuple):
-    """What apt and dpkg say, and what it means."""
+    """Messages of apt and dpkg that have one cause, and the Problem that reports it."""
 
-    words: tuple[str, ...]
+    patterns: tuple[str, ...]
     reason: Reason
     what: str
     next: str
@@ -25,29 +25,29 @@ SYMPTOMS = (
     Symptom(
         ("No space left", "enough free space"),
         DISK_FULL,
-        "there is no room on the disk for",
-        "free some room, then run the same command again",
+        "disk full: no space for Debian packages",
+        "free disk space, then run the same command again",
     ),
     Symptom(
         ("Could not resolve", "Temporary failure", "Could not connect", "Unable to connect", "Failed to fetch"),
         NETWORK_UNREACHABLE,
-        "Debian's package servers could not be reached for",
+        "Debian's package servers are unreachable; not fetched:",
         "check the network and apt's proxy settings, then run the same command again",
     ),
     Symptom(
         ("Unable to locate package", "no installation candidate", "Can't find a source"),
         PACKAGE_MISSING,
-        "this machine's apt knows no package",
-        "look at the sources in /etc/apt: they should have Debian's `main`",
+        "apt knows no package",
+        "add Debian's `main` to the sources in /etc/apt",
     ),
 )
 
-# apt knows the package, but its servers have a newer one by now.
+# The local lists name a version that the server has replaced since.
 OUTDATED = "404"
 
 
 def download(packages: list[str], folder: Path) -> list[Path]:
-    """Fetch the packages' files. Root may renew the machine's lists for it, anybody else lists of their own."""
+    """Fetch the packages' files. Root updates the machine's package lists; other users update lists in `folder`."""
     lists = [] if os.geteuid() == 0 else _own_lists(folder / "apt")
     _apt_get(["download", *packages], packages, folder, lists)
     return sorted(folder.glob("*.deb"))
@@ -55,7 +55,7 @@ def download(packages: list[str], folder: Path) -> list[Path]:
 
 def install(packages: list[str]) -> None:
     """Install packages for the whole machine, as root."""
-    _apt_get(_installing(packages), packages, Path("/"), [])
+    _apt_get(_install_arguments(packages), packages, Path("/"), [])
 
 
 def require_root(packages: list[str]) -> None:
@@ -63,8 +63,8 @@ def require_root(packages: list[str]) -> None:
         raise Refused(
             Problem(
                 PACKAGE_MISSING,
-                f"this needs {', '.join(packages)} from Debian, and only root can install packages",
-                next=f"sudo apt-get {' '.join(_installing(packages))}",
+                f"Debian packages are not installed: {', '.join(packages)}; only root can install them",
+                next=f"sudo apt-get {' '.join(_install_arguments(packages))}",
             )
         )
 
@@ -72,11 +72,11 @@ def require_root(packages: list[str]) -> None:
 def unpack(file: Path, target: Path) -> None:
     done = _run(["dpkg", "-x", str(file), str(target)], file.parent)
     if done.returncode != 0:
-        raise Refused(_judge([file.name], done.stdout))
+        raise Refused(_problem_from_output([file.name], done.stdout))
 
 
 def installed_version(package: str) -> str:
-    """Empty where it is not installed."""
+    """Version of an installed package; empty if it is not installed."""
     if shutil.which("dpkg-query") is None:
         return ""
     query = _run(["dpkg-query", "--show", "--showformat=${Version}", package], Path("/"))
@@ -84,34 +84,34 @@ def installed_version(package: str) -> str:
 
 
 def missing_libraries(program: Path) -> list[str]:
-    """What is only unpacked does not pull in what it needs."""
+    """Shared libraries that a program needs and this machine lacks: unpacking a package does not fetch dependencies."""
     lines = _run(["ldd", str(program)], program.parent).stdout.splitlines()
     return [line.split()[0] for line in lines if line.endswith("not found")]
 
 
-def _apt_get(words: list[str], packages: list[str], folder: Path, lists: list[str]) -> None:
-    """Where apt cannot find something, its lists may be absent or old: they are renewed, and it is asked again."""
+def _apt_get(arguments: list[str], packages: list[str], folder: Path, lists: list[str]) -> None:
+    """Run apt-get. If it does not find a package, update the lists, which may be absent or outdated, and retry once."""
     if shutil.which("apt-get") is None:
         raise Refused(
             Problem(
                 PACKAGE_MISSING,
-                f"not on this machine: {', '.join(packages)}; and there is no apt-get to bring it",
-                note="PinCompute brings its programs from Debian; elsewhere, put them on the PATH yourself",
+                f"programs are missing and this machine has no apt-get: {', '.join(packages)}",
+                note="PinCompute fetches them on Debian only; on other systems, install them and put them on the PATH",
             )
         )
-    done = _run(["apt-get", *words], folder)
+    done = _run(["apt-get", *arguments], folder)
     if done.returncode == 0:
         return
-    problem = _judge(packages, done.stdout)
+    problem = _problem_from_output(packages, done.stdout)
     if problem.reason is PACKAGE_MISSING or OUTDATED in problem.note:
-        renewed = _run(["apt-get", *lists, "update"], folder)
-        done = _run(["apt-get", *lists, *words], folder)
-        problem = _judge(packages, f"{renewed.stdout}\n{done.stdout}")
+        update = _run(["apt-get", *lists, "update"], folder)
+        done = _run(["apt-get", *lists, *arguments], folder)
+        problem = _problem_from_output(packages, f"{update.stdout}\n{done.stdout}")
     if done.returncode != 0:
         raise Refused(problem)
 
 
-def _installing(packages: list[str]) -> list[str]:
+def _install_arguments(packages: list[str]) -> list[str]:
     return ["install", "-y", "--no-install-recommends", *packages]
 
 
@@ -121,20 +121,20 @@ def _own_lists(folder: Path) -> list[str]:
     return ["-o", f"Dir::State::lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache"]
 
 
-def _judge(packages: list[str], said: str) -> Problem:
-    """apt's words as ours, with the lines that say why."""
-    complaints = [line for line in said.splitlines() if line.startswith(("E:", "W:", "dpkg"))]
+def _problem_from_output(packages: list[str], output: str) -> Problem:
+    """Map apt's output to a Problem with its last error lines as note."""
+    complaints = [line for line in output.splitlines() if line.startswith(("E:", "W:", "dpkg"))]
     note = "\n".join(complaints[-3:])
     for symptom in SYMPTOMS:
-        if any(words in said for words in symptom.words):
+        if any(pattern in output for pattern in symptom.patterns):
             return Problem(symptom.reason, f"{symptom.what} {', '.join(packages)}", note=note, next=symptom.next)
-    return Problem(PACKAGE_MISSING, f"Debian's packages {', '.join(packages)} could not be brought", note=note)
+    return Problem(PACKAGE_MISSING, f"fetching Debian packages failed: {', '.join(packages)}", note=note)
 
 
 def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """In English, without questions, with everything that is said in one stream."""
-    speech = {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    """Run non-interactively and in English, as SYMPTOMS has English messages; stderr is merged into stdout."""
+    variables = {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     return subprocess.run(
-        command, cwd=folder, env=os.environ | speech, text=True, check=False,
+        command, cwd=folder, env=os.environ | variables, text=True, check=False,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a platform holds before the first workload comes: our kinds, who may do what, storage."""
+"""Applies the base objects of a platform: our CRDs, roles and bindings, admission policies, storage class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from string import Template
 import yaml
 
 from pincompute.api.manifests import crds
-from pincompute.api.names import CLUSTER_FACTS, DESK, ENGINE, OPERATOR, SYSTEM
+from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, DESK, ENGINE, OPERATOR, SYSTEM_NAMESPACE
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.platform import Platform
 from pincompute.kube import resource as kinds
@@ -23,33 +23,33 @@ MANIFESTS = Path(__file__).parent / "manifests"
 _NATIVE = ("deployment", "replicaset", "statefulset", "daemon-set", "cronjob", "job")
 CONTROLLERS = (
     *(f"system:serviceaccount:kube-system:{each}-controller" for each in _NATIVE),
-    # All of those, where they have no accounts of their own.
+    # All of them, on clusters whose controllers share the account of the controller manager.
     "system:kube-controller-manager",
 )
-MAKERS = (
+POD_CREATORS = (
     *CONTROLLERS,
     "system:serviceaccount:kubeflow:training-operator",
     training_operator.USER,
     OPERATOR,
-    f"system:serviceaccount:{SYSTEM}:{OPERATOR}",
+    f"system:serviceaccount:{SYSTEM_NAMESPACE}:{OPERATOR}",
 )
-"""Who makes the pods of workloads, and what makes them; nobody else may."""
+"""Users that may create the pods of workloads, and the objects that create pods. The guard policy denies all others."""
 _KUBERNETES = ("namespace-controller", "generic-garbage-collector", "horizontal-pod-autoscaler")
-WRITERS = (
+WORKLOAD_WRITERS = (
     *(f"system:serviceaccount:kube-system:{each}" for each in _KUBERNETES),
     "system:kube-controller-manager",
-    *(f"{of}{each}" for each in (OPERATOR, DESK) for of in ("", f"system:serviceaccount:{SYSTEM}:")),
+    *(f"{of}{each}" for each in (OPERATOR, DESK) for of in ("", f"system:serviceaccount:{SYSTEM_NAMESPACE}:")),
 )
-"""Who writes workloads where only what has landed runs: the desk, the operator, and those of Kubernetes' own who clear
-away or choose how many copies there are."""
+"""Users that may write workloads of projects with `review: landed`: the desk, the operator, and Kubernetes' own
+controllers that delete objects or set the number of replicas."""
 
-_USERS = {"makers": list(MAKERS), "writers": list(WRITERS), "desk": [DESK]}
+_USERS = {"pod_creators": list(POD_CREATORS), "writers": list(WORKLOAD_WRITERS), "desk": [DESK]}
 
 _PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
-"""Who stands on a cluster that has nothing of ours: what any cluster has in some way."""
+"""Users with rights on a bare platform: the parts that every cluster has in some form."""
 
-FURNITURE = ("access", "roles", "tiers", "guard", "landing", "rehearsal")
-"""What lies in the namespaces of the base."""
+NAMESPACED_MANIFESTS = ("access", "roles", "tiers", "guard", "landing", "rehearsal")
+"""Manifests that are applied after the base, as they need its namespaces."""
 
 _RESOURCES = {
     each.kind: each
@@ -63,25 +63,25 @@ _RESOURCES = {
         kinds.CLUSTER_ROLES,
         kinds.CLUSTER_ROLE_BINDINGS,
         kinds.CRDS,
-        kinds.ADMISSION_POLICIES,
-        kinds.ADMISSION_BINDINGS,
+        kinds.VALIDATING_ADMISSION_POLICIES,
+        kinds.VALIDATING_ADMISSION_POLICY_BINDINGS,
     )
 }
 
 
-async def furnish(client: Client, platform: Platform) -> None:
-    """Namespaces come first, for some of the rest lie in them."""
+async def apply_base_objects(client: Client, platform: Platform) -> None:
+    """Apply the base manifest first, because the others contain objects in its namespaces."""
     if platform.bare:
         storage = [each for each in _read("base") if each["kind"] == kinds.STORAGE_CLASSES.kind]
-        await _apply(client, [*storage, *held_by(_read("access"), *_PLAIN)])
+        await _apply(client, [*storage, *roles_granted_to(_read("access"), *_PLAIN)])
         return
     await _apply(client, _read("base"))
-    read = [each for name in FURNITURE for each in _read(name)]
+    read = [each for name in NAMESPACED_MANIFESTS for each in _read(name)]
     await _apply(client, [*read, *crds(), _facts(platform)])
 
 
-def held_by(objects: Iterable[Object], *users: str) -> list[Object]:
-    """Of roles and bindings those that give these users their rights; the roles come first."""
+def roles_granted_to(objects: Iterable[Object], *users: str) -> list[Object]:
+    """Select the bindings of these users and the roles that they refer to; roles come first."""
     there = list(objects)
     bound = [each for each in there if any(one["name"] in users for one in each.get("subjects", ()))]
     named = {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound}
@@ -99,7 +99,7 @@ async def _put(client: Client, wanted: Object) -> None:
     except Invalid:
         if resource is not kinds.STORAGE_CLASSES:
             raise
-        # Nothing in a class ever changes; those who have a volume of the former one keep it.
+        # Every field of a StorageClass is immutable, so it is replaced; existing volumes are not affected.
         await client.delete(resource, wanted["metadata"]["name"])
         await client.apply(wanted, resource, manager=ENGINE)
 
@@ -113,18 +113,18 @@ def _facts(platform: Platform) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": CLUSTER_FACTS, "namespace": SYSTEM},
+        "metadata": {"name": CLUSTER_FACTS_CONFIGMAP, "namespace": SYSTEM_NAMESPACE},
         "data": {
             "name": platform.name,
             "trustDomain": platform.trust_domain,
             "domain": "localhost",
             "port": str(platform.ports["http"]),
             "nodes": "real" if platform.real else "simulated",
-            "serves": " ".join(_served(platform)),
+            "serves": " ".join(_addon_kinds(platform)),
         },
     }
 
 
-def _served(platform: Platform) -> list[str]:
-    """The kinds of its neighbours."""
-    return [each.kind for each in training_operator.KINDS] if training_operator.NAME in platform.neighbours else []
+def _addon_kinds(platform: Platform) -> list[str]:
+    """Names of the kinds that the add-ons of the platform serve."""
+    return [each.kind for each in training_operator.KINDS] if training_operator.NAME in platform.addons else []

@@ -1,13 +1,13 @@
-"""The control plane: etcd, API server, controller manager and scheduler, each with a certificate of its own."""
+"""Control plane: etcd, API server, controller manager and scheduler, each with its own certificate."""
 
 from __future__ import annotations
 
 import yaml
 
-from pincompute.base.certificates import write_private
-from pincompute.engine.build import pinned
+from pincompute.base.secure_files import write_private_file
+from pincompute.engine.build import pinned_version
 from pincompute.engine.kubeconfigs import write_kubeconfig
-from pincompute.engine.parts import Part, Web
+from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
 
 ETCD = "etcd"
@@ -18,13 +18,13 @@ SCHEDULER = "kube-scheduler"
 LOOPBACK = "127.0.0.1"
 GATES = "PodCertificateRequest=true,ClusterTrustBundle=true,ClusterTrustBundleProjection=true"
 
-# 120,000 pods outgrow etcd's usual 2 GiB.
+# etcd's default quota of 2 GiB is too small for 120,000 pods.
 _ETCD_QUOTA = 8 << 30
-# The usual 20 requests a second make a rollout of 200 pods take ten seconds.
-_QUERIES = (1000, 2000)
+# Queries per second and burst. With the default of 20 per second a rollout of 200 pods takes ten seconds.
+_CLIENT_QPS_AND_BURST = (1000, 2000)
 
 
-def certify(platform: Platform) -> None:
+def issue_certificates(platform: Platform) -> None:
     issue = platform.authority.issue
     here = (LOOPBACK, "localhost")
     issue("admin", groups=("system:masters",))
@@ -35,16 +35,16 @@ def certify(platform: Platform) -> None:
     platform.authority.issue_key("service-accounts")
 
 
-def prepare(platform: Platform) -> None:
-    """The files that the parts read."""
+def write_files(platform: Platform) -> None:
+    """Write kubeconfigs and configuration files of the parts."""
     write_kubeconfig(platform, "admin", platform.home.kubeconfig)
     for user in (MANAGER, SCHEDULER):
         write_kubeconfig(platform, user)
     for name, content in (("audit", _audit()), ("scheduler", _scheduler(platform))):
-        write_private(platform.home.configs / f"{name}.yaml", yaml.safe_dump(content, sort_keys=False).encode())
+        write_private_file(platform.home.configs / f"{name}.yaml", yaml.safe_dump(content, sort_keys=False).encode())
 
 
-def stages(platform: Platform) -> list[list[Part]]:
+def control_plane_stages(platform: Platform) -> list[list[Part]]:
     return [[etcd(platform), api_server(platform)], [manager(platform), scheduler(platform)]]
 
 
@@ -59,7 +59,7 @@ def etcd(platform: Platform) -> Part:
     return _part(
         platform,
         ETCD,
-        Web(f"{clients}/health", client=API_SERVER),
+        HttpProbe(f"{clients}/health", client_certificate=API_SERVER),
         {
             "name": platform.name,
             "data-dir": platform.home.data / ETCD,
@@ -75,7 +75,7 @@ def etcd(platform: Platform) -> Part:
             "quota-backend-bytes": _ETCD_QUOTA,
             "log-level": "warn",
         },
-    )._replace(version=pinned("go.etcd.io/etcd/server/v3"))
+    )._replace(version=pinned_version("go.etcd.io/etcd/server/v3"))
 
 
 def api_server(platform: Platform) -> Part:
@@ -84,12 +84,12 @@ def api_server(platform: Platform) -> Part:
     return _part(
         platform,
         API_SERVER,
-        Web(f"{platform.server}/readyz", client="admin"),
+        HttpProbe(f"{platform.server}/readyz", client_certificate="admin"),
         {
             "bind-address": platform.address,
             "secure-port": platform.ports["api"],
             "advertise-address": platform.address,
-            # No pod can reach a loopback address, so the Service `kubernetes` must not promise it.
+            # Pods cannot reach a loopback address, so it must not become an endpoint of the Service `kubernetes`.
             "endpoint-reconciler-type": "none" if platform.address == LOOPBACK else "lease",
             "tls-cert-file": certificate,
             "tls-private-key-file": key,
@@ -104,7 +104,7 @@ def api_server(platform: Platform) -> Part:
             "kubelet-certificate-authority": authority.bundle,
             "kubelet-client-certificate": certificate,
             "kubelet-client-key": key,
-            # A node's name is in nobody's DNS.
+            # Node names do not resolve in DNS.
             "kubelet-preferred-address-types": "InternalIP",
             "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
             "service-account-key-file": authority.folder / "service-accounts.pub",
@@ -119,23 +119,23 @@ def api_server(platform: Platform) -> Part:
             "audit-log-maxbackup": 2,
             "profiling": "false",
         },
-    )._replace(ending=15.0)
+    )._replace(grace_period_s=15.0)
 
 
 def manager(platform: Platform) -> Part:
     authority = platform.authority
-    kubeconfig = platform.config(MANAGER)
+    kubeconfig = platform.kubeconfig_of(MANAGER)
     return _part(
         platform,
         MANAGER,
-        Web(f"https://{LOOPBACK}:{platform.ports['controller-manager']}/healthz"),
+        HttpProbe(f"https://{LOOPBACK}:{platform.ports['controller-manager']}/healthz"),
         {
             "kubeconfig": kubeconfig,
             "authentication-kubeconfig": kubeconfig,
             "authorization-kubeconfig": kubeconfig,
             "bind-address": LOOPBACK,
             "secure-port": platform.ports["controller-manager"],
-            **_serving(platform, MANAGER),
+            **_serving_certificate(platform, MANAGER),
             "leader-elect": "false",
             "use-service-account-credentials": "true",
             "service-account-private-key-file": authority.key("service-accounts"),
@@ -143,38 +143,38 @@ def manager(platform: Platform) -> Part:
             "cluster-signing-cert-file": authority.bundle,
             "cluster-signing-key-file": authority.key("ca"),
             "feature-gates": GATES,
-            "kube-api-qps": _QUERIES[0],
-            "kube-api-burst": _QUERIES[1],
+            "kube-api-qps": _CLIENT_QPS_AND_BURST[0],
+            "kube-api-burst": _CLIENT_QPS_AND_BURST[1],
             "profiling": "false",
         },
     )
 
 
 def scheduler(platform: Platform) -> Part:
-    kubeconfig = platform.config(SCHEDULER)
+    kubeconfig = platform.kubeconfig_of(SCHEDULER)
     return _part(
         platform,
         SCHEDULER,
-        Web(f"https://{LOOPBACK}:{platform.ports['scheduler']}/healthz"),
+        HttpProbe(f"https://{LOOPBACK}:{platform.ports['scheduler']}/healthz"),
         {
             "config": platform.home.configs / "scheduler.yaml",
             "authentication-kubeconfig": kubeconfig,
             "authorization-kubeconfig": kubeconfig,
             "bind-address": LOOPBACK,
             "secure-port": platform.ports["scheduler"],
-            **_serving(platform, SCHEDULER),
+            **_serving_certificate(platform, SCHEDULER),
             "feature-gates": GATES,
         },
     )
 
 
-def _part(platform: Platform, name: str, ready: Web, flags: dict[str, object]) -> Part:
+def _part(platform: Platform, name: str, probe: HttpProbe, flags: dict[str, object]) -> Part:
     words = (f"--{flag}={value}" for flag, value in flags.items())
     command = (str(platform.programs.kubernetes), name, *words)
-    return Part(name, command, ready, version=pinned("k8s.io/kubernetes"))
+    return Part(name, command, probe, version=pinned_version("k8s.io/kubernetes"))
 
 
-def _serving(platform: Platform, name: str) -> dict[str, object]:
+def _serving_certificate(platform: Platform, name: str) -> dict[str, object]:
     return {
         "tls-cert-file": platform.authority.certificate(name),
         "tls-private-key-file": platform.authority.key(name),
@@ -182,18 +182,18 @@ def _serving(platform: Platform, name: str) -> dict[str, object]:
 
 
 def _api_names() -> tuple[str, ...]:
-    """As pods call it."""
+    """DNS names of the Service `kubernetes`."""
     return ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 
 
 def _audit() -> dict[str, object]:
-    """Who did what to which object, and never its content."""
+    """Audit policy: metadata of all requests, never the content of objects."""
     return {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
-            # Health and leases are asked and renewed all the time, by machines, and tell nobody anything.
+            # Health checks and lease renewals are frequent and carry no information.
             {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version"]},
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
             {"level": "Metadata"},
@@ -208,8 +208,8 @@ def _scheduler(platform: Platform) -> dict[str, object]:
         "leaderElection": {"leaderElect": False},
         "enableProfiling": False,
         "clientConnection": {
-            "kubeconfig": str(platform.config(SCHEDULER)),
-            "qps": _QUERIES[0],
-            "burst": _QUERIES[1],
+            "kubeconfig": str(platform.kubeconfig_of(SCHEDULER)),
+            "qps": _CLIENT_QPS_AND_BURST[0],
+            "burst": _CLIENT_QPS_AND_BURST[1],
         },
     }

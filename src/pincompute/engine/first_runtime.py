@@ -1,4 +1,4 @@
-"""The parts that come with a platform, and the runtimes of them."""
+"""The sidecars and runtimes that come with the platform: pushes their images and creates their objects."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists
-from pincompute.kube.registry import Registry
+from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import Object, Resource
 
-PARTS = MANIFESTS / "parts"
+PARTS_FOLDER = MANIFESTS / "parts"
 
 
-async def bring_images(platform: Platform, progress: Progress) -> None:
-    """Those of the parts that run in pods: the platform's own, under the name and version of each."""
-    sidecars = [each["spec"].get("sidecars", ()) for each in given()]
+async def push_part_images(platform: Platform, progress: Progress) -> None:
+    """Push the images of the bundled sidecars: the platform's own image under the name and version of each."""
+    sidecars = [each["spec"].get("sidecars", ()) for each in bundled_runtime_objects()]
     names = sorted({container["image"] for each in sidecars for container in each})
-    async with Registry(registry.address(platform), platform.home.certificates) as images:
-        await own_image.bring_parts(images, progress, names)
+    async with ImageRegistry(registry.registry_address(platform), platform.home.certificates) as images:
+        await own_image.push_variants(images, progress, names)
 
 
-async def furnish(client: Client, objects: list[Object], manager: str = ENGINE) -> None:
-    """Parts before the runtimes that name them; neither ever changes, so what is there stays as it is."""
+async def create_runtimes(client: Client, objects: list[Object], manager: str = ENGINE) -> None:
+    """Create sidecars and daemons before the runtimes that refer to them. All are immutable, so existing ones stay."""
     for kind in ("PinterestSidecar", "PinterestDaemon", "Runtime"):
-        await asyncio.gather(*(_make(client, each, manager) for each in objects if each["kind"] == kind))
+        await asyncio.gather(*(_create(client, each, manager) for each in objects if each["kind"] == kind))
 
 
-def given() -> list[Object]:
-    """As the files say it."""
-    return [each for file in sorted(PARTS.glob("*.yaml")) for each in yaml.safe_load_all(file.read_text())]
+def bundled_runtime_objects() -> list[Object]:
+    """The bundled objects, as written in the manifests."""
+    return [each for file in sorted(PARTS_FOLDER.glob("*.yaml")) for each in yaml.safe_load_all(file.read_text())]
 
 
-async def _make(client: Client, object_: Object, manager: str) -> None:
-    noun = KINDS[object_["kind"]]
-    resource = Resource(GROUP, VERSION, noun.plural(), noun.__name__, namespaced=not noun.CLUSTER_WIDE)
+async def _create(client: Client, object_: Object, manager: str) -> None:
+    kind = KINDS[object_["kind"]]
+    resource = Resource(GROUP, VERSION, kind.plural(), kind.__name__, namespaced=not kind.CLUSTER_SCOPED)
     with suppress(AlreadyExists):
         await client.create(resource, object_, manager=manager)

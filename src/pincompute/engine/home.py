@@ -1,4 +1,4 @@
-"""The folder of one platform: what lies where."""
+"""Layout of a platform's folder, `<state>/<name>/`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 
 
 class Home(NamedTuple):
-    """`<state>/<name>/`, private to its owner."""
+    """The folder of one platform; only its owner has access."""
 
     name: str
     root: Path
@@ -24,12 +24,12 @@ class Home(NamedTuple):
 
     @property
     def configs(self) -> Path:
-        """Files that we write for parts to read; made anew at each start."""
+        """Configuration files of parts, rewritten at each start."""
         return self.root / "configs"
 
     @property
     def data(self) -> Path:
-        """What parts keep, a folder each: `data/etcd`, `data/registry`."""
+        """Persistent data of parts, a folder each: `data/etcd`, `data/registry`."""
         return self.root / "data"
 
     @property
@@ -38,39 +38,39 @@ class Home(NamedTuple):
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """Kubeconfig of the administrator."""
         return self.root / "kubeconfig"
 
     @property
     def lock(self) -> Path:
-        """Beside the folder, for it must outlive it."""
+        """Lock file; it is beside the folder, as `pin down --purge` holds it while it removes the folder."""
         return self.root.with_name(f".{self.name}.lock")
 
 
 def home_of(name: str, state: Path) -> Home:
-    """The folder of the platform of that name, which may not be there yet."""
+    """The folder of a platform, which need not exist; rejects invalid names."""
     if not _NAME.fullmatch(name):
         raise Refused(
             Problem(
                 NAME_INVALID,
-                f"'{name}' cannot be the name of a platform",
-                note="at most 20 lower-case letters, digits and dashes, beginning with a letter",
+                f"'{name}' is not a valid platform name",
+                note="must be at most 20 lower-case letters, digits and dashes, and start with a letter",
                 next="--name staging",
             )
         )
     return Home(name, state.absolute() / name)
 
 
-def known(home: Home) -> None:
-    """Refuse a platform that was never made, and tell which there are."""
+def require_platform(home: Home) -> None:
+    """Reject the name of a platform that does not exist; the error lists the existing ones."""
     if home.root.is_dir():
         return
     others = sorted(folder.name for folder in home.root.parent.glob("*") if (folder / "record.json").exists())
     raise Refused(
         Problem(
             PLATFORM_UNKNOWN,
-            f"there is no platform '{home.name}' on this machine",
-            note=f"there are: {', '.join(others)}" if others else "",
+            f"no platform '{home.name}' on this machine",
+            note=f"existing platforms: {', '.join(others)}" if others else "",
             next=f"pin up --name {home.name}" if home.name != "main" else "pin up",
         )
     )

@@ -1,4 +1,4 @@
-"""Kubeconfigs: the way in for each user, whole in one file that may be copied elsewhere."""
+"""Kubeconfig files with embedded certificates, one for each user of the API server."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import yaml
 
-from pincompute.base.certificates import write_private
+from pincompute.base.secure_files import write_private_file
 from pincompute.engine.platform import Platform
 
 
 def write_kubeconfig(platform: Platform, user: str, file: Path | None = None) -> None:
-    """For the user whom the certificate of that name speaks for."""
+    """Write the kubeconfig of a user; the client certificate has been issued under that name."""
     authority = platform.authority
     content = {
         "apiVersion": "v1",
@@ -35,7 +35,7 @@ def write_kubeconfig(platform: Platform, user: str, file: Path | None = None) ->
         "contexts": [{"name": platform.name, "context": {"cluster": platform.name, "user": user}}],
         "current-context": platform.name,
     }
-    write_private(file or platform.config(user), yaml.safe_dump(content, sort_keys=False).encode())
+    write_private_file(file or platform.kubeconfig_of(user), yaml.safe_dump(content, sort_keys=False).encode())
 
 
 def _encoded(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""A part of the platform: a program that is started, watched and ended. They join through one list."""
+"""Parts: the programs that make up a platform, described as values. `stages.py` has the list of all of them."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 
-class Web(NamedTuple):
-    """Ready when this URL answers 200, asked with the platform's CA and, where it is named, a client certificate."""
+class HttpProbe(NamedTuple):
+    """Ready when a GET of this URL answers 200. The server certificate is verified by the platform's CA."""
 
     url: str
-    client: str = ""
+    client_certificate: str = ""
+    """Name of the client certificate to present; none where empty."""
 
 
-class Socket(NamedTuple):
-    """Ready when something accepts connections here: a path, or an address and port."""
+class SocketProbe(NamedTuple):
+    """Ready when a Unix socket (`path`) or a TCP address accepts connections."""
 
     path: Path | None = None
     address: str = ""
     port: int = 0
 
 
-class Alive(NamedTuple):
-    """Ready as soon as it runs: it serves nobody and says nothing."""
+class NoProbe(NamedTuple):
+    """Ready as soon as the process runs: the part serves nothing that could be probed."""
 
 
-Ready = Web | Socket | Alive
+ReadinessProbe = HttpProbe | SocketProbe | NoProbe
 
 
 class Part(NamedTuple):
-    """One program of a stage: the parts of a stage start together, when those of the stage before are ready."""
+    """One program of a platform. The parts of a stage start together, when all parts of the previous one are ready."""
 
     name: str
     command: tuple[str, ...]
-    ready: Ready
+    probe: ReadinessProbe
     environment: Mapping[str, str] = MappingProxyType({})
-    namespace: str = ""
-    """The network namespace it runs in; the host's where empty."""
-    ending: float = 5.0
+    network_namespace: str = ""
+    """Network namespace of the process; the host's where empty."""
+    grace_period_s: float = 5.0
     """Seconds between SIGTERM and SIGKILL."""
     version: str = ""
-    """What `pin status` says it is."""
-    renews: bool = False
-    """Whether it becomes its next version where it is, as what it serves must not be interrupted."""
+    """Shown by `pin status`. A change of it restarts the part."""
+    reexecs: bool = False
+    """Whether an update re-executes the running process instead of restarting it, so that its sockets stay open."""

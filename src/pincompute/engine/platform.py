@@ -1,4 +1,4 @@
-"""One platform as a value: everything that a part needs to know to be described."""
+"""A platform as a value: everything that the description of a part depends on."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pincompute.base.certificates import Authority
+from pincompute.base.certificate_authority import Authority
 from pincompute.engine.home import Home
-from pincompute.engine.nodes.shape import Simulated
+from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 
 
 class Programs(NamedTuple):
-    """What the engine built: see build.py."""
+    """The programs that build.py builds."""
 
     folder: Path
 
     @property
     def kubernetes(self) -> Path:
-        """etcd, API server, controller manager, scheduler, kubelet, kube-proxy and kubectl: the first word chooses."""
+        """etcd, API server, controller manager, scheduler, kubelet, kube-proxy and kubectl in one binary; the first
+        argument selects the program."""
         return self.folder / "kubernetes"
 
     @property
@@ -32,69 +33,69 @@ class Programs(NamedTuple):
 
     @property
     def pause(self) -> Path:
-        """Static, so that it can be an image's only file."""
+        """Statically linked, so that it can be the only file of an image."""
         return self.folder / "pause"
 
     @property
     def stages(self) -> Path:
-        """By these files kwok knows what becomes of a simulated pod or node."""
+        """Stage files of kwok: the life cycle of simulated pods and nodes."""
         return self.folder / "stages"
 
 
 class Platform(NamedTuple):
-    """Handed to everyone who describes, prepares or cleans a part. It is made anew at each command from the record."""
+    """Input of all functions that describe, prepare or clean up parts. Each command builds it from the record."""
 
     home: Home
     programs: Programs
     authority: Authority
     ports: Mapping[str, int]
-    """By name: `api`, `etcd`, `registry`, `desk`, `operator`, `http` and the rest of ports.py."""
-    index: int | None = None
-    """Which of the hundred places on this machine it has; without a network of its own, none."""
+    """Ports by name: `api`, `etcd`, `registry`, `desk`, `operator`, `http` and the others of ports.py."""
+    network_slot: int | None = None
+    """See network_slots.py; None without a network of its own."""
     real: bool = False
-    """Whether it has a real node."""
-    simulated: Simulated = Simulated()
-    neighbours: Mapping[str, Path] = MappingProxyType({})
-    """Those that it asked for, such as `kubeflow`, each with the folder of its programs."""
+    """Whether the platform has a real node."""
+    simulated: SimulatedNodes = SimulatedNodes()
+    addons: Mapping[str, Path] = MappingProxyType({})
+    """Enabled add-ons, such as `kubeflow`, each with the folder of its programs."""
     bare: bool = False
-    """Whether it is Kubernetes alone, as a cluster that exists: `pin install` brings the rest."""
+    """Whether it is Kubernetes without PinCompute, to be used with `pin install`."""
     runtime: bool = False
-    """Whether workloads have the parts that come with the platform: identity, and what is built on it."""
+    """Whether the bundled runtimes are created, which give workloads identity and logs."""
 
     @property
     def name(self) -> str:
         return self.home.name
 
     @property
-    def namespace(self) -> str:
-        """Its network namespace, where the real node lives."""
-        return "" if self.index is None else f"pin{self.index}"
+    def network_namespace(self) -> str:
+        """Network namespace of the real node; empty without one."""
+        return "" if self.network_slot is None else f"pin{self.network_slot}"
 
     @property
     def address(self) -> str:
-        """Where the API server and the registry listen: the host's end of the pair that joins it to the node."""
-        return "127.0.0.1" if self.index is None else f"10.201.{self.index}.1"
+        """Listen address of the API server and the registry: the host's end of the veth pair to the node."""
+        return "127.0.0.1" if self.network_slot is None else f"10.201.{self.network_slot}.1"
 
     @property
     def node_address(self) -> str:
-        return "127.0.0.1" if self.index is None else f"10.201.{self.index}.2"
+        return "127.0.0.1" if self.network_slot is None else f"10.201.{self.network_slot}.2"
 
     @property
     def pod_range(self) -> str:
-        return f"10.202.{self.index or 0}.0/24"
+        return f"10.202.{self.network_slot or 0}.0/24"
 
     @property
     def service_range(self) -> str:
-        return f"10.203.{self.index or 0}.0/24"
+        return f"10.203.{self.network_slot or 0}.0/24"
 
     @property
     def simulated_pod_range(self) -> str:
-        return f"10.204.{self.index or 0}.0/24"
+        return f"10.204.{self.network_slot or 0}.0/24"
 
     @property
     def dns_address(self) -> str:
-        """The cluster address of kube-dns."""
-        return f"10.203.{self.index or 0}.10"
+        """Cluster IP of kube-dns."""
+        return f"10.203.{self.network_slot or 0}.10"
 
     @property
     def node_name(self) -> str:
@@ -102,18 +103,18 @@ class Platform(NamedTuple):
 
     @property
     def server(self) -> str:
-        """The API server's URL."""
+        """URL of the API server."""
         return f"https://{self.address}:{self.ports['api']}"
 
     @property
-    def log_store(self) -> str:
-        """Where lines are kept; where nothing runs for real, nothing is printed."""
+    def log_store_url(self) -> str:
+        """URL of the log store; empty without a real node, as simulated pods print nothing."""
         return f"https://{self.address}:{self.ports['log-store']}" if self.real else ""
 
     @property
     def trust_domain(self) -> str:
         return f"{self.name}.pincompute.local"
 
-    def config(self, user: str) -> Path:
-        """The kubeconfig of one user, such as `pincompute-desk`."""
+    def kubeconfig_of(self, user: str) -> Path:
+        """Kubeconfig file of a user such as `pincompute-desk`."""
         return self.home.configs / f"{user}.kubeconfig"

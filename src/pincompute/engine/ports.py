@@ -1,4 +1,4 @@
-"""The ports of a platform: chosen once, kept, and looked at again before each start."""
+"""Ports of a platform: chosen once, recorded, and checked before each start."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE
 from pincompute.engine import proc
 from pincompute.engine.home import Home
-from pincompute.engine.processes import Process, heirs, marked
+from pincompute.engine.processes import Process, find_descendants, find_marked
 
-NAMES = (
+PORT_NAMES = (
     "api",
     "etcd",
     "etcd-peers",
@@ -30,59 +30,64 @@ NAMES = (
     "log-store-pods",
     "signer",
 )
-"""All but `http`, which a person may choose."""
+"""All but `http`, which is an option of `pin up`."""
 
-HTTP = 8080
+DEFAULT_HTTP_PORT = 8080
 
-# Below those that the kernel hands to outgoing connections: one of these could take a port while its server is down.
+# Below the ephemeral range: an outgoing connection could take a port of that range while its server is down.
 _RANGE = range(20000, 32000)
 
 
-def choose(taken: Mapping[str, int], http: int | None) -> dict[str, int]:
-    """A port for each name: those that were taken before stay."""
+def choose_ports(taken: Mapping[str, int], http: int | None) -> dict[str, int]:
+    """Assign a port to each name; recorded assignments are kept."""
     chosen = dict(taken)
-    for name in NAMES:
+    for name in PORT_NAMES:
         if name not in chosen:
             chosen[name] = _unused(set(chosen.values()))
     if http is not None:
         chosen["http"] = http
     elif "http" not in chosen:
-        chosen["http"] = HTTP if free("127.0.0.1", HTTP) else _unused(set(chosen.values()))
+        chosen["http"] = DEFAULT_HTTP_PORT if is_free("127.0.0.1", DEFAULT_HTTP_PORT) else _unused(set(chosen.values()))
     return chosen
 
 
 def require_free(address: str, port: int, part: str, home: Home, leaders: Iterable[Process]) -> None:
-    """Nobody but the platform itself may listen there: what changed or strayed is ended before it starts anew."""
-    if free(address, port):
+    """Reject a port on which a foreign process listens.
+
+    The platform's own processes are no conflict: the converger keeps or stops them later.
+    """
+    if is_free(address, port):
         return
-    listener = proc.listener(port)
-    if listener in {process.pid for process in (*marked(home), *heirs(home, leaders))}:
+    listener = proc.listener_pid(port)
+    if listener in {process.pid for process in (*find_marked(home), *find_descendants(home, leaders))}:
         return
-    by = f" by {proc.name(listener)} (pid {listener})" if listener else ""
+    by = f" by {proc.program_name(listener)} (pid {listener})" if listener else ""
     raise Refused(
         Problem(
             PORT_IN_USE,
-            f"port {port}, which {part} needs, is in use{by}",
-            next=f"end it, or pin up --name {home.name} --http-port {port + 1}" if part == "ingress" else "end it",
+            f"port {port} of {part} is in use{by}",
+            next=f"stop that process, or pin up --name {home.name} --http-port {port + 1}"
+            if part == "ingress"
+            else "stop that process, then run the same command again",
         )
     )
 
 
-def free(address: str, port: int) -> bool:
+def is_free(address: str, port: int) -> bool:
     with socket.socket() as probe:
-        # As servers do: a port whose last connections are only fading away is free.
+        # SO_REUSEADDR as servers set it: a port with connections in TIME_WAIT only is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))
         except OSError as error:
-            # An address that the machine does not have yet cannot be in use either.
+            # EADDRNOTAVAIL: the machine does not have the address yet, so the port on it is free.
             return error.errno != errno.EADDRINUSE
     return True
 
 
 def _unused(taken: set[int]) -> int:
     while True:
-        # At random, so that two platforms that start at once hardly meet; nothing secret hangs on it.
+        # Random, so that two platforms that start at the same time rarely collide; not security-relevant.
         port = random.choice(_RANGE)  # noqa: S311
-        if port not in taken and free("", port):
+        if port not in taken and is_free("", port):
             return port

@@ -1,4 +1,7 @@
-"""Processes that outlive the command that starts them: started detached, known again by pid and start time."""
+"""Starts, recognizes and stops the processes of a platform, which outlive the command that starts them.
+
+A process is identified by pid, start time and boot id, so that a reused pid is never mistaken for it.
+"""
 
 from __future__ import annotations
 
@@ -17,45 +20,46 @@ import msgspec
 
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DISK_FULL, PART_FAILED
-from pincompute.base.successor import VARIABLE
+from pincompute.base.reexec import REEXEC_VARIABLE
 from pincompute.engine import proc
 from pincompute.engine.home import Home
 from pincompute.engine.parts import Part
-from pincompute.engine.readiness import answers
+from pincompute.engine.readiness import is_ready
 
-MARKER = "PINCOMPUTE_HOME"
-"""Every process of a platform, and every child of one, carries this variable: none can get lost."""
-PART = "PINCOMPUTE_PART"
+HOME_VARIABLE = "PINCOMPUTE_HOME"
+"""Environment variable of every process of a platform, inherited by child processes. By it processes are found that
+are missing in the record."""
+PART_VARIABLE = "PINCOMPUTE_PART"
 
-POLL = 0.05
-PATIENCE = 90.0
-_LAST_LINES = 8
-_LINE = 300
+POLL_INTERVAL_S = 0.05
+READY_TIMEOUT_S = 90.0
+_SHOWN_LINES = 8
+_MAX_LINE_LENGTH = 300
 
-# Those that were started by this very process must be reaped by it.
+# Children of this process, which must reap them.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
-    """One process, so described that no other can be taken for it."""
+    """Identity of one process of a part."""
 
     part: str
     pid: int
-    started: int
-    """The kernel's start time, in clock ticks after boot: two processes never share pid, start time and boot."""
+    start_ticks: int = msgspec.field(name="started")
+    """Start time in clock ticks after boot. No two processes share pid, start time and boot id."""
     boot: str
-    command: str = ""
-    """A digest of the words it was started with: where they change, it must be started anew."""
-    logged: int = 0
-    """Where its own lines begin in the log file."""
-    ending: float = 5.0
+    fingerprint: str = msgspec.field(default="", name="command")
+    """Digest of the part's description; if it differs from that of the wanted part, the process is restarted."""
+    log_offset: int = msgspec.field(name="logged", default=0)
+    """Size of the log file at the start: lines before belong to earlier processes."""
+    grace_period_s: float = msgspec.field(default=5.0, name="ending")
     """Seconds between SIGTERM and SIGKILL."""
     leader: bool = True
-    """We start every part as the leader of a session of its own; what a part starts in turn is no leader."""
+    """Whether it is the leader of a session. Parts are started as leaders; their child processes are not."""
 
 
-class Standing(Enum):
-    """What stands where a process was recorded."""
+class ProcessState(Enum):
+    """State of a recorded process. FOREIGN: its pid belongs to another process now."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -63,38 +67,38 @@ class Standing(Enum):
 
 
 def start(part: Part, home: Home) -> Process:
-    """Start a part, detached from this terminal and this command."""
-    inside = ("nsenter", f"--net=/run/netns/{part.namespace}") if part.namespace else ()
+    """Start a part in a session of its own, detached from the terminal and the command."""
+    enter_namespace = ("nsenter", f"--net=/run/netns/{part.network_namespace}") if part.network_namespace else ()
     try:
         log = _open_log(log_file(part.name, home))
         try:
-            logged = os.fstat(log).st_size
+            log_offset = os.fstat(log).st_size
             child = subprocess.Popen(
-                [*inside, *part.command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, cwd=home.root, env=variables(part, home),
+                [*enter_namespace, *part.command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, cwd=home.root, env=part_environment(part, home),
             )  # fmt: skip
         finally:
             os.close(log)
     except OSError as error:
         raise Refused(_not_started(part, error)) from error
     _children[child.pid] = child
-    seen = proc.look(child.pid)
-    assert seen is not None, "a child that nobody has waited for is in /proc"
+    stat = proc.read_stat(child.pid)
+    assert stat is not None, "a child that has not been reaped is in /proc"
     return Process(
-        part=part.name, pid=child.pid, started=seen.started, boot=proc.boot(),
-        command=fingerprint(part), logged=logged, ending=part.ending,
+        part=part.name, pid=child.pid, start_ticks=stat.start_ticks, boot=proc.boot_id(),
+        fingerprint=fingerprint(part), log_offset=log_offset, grace_period_s=part.grace_period_s,
     )  # fmt: skip
 
 
-def variables(part: Part, home: Home) -> dict[str, str]:
-    """The environment of its process."""
-    renewed = {VARIABLE: str(home.configs / f"{part.name}.successor")} if part.renews else {}
-    return {**os.environ, **part.environment, **renewed, MARKER: str(home.root), PART: part.name}
+def part_environment(part: Part, home: Home) -> dict[str, str]:
+    """Environment of the part's process."""
+    reexec = {REEXEC_VARIABLE: str(home.configs / f"{part.name}.successor")} if part.reexecs else {}
+    return {**os.environ, **part.environment, **reexec, HOME_VARIABLE: str(home.root), PART_VARIABLE: part.name}
 
 
 def fingerprint(part: Part) -> str:
-    """What must stay the same for a running process to be the part that is described."""
-    words = msgspec.json.encode((part.command, sorted(part.environment.items()), part.namespace, part.version))
+    """Digest of everything in a part's description that a running process cannot change."""
+    words = msgspec.json.encode((part.command, sorted(part.environment.items()), part.network_namespace, part.version))
     return hashlib.sha256(words).hexdigest()[:16]
 
 
@@ -102,107 +106,108 @@ def log_file(part: str, home: Home) -> Path:
     return home.logs / f"{part}.log"
 
 
-def standing(process: Process) -> Standing:
+def state_of(process: Process) -> ProcessState:
     child = _children.get(process.pid)
     if child is not None and child.poll() is not None:
         del _children[process.pid]
-    seen = proc.look(process.pid)
-    if seen is None or process.boot != proc.boot():
-        return Standing.ENDED
-    if seen.started != process.started:
-        return Standing.FOREIGN
-    return Standing.ENDED if seen.dead else Standing.RUNNING
+    stat = proc.read_stat(process.pid)
+    if stat is None or process.boot != proc.boot_id():
+        return ProcessState.ENDED
+    if stat.start_ticks != process.start_ticks:
+        return ProcessState.FOREIGN
+    return ProcessState.ENDED if stat.is_dead else ProcessState.RUNNING
 
 
-def running(process: Process) -> bool:
-    return standing(process) is Standing.RUNNING
+def is_running(process: Process) -> bool:
+    return state_of(process) is ProcessState.RUNNING
 
 
-def await_ready(started: Mapping[str, tuple[Part, Process]], home: Home, patience: float = PATIENCE) -> None:
-    """Return when all answer; fail at once when one has ended, and after a while when one stays silent."""
+def await_ready(started: Mapping[str, tuple[Part, Process]], home: Home, timeout_s: float = READY_TIMEOUT_S) -> None:
+    """Wait until all probes succeed. Raises as soon as a process ends, or after `timeout_s`."""
     waiting = dict(started)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout_s
     while waiting:
         for name, (part, process) in list(waiting.items()):
-            if not running(process):
-                raise Refused(_failed(process, home, "ended instead of becoming ready"))
-            if answers(part.ready, home.certificates):
+            if not is_running(process):
+                raise Refused(_failed(process, home, "ended before it was ready"))
+            if is_ready(part.probe, home.certificates):
                 del waiting[name]
             elif time.monotonic() > deadline:
-                raise Refused(_failed(process, home, f"was not ready after {patience:.0f} s"))
+                raise Refused(_failed(process, home, f"was not ready after {timeout_s:.0f} s"))
         if waiting:
-            time.sleep(POLL)
+            time.sleep(POLL_INTERVAL_S)
 
 
 def stop(processes: Iterable[Process]) -> None:
-    """End them all at once: SIGTERM, and SIGKILL for each that is still there after its grace."""
-    deadlines = {process: time.monotonic() + process.ending for process in processes}
+    """Stop processes in parallel: SIGTERM, then SIGKILL for each that runs after its grace period."""
+    deadlines = {process: time.monotonic() + process.grace_period_s for process in processes}
     for process in deadlines:
-        send(process, signal.SIGTERM)
-    while deadlines := {process: end for process, end in deadlines.items() if running(process)}:
+        send_signal(process, signal.SIGTERM)
+    while deadlines := {process: end for process, end in deadlines.items() if is_running(process)}:
         for process, end in deadlines.items():
             if time.monotonic() > end:
-                send(process, signal.SIGKILL)
-        time.sleep(POLL)
-    # Those of ours that ended by themselves, too, whom somebody else may have followed by another.
+                send_signal(process, signal.SIGKILL)
+        time.sleep(POLL_INTERVAL_S)
+    # Reap children that ended on their own, too: after that their pids may be reused.
     for pid in [pid for pid, child in _children.items() if child.poll() is not None]:
         del _children[pid]
 
 
-def marked(home: Home) -> list[Process]:
-    """Every process on this machine that belongs to the platform, recorded or not."""
+def find_marked(home: Home) -> list[Process]:
+    """Find every process of the platform on this machine by its environment, recorded or not."""
     found = []
     for pid in proc.pids():
-        variables = proc.variables(pid)
-        if variables.get(MARKER) != str(home.root) or pid == os.getpid():
+        variables = proc.environment(pid)
+        if variables.get(HOME_VARIABLE) != str(home.root) or pid == os.getpid():
             continue
-        seen = proc.look(pid)
-        if seen is not None and not seen.dead:
-            part, leader = variables.get(PART, ""), seen.session == pid
-            found.append(Process(part=part, pid=pid, started=seen.started, boot=proc.boot(), leader=leader))
+        stat = proc.read_stat(pid)
+        if stat is not None and not stat.is_dead:
+            part, leader = variables.get(PART_VARIABLE, ""), stat.session == pid
+            found.append(Process(part=part, pid=pid, start_ticks=stat.start_ticks, boot=proc.boot_id(), leader=leader))
     return found
 
 
-def heirs(home: Home, leaders: Iterable[Process]) -> list[Process]:
-    """What parts started in turn, even where it wrote over its own environment, as nginx does for its title."""
-    sessions = {leader.pid: leader.part for leader in leaders if standing(leader) is not Standing.FOREIGN}
+def find_descendants(home: Home, leaders: Iterable[Process]) -> list[Process]:
+    """Find processes in the sessions of parts, including those that have overwritten their environment, as nginx does
+    to set its process title."""
+    sessions = {leader.pid: leader.part for leader in leaders if state_of(leader) is not ProcessState.FOREIGN}
     found = []
     for pid in proc.pids():
-        seen = proc.look(pid)
-        # A number can be given to another session in time; that one will hardly work in our folder as well.
-        if seen and not seen.dead and seen.session in sessions and proc.folder(pid) == home.root:
-            part = sessions[seen.session]
-            found.append(Process(part=part, pid=pid, started=seen.started, boot=proc.boot(), leader=False))
+        stat = proc.read_stat(pid)
+        # A session id can be reused. Checking the working directory, too, excludes foreign sessions.
+        if stat and not stat.is_dead and stat.session in sessions and proc.working_folder(pid) == home.root:
+            part = sessions[stat.session]
+            found.append(Process(part=part, pid=pid, start_ticks=stat.start_ticks, boot=proc.boot_id(), leader=False))
     return found
 
 
-def birth(process: Process) -> datetime:
-    """When it was started, by the clock on the wall."""
-    return proc.moment(process.started)
+def start_time(process: Process) -> datetime:
+    """Start of the process in UTC."""
+    return proc.wall_time(process.start_ticks)
 
 
 def last_lines(process: Process, home: Home, count: int) -> list[str]:
-    """What it said last, without what an earlier run said."""
+    """Last log lines of this process, without those of earlier processes of the part."""
     try:
         with log_file(process.part, home).open("rb") as log:
             size = log.seek(0, os.SEEK_END)
-            # The keeper may have cut the file since.
-            begin = process.logged if process.logged <= size else 0
+            # Log rotation may have truncated the file since.
+            begin = process.log_offset if process.log_offset <= size else 0
             log.seek(max(begin, size - (32 << 10)))
             lines = log.read().decode(errors="replace").strip().splitlines()
-            return [line[:_LINE] for line in lines[-count:]]
+            return [line[:_MAX_LINE_LENGTH] for line in lines[-count:]]
     except OSError:
         return []
 
 
-def send(process: Process, number: signal.Signals) -> None:
-    """Signal this process and no other: the handle is taken first, so that its pid cannot change hands after."""
+def send_signal(process: Process, number: signal.Signals) -> None:
+    """Send a signal by a pidfd, opened before the identity is checked, so that a reused pid is never signalled."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return
     try:
-        if running(process):
+        if is_running(process):
             signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         pass
@@ -212,23 +217,23 @@ def send(process: Process, number: signal.Signals) -> None:
 
 def _open_log(file: Path) -> int:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Appending lets the keeper cut the file under the process without leaving a hole.
+    # In append mode the log can be truncated during rotation without leaving a hole.
     return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
 def _not_started(part: Part, error: OSError) -> Problem:
     if error.errno == errno.ENOSPC:
-        return Problem(DISK_FULL, f"{part.name} cannot be started: {error.strerror}", Where(file=str(error.filename)))
-    return Problem(PART_FAILED, f"{part.name} cannot be started: {error}")
+        return Problem(DISK_FULL, f"{part.name} did not start: {error.strerror}", Where(file=str(error.filename)))
+    return Problem(PART_FAILED, f"{part.name} did not start: {error}")
 
 
 def _failed(process: Process, home: Home, how: str) -> Problem:
-    said = last_lines(process, home, count=200)
+    lines = last_lines(process, home, count=200)
     place = Where(file=str(log_file(process.part, home)))
-    full = [line for line in said if "no space left on device" in line.lower()]
+    full = [line for line in lines if "no space left on device" in line.lower()]
     if full:
-        return Problem(DISK_FULL, f"{process.part} found no room on the disk", place, note=full[-1], next="free some")
-    # A Go program that panics says why first, and where in a hundred lines after.
-    why = [line for line in said[:-_LAST_LINES] if line.startswith("panic:")]
-    note = "\n".join([*why[-1:], *said[-_LAST_LINES:]]) or "it said nothing"
+        return Problem(DISK_FULL, f"{process.part} failed: disk full", place, note=full[-1], next="free disk space")
+    # A Go program that panics prints the reason first, and then up to a hundred lines of stack trace.
+    panics = [line for line in lines[:-_SHOWN_LINES] if line.startswith("panic:")]
+    note = "\n".join([*panics[-1:], *lines[-_SHOWN_LINES:]]) or "its log is empty"
     return Problem(PART_FAILED, f"{process.part} (pid {process.pid}) {how}", place, note)

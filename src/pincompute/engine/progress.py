@@ -1,4 +1,4 @@
-"""What a person sees of long work: one line that is redrawn on a terminal, a line now and then in a pipe."""
+"""Progress of long operations: a line that is redrawn on a terminal, or an occasional line in a pipe."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TextIO
 
 from pincompute.base.clock import Clock, SystemClock
 
-# A pipe ends up in somebody's log: often enough to see that it is alive, seldom enough to be read.
-PIPE_PAUSE = 15.0
-TERMINAL_PAUSE = 0.1
+# Output to a pipe is usually a CI log: frequent enough to show that the command works, rare enough to be read.
+PIPE_INTERVAL_S = 15.0
+TERMINAL_INTERVAL_S = 0.1
 
 
 class Progress:
@@ -18,42 +18,42 @@ class Progress:
         self._out = out or sys.stderr
         self._clock = clock or SystemClock()
         self._redraws = self._out.isatty()
-        self._pause = TERMINAL_PAUSE if self._redraws else PIPE_PAUSE
+        self._interval_s = TERMINAL_INTERVAL_S if self._redraws else PIPE_INTERVAL_S
         self._shown = ""
-        # What is done in no time needs no words.
-        self._next = self._clock.monotonic() + self._pause
+        # Operations that finish within the first interval print no update.
+        self._next = self._clock.monotonic() + self._interval_s
 
-    def say(self, line: str) -> None:
-        """A line that stays."""
-        self._wipe()
+    def echo(self, line: str) -> None:
+        """Print a line that stays."""
+        self._erase()
         print(line, file=self._out, flush=True)
 
-    def show(self, line: str) -> None:
-        """A line that the next one takes the place of. Said too often, it is only shown now and then."""
+    def update(self, line: str) -> None:
+        """Replace the current progress line. Calls are rate-limited; most of frequent ones print nothing."""
         now = self._clock.monotonic()
         if now < self._next:
             return
-        self._next = now + self._pause
+        self._next = now + self._interval_s
         if not self._redraws:
             print(line, file=self._out, flush=True)
             return
-        self._wipe()
-        # A line that wraps cannot be wiped again.
+        self._erase()
+        # A wrapped line could not be erased.
         self._shown = line[: shutil.get_terminal_size().columns - 1]
         print(self._shown, end="", file=self._out, flush=True)
 
-    def begin(self) -> None:
-        """Whatever is shown next is shown at once."""
+    def force_next_update(self) -> None:
+        """Skip the rate limit for the next update."""
         self._next = 0.0
 
-    def _wipe(self) -> None:
+    def _erase(self) -> None:
         if self._shown:
             print("\r\033[K", end="", file=self._out)
             self._shown = ""
 
 
-def span(seconds: float) -> str:
-    """As a person says it: `4.2 s`, `48 s`, `3 min 20 s`."""
+def format_duration(seconds: float) -> str:
+    """`4.2 s`, `48 s`, `3 min 20 s`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)

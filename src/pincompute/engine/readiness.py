@@ -1,4 +1,4 @@
-"""Does a part answer? Asked many times a second, so with nothing but sockets."""
+"""Readiness probes of parts. They run many times a second, so they use plain sockets instead of an HTTP client."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pincompute.engine.parts import Alive, Ready, Socket, Web
+from pincompute.engine.parts import HttpProbe, NoProbe, ReadinessProbe, SocketProbe
 
-TIMEOUT = 2.0
+PROBE_TIMEOUT_S = 2.0
 
 
-def answers(ready: Ready, certificates: Path) -> bool:
+def is_ready(ready: ReadinessProbe, certificates: Path) -> bool:
     match ready:
-        case Alive():
+        case NoProbe():
             return True
-        case Socket():
-            return _accepts(ready)
-        case Web():
-            return _serves(ready, certificates)
+        case SocketProbe():
+            return _accepts_connections(ready)
+        case HttpProbe():
+            return _answers_200(ready, certificates)
 
 
-def place(ready: Ready) -> tuple[str, int] | None:
-    """The address and port that it listens on, if any."""
+def listen_address(ready: ReadinessProbe) -> tuple[str, int] | None:
+    """TCP address and port of a probe, None for others."""
     match ready:
-        case Web(url=url):
+        case HttpProbe(url=url):
             parsed = urlsplit(url)
             return parsed.hostname or "", parsed.port or 0
-        case Socket(address=address, port=port) if port:
+        case SocketProbe(address=address, port=port) if port:
             return address, port
         case _:
             return None
 
 
-def _accepts(ready: Socket) -> bool:
+def _accepts_connections(ready: SocketProbe) -> bool:
     family = socket.AF_INET if ready.path is None else socket.AF_UNIX
     target = (ready.address, ready.port) if ready.path is None else str(ready.path)
     with socket.socket(family) as connection:
-        connection.settimeout(TIMEOUT)
+        connection.settimeout(PROBE_TIMEOUT_S)
         try:
             connection.connect(target)
         except OSError:
@@ -47,9 +47,9 @@ def _accepts(ready: Socket) -> bool:
     return True
 
 
-def _serves(ready: Web, certificates: Path) -> bool:
+def _answers_200(ready: HttpProbe, certificates: Path) -> bool:
     url = urlsplit(ready.url)
-    connection = _connection(url.scheme, url.netloc, ready.client, certificates)
+    connection = _connection(url.scheme, url.netloc, ready.client_certificate, certificates)
     try:
         connection.request("GET", f"{url.path}?{url.query}" if url.query else url.path or "/")
         return connection.getresponse().status == 200
@@ -59,10 +59,10 @@ def _serves(ready: Web, certificates: Path) -> bool:
         connection.close()
 
 
-def _connection(scheme: str, place: str, client: str, certificates: Path) -> http.client.HTTPConnection:
+def _connection(scheme: str, host: str, client: str, certificates: Path) -> http.client.HTTPConnection:
     if scheme == "http":
-        return http.client.HTTPConnection(place, timeout=TIMEOUT)
+        return http.client.HTTPConnection(host, timeout=PROBE_TIMEOUT_S)
     context = ssl.create_default_context(cafile=certificates / "ca.crt")
     if client:
         context.load_cert_chain(certificates / f"{client}.crt", certificates / f"{client}.key")
-    return http.client.HTTPSConnection(place, timeout=TIMEOUT, context=context)
+    return http.client.HTTPSConnection(host, timeout=PROBE_TIMEOUT_S, context=context)

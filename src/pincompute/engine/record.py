@@ -1,53 +1,55 @@
-"""What is remembered of a platform between two commands: one file, written whole or not at all."""
+"""Persistent state of a platform between commands: `record.json`, written atomically."""
 
 from __future__ import annotations
 
 import msgspec
 
-from pincompute.base.certificates import write_private
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import RECORD_INVALID
+from pincompute.base.secure_files import write_private_file
 from pincompute.engine.home import Home
-from pincompute.engine.nodes.shape import Simulated
+from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 from pincompute.engine.processes import Process
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    index: int | None = None
+class PlatformRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Options and processes of a platform."""
+
+    network_slot: int | None = msgspec.field(default=None, name="index")
     real: bool = False
     only_simulated: bool = False
-    """A real node is not wanted, even if it could be had."""
-    simulated: Simulated = Simulated()
+    """Set by `--simulated`: no real node, even on a machine that could run one."""
+    simulated: SimulatedNodes = SimulatedNodes()
     bare: bool = False
-    """Kubernetes and its nodes alone: what is ours comes by `pin install`, or not at all."""
+    """Kubernetes and its nodes only, without PinCompute."""
     runtime: bool = False
-    """Workloads have the parts that come with the platform."""
+    """The bundled runtimes are created."""
     engine: str = ""
-    """The folder with the programs that it was started with last."""
-    neighbours: dict[str, str] = {}
-    """Those that were asked for, each with the folder of the programs that it was started with last."""
+    """Folder of the programs of the last start."""
+    addons: dict[str, str] = msgspec.field(default_factory=dict, name="neighbours")
+    """Enabled add-ons, each with the folder of its programs at the last start."""
     ports: dict[str, int] = {}
     processes: dict[str, Process] = {}
 
 
-def read(home: Home) -> Record | None:
-    """What was written last; nothing where there is no platform."""
+def read_record(home: Home) -> PlatformRecord | None:
+    """The recorded state, None if there is no platform."""
     file = home.root / "record.json"
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Record)
+        return msgspec.json.decode(file.read_bytes(), type=PlatformRecord)
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, OSError) as error:
         raise Refused(
             Problem(
                 RECORD_INVALID,
-                f"the record of platform '{home.name}' cannot be read: {error}",
+                f"the record of platform '{home.name}' is unreadable: {error}",
                 Where(file=str(file)),
-                note="nothing was changed; `pin down` ends everything that belongs to it even so",
+                note="nothing was changed; `pin down` works without the record",
                 next=f"pin down --name {home.name}",
             )
         ) from error
 
 
-def write(home: Home, record: Record) -> None:
-    write_private(home.root / "record.json", msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+def write_record(home: Home, record: PlatformRecord) -> None:
+    write_private_file(home.root / "record.json", msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")

@@ -1,55 +1,55 @@
-"""The one list of all parts of a platform. Parts of a stage start together; the next stage when all of it are ready."""
+"""The list of all parts of a platform, in stages. A stage starts when all parts of the previous one are ready."""
 
 from __future__ import annotations
 
 from itertools import chain, zip_longest
 
 from pincompute.base.problem import Refused
-from pincompute.engine import control_plane, logs, own
-from pincompute.engine.debian import bring, program
+from pincompute.engine import control_plane, log_services, own_services
+from pincompute.engine.converge import Stages
+from pincompute.engine.debian import ensure_programs, find_program
 from pincompute.engine.images import registry
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.nodes import real_node, simulated_nodes
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
-from pincompute.engine.tend import Stages
 
 
-def stages(platform: Platform) -> Stages:
-    """First what needs nobody: etcd, the API server, containerd, the registry. Then everyone who needs them."""
+def platform_stages(platform: Platform) -> Stages:
+    """Parts consequence dependencies (etcd, API server, containerd, registry) form the first stage."""
     members = [
-        control_plane.stages(platform),
-        [registry.parts(platform) if program("docker-registry") else []],
-        simulated_nodes.stages(platform),
-        own.stages(platform),
-        logs.stages(platform),
+        control_plane.control_plane_stages(platform),
+        [registry.registry_parts(platform) if find_program("docker-registry") else []],
+        simulated_nodes.kwok_stages(platform),
+        own_services.own_service_stages(platform),
+        log_services.log_stages(platform),
     ]
     if platform.real:
-        members.append(real_node.parts(platform))
-    if training_operator.NAME in platform.neighbours:
-        members.append(training_operator.stages(platform))
+        members.append(real_node.real_node_stages(platform))
+    if training_operator.NAME in platform.addons:
+        members.append(training_operator.training_operator_stages(platform))
     return [list(chain.from_iterable(together)) for together in zip_longest(*members, fillvalue=[])]
 
 
-def prepare(platform: Platform, progress: Progress) -> None:
-    """Certificates, and the files that parts read."""
+def prepare_parts(platform: Platform, progress: Progress) -> None:
+    """Issue certificates and write the configuration files of all parts."""
     platform.authority.establish()
-    for member in (control_plane, simulated_nodes, own, logs):
-        member.certify(platform)
-        member.prepare(platform)
-    if _brought("docker-registry", "no registry of images", progress):
-        registry.prepare(platform)
-    _brought("nginx", "no addresses of workloads", progress)
+    for member in (control_plane, simulated_nodes, own_services, log_services):
+        member.issue_certificates(platform)
+        member.write_files(platform)
+    if _available("docker-registry", "no image registry", progress):
+        registry.prepare_registry(platform)
+    _available("nginx", "no ingress", progress)
     if platform.real:
-        real_node.prepare(platform)
-    if training_operator.NAME in platform.neighbours:
-        training_operator.prepare(platform)
+        real_node.prepare_node(platform)
+    if training_operator.NAME in platform.addons:
+        training_operator.write_training_operator_files(platform)
 
 
-def _brought(name: str, without: str, progress: Progress) -> bool:
-    """A platform can do without, so what cannot be had is said and no more."""
+def _available(name: str, consequence: str, progress: Progress) -> bool:
+    """Try to make an optional program available; if that fails, report the consequence and continue."""
     try:
-        bring(name)
+        ensure_programs(name)
     except Refused as refused:
-        progress.say(f"{without}: {refused.text()}")
-    return program(name) is not None
+        progress.echo(f"{consequence}: {refused.text()}")
+    return find_program(name) is not None

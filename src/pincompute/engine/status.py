@@ -1,4 +1,4 @@
-"""What a platform is like right now: every part, measured and asked; rendered for a person or for a program."""
+"""`pin status`: probes every part of a platform and renders the result as text or JSON."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from pathlib import Path
 import msgspec
 
 from pincompute.engine import proc, processes
-from pincompute.engine.home import Home, known
-from pincompute.engine.nodes.shape import Simulated
-from pincompute.engine.parts import Part, Ready, Socket, Web
+from pincompute.engine.home import Home, require_platform
+from pincompute.engine.nodes.simulated_spec import SimulatedNodes
+from pincompute.engine.parts import HttpProbe, Part, ReadinessProbe, SocketProbe
 from pincompute.engine.platform import Programs
-from pincompute.engine.processes import Process, Standing
-from pincompute.engine.readiness import answers
-from pincompute.engine.record import Record, read
-from pincompute.engine.settle import platform_of
-from pincompute.engine.stages import stages
+from pincompute.engine.processes import Process, ProcessState
+from pincompute.engine.readiness import is_ready
+from pincompute.engine.record import PlatformRecord, read_record
+from pincompute.engine.stages import platform_stages
+from pincompute.engine.up_options import platform_of
 
 
 class Health(StrEnum):
     READY = "ready"
     SILENT = "silent"
-    """It runs, and does not answer."""
+    """The process runs; its readiness probe fails."""
     ENDED = "ended"
     FOREIGN = "foreign"
-    """Somebody else's process has its pid."""
+    """The recorded pid belongs to another process."""
     ABSENT = "absent"
-    """It was not started."""
+    """Not started."""
 
 
 class PartStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     health: Health
     pid: int | None = None
-    age: float | None = None
-    """Seconds."""
-    memory: int | None = None
-    """Bytes."""
+    age_s: float | None = msgspec.field(name="age", default=None)
+    """Seconds since the start of the process."""
+    memory_bytes: int | None = msgspec.field(name="memory", default=None)
+    """Proportional set size."""
     version: str = ""
     address: str = ""
     log: str = ""
@@ -46,11 +46,11 @@ class PartStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     real: bool
-    simulated: Simulated
+    simulated: SimulatedNodes
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What `pin status -o json` prints. Fields may be added; those that are there stay."""
+class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Output of `pin status -o json`. Fields may be added, never removed or renamed."""
 
     name: str
     health: str
@@ -66,14 +66,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return self.health == "ready"
 
 
-def status_of(home: Home) -> Status:
-    known(home)
-    record = read(home) or Record()
+def platform_status(home: Home) -> PlatformStatus:
+    require_platform(home)
+    record = read_record(home) or PlatformRecord()
     platform = platform_of(home, record, Programs(Path(record.engine)))
-    # A platform that never came so far as to have ports has no parts either.
-    wanted = [part for stage in stages(platform) for part in stage] if record.processes else []
+    # Without recorded processes the platform was never started completely and may have no ports.
+    wanted = [part for stage in platform_stages(platform) for part in stage] if record.processes else []
     parts = [_part(part, record.processes.get(part.name), home) for part in wanted]
-    return Status(
+    return PlatformStatus(
         name=home.name,
         health=_health(parts),
         kubeconfig=str(home.kubeconfig),
@@ -94,70 +94,70 @@ def _part(part: Part, process: Process | None, home: Home) -> PartStatus:
     described = {
         "name": part.name,
         "version": part.version,
-        "address": _address(part.ready),
+        "address": _address(part.probe),
         "log": str(processes.log_file(part.name, home)),
     }
     if process is None:
         return PartStatus(health=Health.ABSENT, **described)
-    match processes.standing(process):
-        case Standing.ENDED:
+    match processes.state_of(process):
+        case ProcessState.ENDED:
             return PartStatus(health=Health.ENDED, **described)
-        case Standing.FOREIGN:
+        case ProcessState.FOREIGN:
             return PartStatus(health=Health.FOREIGN, pid=process.pid, **described)
-        case Standing.RUNNING:
+        case ProcessState.RUNNING:
             return PartStatus(
-                health=Health.READY if answers(part.ready, home.certificates) else Health.SILENT,
+                health=Health.READY if is_ready(part.probe, home.certificates) else Health.SILENT,
                 pid=process.pid,
-                age=round((datetime.now(UTC) - processes.birth(process)).total_seconds(), 1),
-                memory=proc.memory(process.pid),
+                age_s=round((datetime.now(UTC) - processes.start_time(process)).total_seconds(), 1),
+                memory_bytes=proc.memory_bytes(process.pid),
                 **described,
             )
 
 
-def _address(ready: Ready) -> str:
+def _address(ready: ReadinessProbe) -> str:
     match ready:
-        case Web(url=url):
+        case HttpProbe(url=url):
             return "/".join(url.split("/")[:3])
-        case Socket(path=None, address=address, port=port):
+        case SocketProbe(path=None, address=address, port=port):
             return f"{address}:{port}"
-        case Socket(path=path):
+        case SocketProbe(path=path):
             return str(path)
         case _:
             return ""
 
 
-def text(status: Status) -> str:
-    """A table as wide as it must be."""
+def render_status(status: PlatformStatus) -> str:
+    """A header and a table of the parts."""
     header = ("PART", "HEALTH", "PID", "AGE", "MEMORY", "VERSION", "ADDRESS", "LOG")
-    rows = [header, *(_row(part) for part in status.parts)]
+    rows = [header, *(_table_row(part) for part in status.parts)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*_head(status), "", *table] if status.parts else _head(status))
+    return "\n".join([*_header_lines(status), "", *table] if status.parts else _header_lines(status))
 
 
-def _head(status: Status) -> list[str]:
+def _header_lines(status: PlatformStatus) -> list[str]:
     nodes = status.nodes
     size = nodes.simulated
     counted = [f"node-{status.name}"] if nodes.real else []
     if size.count:
-        zones = f" in {size.zones} zones" if size.zones > 1 else ""
-        counted.append(f"{size.count} simulated of {size.cpu} processors and {size.memory}{zones}")
+        zones = f", in {size.zones} zones" if size.zones > 1 else ""
+        counted.append(f"{size.count} simulated, each {size.cpu} CPUs, {size.memory}{zones}")
     return [
-        f"platform {status.name} is {status.health}",
+        f"platform {status.name}: {status.health}",
         f"  kubeconfig  {status.kubeconfig}",
         f"  workloads   {status.http}",
         f"  nodes       {', '.join(counted) or 'none'}",
     ]
 
 
-def _row(part: PartStatus) -> tuple[str, ...]:
+def _table_row(part: PartStatus) -> tuple[str, ...]:
     pid = "" if part.pid is None else str(part.pid)
-    memory = "" if part.memory is None else f"{part.memory / (1 << 20):.0f} MiB"
-    return part.name, part.health, pid, _age(part.age), memory, part.version, part.address, part.log
+    memory = "" if part.memory_bytes is None else f"{part.memory_bytes / (1 << 20):.0f} MiB"
+    return part.name, part.health, pid, _format_age(part.age_s), memory, part.version, part.address, part.log
 
 
-def _age(seconds: float | None) -> str:
-    """In its largest unit: `42s`, `7m`, `3h`, `2d`."""
+def _format_age(seconds: float | None) -> str:
+    """Duration in its largest unit: `42s`, `7m`, `3h`, `2d`."""
     if seconds is None:
         return ""
     for length, unit in ((86400, "d"), (3600, "h"), (60, "m")):

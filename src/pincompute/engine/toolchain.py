@@ -1,4 +1,4 @@
-"""The Go that builds the engine: the one on the PATH where it is new enough, else the one that a wheel brought."""
+"""Finds a Go toolchain for the engine: on the PATH if it is new enough, else in the `go` wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import TOOLCHAIN_MISSING
 
-LEAST = (1, 26)
+MIN_GO_VERSION = (1, 26)
 
 
 class Go(NamedTuple):
@@ -23,25 +23,25 @@ class Go(NamedTuple):
 
 
 def find_go() -> Go:
-    seen = []
+    rejected = []
     for program in _candidates():
         version = _version(program)
-        if version >= LEAST:
+        if version >= MIN_GO_VERSION:
             return Go(program, ".".join(map(str, version)))
-        seen.append(f"{program} is {'.'.join(map(str, version)) or 'no Go'}")
-    least = ".".join(map(str, LEAST))
+        rejected.append(f"{program}: {'.'.join(map(str, version)) or 'not a Go program'}")
+    least = ".".join(map(str, MIN_GO_VERSION))
     raise Refused(
         Problem(
             TOOLCHAIN_MISSING,
-            f"Kubernetes is built with Go {least} or newer, and this machine has none",
-            note="\n".join(seen),
+            f"no Go {least} or newer on this machine; Kubernetes is built with it",
+            note="\n".join(rejected),
             next="pip install 'pincompute[go]'",
         )
     )
 
 
-def environment() -> dict[str, str]:
-    """For every call of Go: what is pinned decides, not what a person has configured for their own work."""
+def go_environment() -> dict[str, str]:
+    """Environment of every call of Go: overrides user configuration that would change the pinned build."""
     return {
         **os.environ,
         "CGO_ENABLED": "0",
@@ -60,8 +60,8 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(program: Path) -> tuple[int, ...]:
-    asked = subprocess.run(
-        [program, "env", "GOVERSION"], env=environment(), capture_output=True, text=True, check=False
+    reported = subprocess.run(
+        [program, "env", "GOVERSION"], env=go_environment(), capture_output=True, text=True, check=False
     )
-    found = re.search(r"go(\d+)\.(\d+)(?:\.(\d+))?", asked.stdout)
+    found = re.search(r"go(\d+)\.(\d+)(?:\.(\d+))?", reported.stdout)
     return tuple(int(number) for number in found.groups() if number) if found else ()

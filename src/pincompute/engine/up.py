@@ -1,4 +1,4 @@
-"""Brings a platform up: `pin up` from its words to the nodes that are ready."""
+"""`pin up`: from the options to a platform with ready nodes."""
 
 from __future__ import annotations
 
@@ -9,107 +9,109 @@ from pathlib import Path
 import msgspec
 
 from pincompute.base.problem import Refused
-from pincompute.engine import bootstrap, first_runtime, identity, logs, own, processes
-from pincompute.engine.build import build
-from pincompute.engine.down import foreigners, take_down
-from pincompute.engine.first_project import await_project
+from pincompute.engine import bootstrap, first_runtime, identity, log_services, own_services, processes
+from pincompute.engine.build import build_engine
+from pincompute.engine.converge import Converger
+from pincompute.engine.down import foreign_process_problems, stop_platform
+from pincompute.engine.file_lock import exclusive_lock
+from pincompute.engine.first_project import ensure_first_project
 from pincompute.engine.home import Home
 from pincompute.engine.kubeflow import training_operator
-from pincompute.engine.lock import held
 from pincompute.engine.nodes import network, real_node, simulated_nodes
-from pincompute.engine.nodes.awaiting import await_nodes
+from pincompute.engine.nodes.node_readiness import await_nodes
 from pincompute.engine.platform import Platform
-from pincompute.engine.processes import Process, Standing
-from pincompute.engine.progress import Progress, span
-from pincompute.engine.record import Record, read, write
-from pincompute.engine.settle import Wish, platform_of, settle
-from pincompute.engine.stages import prepare, stages
-from pincompute.engine.tend import Tender
+from pincompute.engine.processes import Process, ProcessState
+from pincompute.engine.progress import Progress, format_duration
+from pincompute.engine.record import PlatformRecord, read_record, write_record
+from pincompute.engine.stages import platform_stages, prepare_parts
+from pincompute.engine.up_options import UpOptions, platform_of, resolve_options
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
-from pincompute.objects.times import stamp
+from pincompute.kube.kubeconfig import load_kubeconfig
+from pincompute.objects.times import format_time
 
 
-def up(home: Home, wish: Wish, cache: Path, progress: Progress) -> Platform:
-    """Idempotent: a platform that is up as wished stays as it is."""
-    wish.check()
-    programs = build(cache, progress)
-    with held(home.lock, f"pin up --name {home.name}", progress.say):
-        before = _remembered(home)
-        record, obstacles = settle(home, before, wish)
+def up(home: Home, options: UpOptions, cache: Path, progress: Progress) -> Platform:
+    """Start or update a platform. Idempotent: a running platform with the same options is left unchanged."""
+    options.validate()
+    programs = build_engine(cache, progress)
+    with exclusive_lock(home.lock, f"pin up --name {home.name}", progress.echo):
+        before = _valid_record(home)
+        record, obstacles = resolve_options(home, before, options)
         if obstacles:
-            progress.say("\n".join(["no real node here:", *(problem.text() for problem in obstacles)]))
-        neighbours = {name: str(training_operator.build(cache, progress)) for name in record.neighbours}
-        record = msgspec.structs.replace(record, engine=str(programs.folder), neighbours=neighbours)
-        if before.index not in (None, record.index):
-            # Every address of it moves, so nothing of it can stay.
-            take_down(home, before)
+            progress.echo("\n".join(["no real node on this machine:", *(problem.text() for problem in obstacles)]))
+        addons = {name: str(training_operator.build_training_operator(cache, progress)) for name in record.addons}
+        record = msgspec.structs.replace(record, engine=str(programs.folder), addons=addons)
+        if before.network_slot not in (None, record.network_slot):
+            # With the slot every address changes, so no process can be kept.
+            stop_platform(home, before)
         platform = platform_of(home, record, programs)
-        _bring_up(platform, Tender(home, record, progress.say), progress)
+        _start_platform(platform, Converger(home, record, progress.echo), progress)
     return platform
 
 
-def _remembered(home: Home) -> Record:
-    """The record. Where it names what is not ours, that is corrected, and told once."""
-    record = read(home) or Record()
-    foreign = foreigners(record)
+def _valid_record(home: Home) -> PlatformRecord:
+    """Read the record. Processes with a pid that belongs to another process now are removed, and reported once."""
+    record = read_record(home) or PlatformRecord()
+    foreign = foreign_process_problems(record)
     if foreign:
         ours = {
-            part: each for part, each in record.processes.items() if processes.standing(each) is not Standing.FOREIGN
+            part: each
+            for part, each in record.processes.items()
+            if processes.state_of(each) is not ProcessState.FOREIGN
         }
-        write(home, msgspec.structs.replace(record, processes=ours))
+        write_record(home, msgspec.structs.replace(record, processes=ours))
         raise Refused(*foreign)
     return record
 
 
-def _bring_up(platform: Platform, tender: Tender, progress: Progress) -> None:
-    if platform.index is not None:
-        network.lay(platform.index)
-    prepare(platform, progress)
-    first, *rest = stages(platform)
-    tender.require_ports([first, *rest])
-    tender.end_superfluous([first, *rest], everything=platform.authority.replaced)
-    begun = time.monotonic()
-    tender.start(first)
-    progress.say(f"API ready in {span(time.monotonic() - begun)}")
-    asyncio.run(_furnish(platform, kwok_stays=tender.process("kwok") is not None))
+def _start_platform(platform: Platform, converger: Converger, progress: Progress) -> None:
+    if platform.network_slot is not None:
+        network.create_network(platform.network_slot)
+    prepare_parts(platform, progress)
+    first, *rest = platform_stages(platform)
+    converger.require_ports([first, *rest])
+    converger.stop_superfluous([first, *rest], everything=platform.authority.replaced)
+    started = time.monotonic()
+    converger.start_stage(first)
+    progress.echo(f"API ready in {format_duration(time.monotonic() - started)}")
+    asyncio.run(_apply_objects(platform, kwok_stays=converger.process_of("kwok") is not None))
     for stage in rest:
-        tender.start(stage)
-    own.announce(platform)
-    progress.say(f"all parts ready in {span(time.monotonic() - begun)}")
-    asyncio.run(_await(platform, _since(tender.process("kubelet")), progress))
-    progress.say(f"all nodes ready in {span(time.monotonic() - begun)}")
+        converger.start_stage(stage)
+    own_services.save_context(platform)
+    progress.echo(f"all parts ready in {format_duration(time.monotonic() - started)}")
+    asyncio.run(_await_ready(platform, _kubelet_start(converger.process_of("kubelet")), progress))
+    progress.echo(f"all nodes ready in {format_duration(time.monotonic() - started)}")
 
 
-async def _furnish(platform: Platform, *, kwok_stays: bool) -> None:
-    async with Client(load(platform.home.kubeconfig), agent="pin") as client:
-        await bootstrap.furnish(client, platform)
-        if training_operator.NAME not in platform.neighbours:
-            await training_operator.leave(client)
+async def _apply_objects(platform: Platform, *, kwok_stays: bool) -> None:
+    async with Client(load_kubeconfig(platform.home.kubeconfig), agent="pin") as client:
+        await bootstrap.apply_base_objects(client, platform)
+        if training_operator.NAME not in platform.addons:
+            await training_operator.remove_training_operator(client)
         if not platform.bare:
-            await identity.furnish(client, platform)
+            await identity.publish_trust_bundle(client, platform)
         if not kwok_stays:
-            await simulated_nodes.release(client, platform)
-        await simulated_nodes.adjust(client, platform)
+            await simulated_nodes.release_leases(client, platform)
+        await simulated_nodes.reconcile_nodes(client, platform)
         if platform.real:
-            await asyncio.to_thread(real_node.furnish, platform)
+            await asyncio.to_thread(real_node.provision_node, platform)
             if not platform.bare:
-                await logs.furnish(client, platform)
-        if training_operator.NAME in platform.neighbours:
-            await training_operator.furnish(client, platform)
+                await log_services.apply_log_store_service(client, platform)
+        if training_operator.NAME in platform.addons:
+            await training_operator.apply_training_operator(client, platform)
 
 
-async def _await(platform: Platform, since: str, progress: Progress) -> None:
+async def _await_ready(platform: Platform, since: str, progress: Progress) -> None:
     if platform.bare:
         await await_nodes(platform, since, progress)
         return
-    await asyncio.gather(await_nodes(platform, since, progress), await_project(platform))
+    await asyncio.gather(await_nodes(platform, since, progress), ensure_first_project(platform))
     if platform.runtime:
         if platform.real:
-            await first_runtime.bring_images(platform, progress)
-        async with Client(load(platform.home.kubeconfig), agent="pin") as client:
-            await first_runtime.furnish(client, first_runtime.given())
+            await first_runtime.push_part_images(platform, progress)
+        async with Client(load_kubeconfig(platform.home.kubeconfig), agent="pin") as client:
+            await first_runtime.create_runtimes(client, first_runtime.bundled_runtime_objects())
 
 
-def _since(kubelet: Process | None) -> str:
-    return stamp(processes.birth(kubelet)) if kubelet else ""
+def _kubelet_start(kubelet: Process | None) -> str:
+    return format_time(processes.start_time(kubelet)) if kubelet else ""

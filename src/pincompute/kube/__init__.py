@@ -1,1 +1,1 @@
-"""The wire: a small async client for any kind, with watch and informer; it knows none of our kinds."""
+"""Async Kubernetes client for any resource, with watch, informer and lease. It knows none of our kinds."""

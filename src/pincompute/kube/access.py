@@ -1,4 +1,4 @@
-"""Access: the address of an API server, and what proves who it is and who we are."""
+"""Address of an API server, the authority that verifies it, and the credentials that authenticate us."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CREDENTIALS_MISSING, KUBECONFIG_INVALID, Reason
-from pincompute.kube.plugin import Plugin
+from pincompute.kube.plugin import ExecPlugin
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     server: str
-    """Such as `https://10.201.0.1:6443`, without a slash at its end."""
+    """Address such as `https://10.201.0.1:6443`, without a trailing slash."""
     server_name: str = ""
-    """The name its certificate must carry, where that is not the address."""
+    """Name that the server's certificate must carry, where it differs from the address."""
     authority: bytes = b""
     certificate: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
     token: str = field(default="", repr=False)
     token_file: Path | None = None
-    plugin: Plugin | None = None
-    """A program that gives a token or a certificate, where neither stands here."""
+    plugin: ExecPlugin | None = None
+    """Program that prints a token or a certificate, for a kubeconfig that holds neither."""
     namespace: str = "default"
     context: str = ""
     file: Path | None = None
-    """The kubeconfig that it was read from."""
+    """Kubeconfig that this access was read from."""
 
-    def bearer(self) -> str:
-        """The token to show, read each time from a file that others renew."""
+    def bearer_token(self) -> str:
+        """Bearer token for one request. A token file is read each time, because other processes renew it."""
         try:
             return self.token_file.read_text().strip() if self.token_file else self.token
         except OSError as error:
             what = f"the token file {self.token_file} cannot be read: {error.strerror}"
             raise self._refused(what, CREDENTIALS_MISSING) from error
 
-    def tls(self) -> ssl.SSLContext:
-        """What to verify and what to show; with no authority given, the system's are trusted."""
+    def ssl_context(self) -> ssl.SSLContext:
+        """TLS context with our certificate; without an authority of its own, the system's authorities are trusted."""
         try:
             context = ssl.create_default_context(cadata=self.authority.decode() or None)
             if self.certificate:
-                self._show_certificate(context)
+                self._load_client_certificate(context)
         except (ssl.SSLError, UnicodeDecodeError) as error:
             raise self._refused(f"the certificates cannot be used: {error}") from error
         return context
 
-    def _show_certificate(self, context: ssl.SSLContext) -> None:
-        # OpenSSL, as Python offers it, reads certificates from files only; this one is private and gone at once.
+    def _load_client_certificate(self, context: ssl.SSLContext) -> None:
+        # Python's ssl module reads certificates only from files. This one is private and removed at once.
         with tempfile.NamedTemporaryFile(suffix=".pem") as file:
             file.write(self.certificate + b"\n" + self.key)
             file.flush()

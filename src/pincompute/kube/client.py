@@ -1,4 +1,4 @@
-"""The client: everything that can be asked of one API server, for any kind."""
+"""Client of one API server, for resources of any kind."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from typing import Any, NamedTuple, Self, TypeVar
 import msgspec
 
 from pincompute.base.clock import Clock, SystemClock
-from pincompute.kube import execution, forwarding
+from pincompute.kube import exec_stream, port_forward
 from pincompute.kube import request as requests
 from pincompute.kube.access import Access
-from pincompute.kube.errors import Gone, unreadable
-from pincompute.kube.execution import Execution, execute
-from pincompute.kube.forwarding import Forwarding, forward
-from pincompute.kube.request import Request, Style, Target
+from pincompute.kube.errors import Gone, invalid_response
+from pincompute.kube.exec_stream import ExecStream, exec_request
+from pincompute.kube.port_forward import PortForward, port_forward_request
+from pincompute.kube.request import PatchStyle, Request, Target
 from pincompute.kube.resource import PODS, Object, Resource
-from pincompute.kube.sender import Carrier, Chance, Sender, Traffic
-from pincompute.kube.transport import USUAL, Limits, Transport
-from pincompute.kube.watch import BOOKMARK, DELETED, Event, told
+from pincompute.kube.retrying_transport import BaseTransport, RandomFraction, RequestStats, RetryingTransport
+from pincompute.kube.transport import DEFAULT_LIMITS, ClientLimits, HttpTransport
+from pincompute.kube.watch import BOOKMARK, DELETED, Event, parse_event
 
 T = TypeVar("T")
-_REST = 0.2
+_FOLLOW_RETRY_S = 0.2
 
 
-class Listing(NamedTuple):
-    """All objects that were asked for, as they were at one revision."""
+class ListResult(NamedTuple):
+    """All listed objects, as they were at one resourceVersion."""
 
     items: list[Any]
-    revision: str
+    resource_version: str
 
 
-class Page(NamedTuple):
-    """Some of them, not yet read."""
+class ListPage(NamedTuple):
+    """One page of a list, its items not decoded yet."""
 
     items: list[msgspec.Raw]
-    revision: str
+    resource_version: str
 
 
-class _PageMeta(msgspec.Struct, rename="camel"):
+class _PageMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
 class _Page(msgspec.Struct):
-    metadata: _PageMeta
+    metadata: _PageMetadata
     items: list[msgspec.Raw] | None = None
 
 
-_page = msgspec.json.Decoder(_Page)
-_object = msgspec.json.Decoder(Object)
+_page_decoder = msgspec.json.Decoder(_Page)
+_object_decoder = msgspec.json.Decoder(Object)
 
 
 class Client:
@@ -63,38 +63,38 @@ class Client:
         self,
         access: Access,
         agent: str,
-        limits: Limits = USUAL,
+        limits: ClientLimits = DEFAULT_LIMITS,
         *,
-        transport: Carrier | None = None,
+        transport: BaseTransport | None = None,
         clock: Clock | None = None,
-        chance: Chance = random.random,
+        chance: RandomFraction = random.random,
     ) -> None:
         self.access = access
         self.limits = limits
         self.clock = clock or SystemClock()
-        self.chance = chance
-        self.streams = limits.stream
-        """Whether this server tells by a watch what is there already; found out by whoever asks first."""
-        # Only a real connection carries messages both ways.
-        self._dialer = Transport(access, agent, limits, self.clock)
-        self._sender = Sender(transport or self._dialer, self.clock, chance)
+        self.random = chance
+        self.supports_watch_list = limits.watch_list
+        """Whether the server supports watches with initial events; the first informer that tries one finds out."""
+        # Websockets need a real connection, also where a test replaces the transport.
+        self._http = HttpTransport(access, agent, limits, self.clock)
+        self._transport = RetryingTransport(transport or self._http, self.clock, chance)
 
     async def __aenter__(self) -> Self:
-        await self._sender.__aenter__()
+        await self._transport.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._sender.__aexit__(kind, error, trace)
+        await self._transport.__aexit__(kind, error, trace)
 
     @property
-    def traffic(self) -> Traffic:
-        """What was asked so far, and how it was answered."""
-        return self._sender.traffic
+    def request_stats(self) -> RequestStats:
+        """Counters of the requests so far and their responses."""
+        return self._transport.request_stats
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        return await self._object(requests.get(Target(resource, name, namespace)))
+        return await self._send_for_object(requests.get(Target(resource, name, namespace)))
 
     async def list(
         self,
@@ -104,10 +104,12 @@ class Client:
         labels: str = "",
         fields: str = "",
         type: type[Any] | None = None,  # noqa: A002
-    ) -> Listing:
-        """Every object that matches, as dicts or as the type that is given."""
+    ) -> ListResult:
+        """Lists every object that matches, as dicts or as the given type."""
         decoder = msgspec.json.Decoder(type or dict[str, Any])
-        return await self.collect(requests.select(resource, namespace, labels=labels, fields=fields), decoder.decode)
+        return await self.list_decoded(
+            requests.select(resource, namespace, labels=labels, fields=fields), decoder.decode
+        )
 
     async def create(
         self,
@@ -117,9 +119,11 @@ class Client:
         manager: str,
         dry_run: bool = False,
     ) -> Object:
-        return await self._object(requests.create(Target.of(resource, object), object, manager, dry_run=dry_run))
+        return await self._send_for_object(
+            requests.create(Target.of(resource, object), object, manager, dry_run=dry_run)
+        )
 
-    async def apply(  # noqa: PLR0913  (they are the words of one sentence, most by name)
+    async def apply(  # noqa: PLR0913  (most are keyword-only)
         self,
         object: Object,  # noqa: A002
         resource: Resource,
@@ -129,23 +133,23 @@ class Client:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Make the fields that are named be so, and let go of those named last time and no more."""
+        """Server-side apply: sets the given fields, and gives up the fields of the last apply that are missing now."""
         target = Target.of(resource, object, subresource)
-        return await self._object(requests.apply(target, object, manager, force=force, dry_run=dry_run))
+        return await self._send_for_object(requests.apply(target, object, manager, force=force, dry_run=dry_run))
 
-    async def patch(  # noqa: PLR0913  (they are the words of one sentence, most by name)
+    async def patch(  # noqa: PLR0913  (most are keyword-only)
         self,
         resource: Resource,
         name: str,
         namespace: str,
         body: Any,
         *,
-        style: Style,
+        style: PatchStyle,
         manager: str,
         subresource: str = "",
     ) -> Object:
         target = Target(resource, name, namespace, subresource)
-        return await self._object(requests.patch(target, body, style, manager))
+        return await self._send_for_object(requests.patch(target, body, style, manager))
 
     async def delete(
         self,
@@ -156,30 +160,33 @@ class Client:
         uid: str = "",
         propagation: str = "Background",
     ) -> Object | None:
-        """With a uid, only that very object: Conflict, when another of its name stands there by now.
+        """Deletes an object; with a uid only that object: Conflict if another one has the name now.
 
-        What must be done before it goes leaves it there for a while, as it is then.
+        Returns the object if it still exists, because finalizers or a grace period delay its deletion.
         """
-        answer = await self._sender.send(requests.delete(Target(resource, name, namespace), uid, propagation))
-        left = _object.decode(answer)
-        return left if left.get("kind") == resource.kind else None
+        body = await self._transport.send(requests.delete(Target(resource, name, namespace), uid, propagation))
+        remaining = _object_decoder.decode(body)
+        return remaining if remaining.get("kind") == resource.kind else None
 
     async def watch(  # noqa: PLR0913
         self,
         resource: Resource,
         namespace: str = "",
         *,
-        revision: str = "",
+        resource_version: str = "",
         labels: str = "",
         fields: str = "",
         type: type[Any] | None = None,  # noqa: A002
     ) -> AsyncGenerator[Event[Any]]:
-        """What happens from a revision on, until the server ends it; from no revision, what is there comes first."""
+        """Yields the changes after a resourceVersion, until the server ends the watch.
+
+        Without a resourceVersion the existing objects come first, as ADDED.
+        """
         decoder = msgspec.json.Decoder(type or dict[str, Any])
         selection = requests.select(resource, namespace, labels=labels, fields=fields)
-        async with aclosing(self.watch_lines(selection, revision)) as lines:
+        async with aclosing(self.watch_lines(selection, resource_version)) as lines:
             async for line in lines:
-                event = told(line, selection.about)
+                event = parse_event(line, selection.about)
                 if event.type != BOOKMARK:
                     yield Event(event.type, decoder.decode(event.object))
 
@@ -191,7 +198,7 @@ class Client:
         *,
         type: type[Any] | None = None,  # noqa: A002
     ) -> AsyncGenerator[Any]:
-        """One object as it is now, and then after each change, until it is gone."""
+        """Yields one object as it is now, and again after each change, until it is deleted."""
         while True:
             try:
                 events = self.watch(resource, namespace, fields=f"metadata.name={name}", type=type)
@@ -201,8 +208,8 @@ class Client:
                             return
                         yield event.object
             except Gone:
-                # The watch begins again with what is there.
-                await asyncio.sleep(_REST)
+                # The next watch starts with the current object.
+                await asyncio.sleep(_FOLLOW_RETRY_S)
 
     async def logs(  # noqa: PLR0913
         self,
@@ -216,17 +223,19 @@ class Client:
         since: str = "",
         timestamps: bool = False,
     ) -> AsyncGenerator[str]:
-        """A container's lines, without their line breaks; with `follow`, for as long as it prints."""
-        asked = requests.logs(
+        """Yields a container's lines without line breaks; with `follow` until the container ends."""
+        request = requests.logs(
             Target(PODS, pod, namespace),
             container=container, tail=tail, follow=follow, previous=previous, since=since, timestamps=timestamps,
         )  # fmt: skip
-        async with aclosing(self._sender.lines(asked, silence=None if follow else self.limits.whole)) as lines:
+        async with aclosing(
+            self._transport.lines(request, silence=None if follow else self.limits.request_timeout_s)
+        ) as lines:
             async for line in lines:
                 yield line.decode("utf-8", "replace")
 
     @asynccontextmanager
-    async def execute(  # noqa: PLR0913
+    async def exec(  # noqa: PLR0913
         self,
         namespace: str,
         pod: str,
@@ -235,18 +244,18 @@ class Client:
         container: str = "",
         stdin: bool = False,
         tty: bool = False,
-    ) -> AsyncGenerator[Execution]:
-        """Run a program in a container; leaving ends the connection, and with it the program's terminal."""
-        asked = execute(namespace, pod, command, container=container, stdin=stdin, tty=tty)
-        async with self._dialer.dial(asked, execution.PROTOCOL) as socket:
-            yield Execution(socket, asked.about, self.access.server)
+    ) -> AsyncGenerator[ExecStream]:
+        """Runs a program in a container. Leaving the block closes the connection, and with it the terminal."""
+        request = exec_request(namespace, pod, command, container=container, stdin=stdin, tty=tty)
+        async with self._http.connect_websocket(request, exec_stream.EXEC_PROTOCOL) as socket:
+            yield ExecStream(socket, request.about, self.access.server)
 
     @asynccontextmanager
-    async def forward(self, namespace: str, pod: str, port: int) -> AsyncGenerator[Forwarding]:
-        """A connection to a port of a pod; one for each that is wanted."""
-        asked = forward(namespace, pod, port)
-        async with self._dialer.dial(asked, forwarding.PROTOCOL) as socket:
-            yield Forwarding(socket, asked.about, self.access.server)
+    async def port_forward(self, namespace: str, pod: str, port: int) -> AsyncGenerator[PortForward]:
+        """Opens one connection to a port of a pod."""
+        request = port_forward_request(namespace, pod, port)
+        async with self._http.connect_websocket(request, port_forward.PORT_FORWARD_PROTOCOL) as socket:
+            yield PortForward(socket, request.about, self.access.server)
 
     async def raw(
         self,
@@ -255,55 +264,55 @@ class Client:
         *,
         query: dict[str, str] | None = None,
         body: bytes = b"",
-        content: str = requests.JSON,
+        content: str = requests.JSON_CONTENT_TYPE,
     ) -> bytes:
-        """Anything else that the server offers: `raw("GET", "/readyz")`."""
-        return await self._sender.send(Request(method, path, query or {}, body, content, path, method.lower()))
+        """Sends any other request, such as `raw("GET", "/readyz")`, and returns the response body."""
+        return await self._transport.send(Request(method, path, query or {}, body, content, path, method.lower()))
 
-    async def collect(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
-        """Every object that matches, each read as its page comes in, so that no more than one page is held unread."""
+    async def list_decoded(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> ListResult:
+        """Lists every object that matches. Each page is decoded as it arrives: one page at most is held undecoded."""
         for _ in range(2):
             with suppress(Gone):
-                return await self._all(selection, read)
-            # The pages' common revision was compacted away on the way: begin again at the present one.
-        return await self._all(selection, read)
+                return await self._list_all(selection, read)
+            # etcd compacted the list's resourceVersion between two pages: list again at the current one.
+        return await self._list_all(selection, read)
 
-    async def pages(self, selection: Request) -> AsyncGenerator[Page]:
-        """Page by page; Gone, where their common revision was compacted away on the way."""
+    async def list_pages(self, selection: Request) -> AsyncGenerator[ListPage]:
+        """Yields page by page. Raises Gone if etcd compacts the list's resourceVersion in between."""
         token = ""
         while True:
-            body = await self._sender.send(requests.page(selection, self.limits.page, token))
-            page = _decoded(_page, body, selection)
+            body = await self._transport.send(requests.page(selection, self.limits.page_size, token))
+            page = _decode(_page_decoder, body, selection)
             token = page.metadata.continue_
-            yield Page(page.items or [], page.metadata.resource_version)
+            yield ListPage(page.items or [], page.metadata.resource_version)
             if not token:
                 return
 
-    def watch_lines(self, selection: Request, revision: str) -> AsyncGenerator[bytes]:
-        """A watch's raw lines, bookmarks and all."""
-        asked = requests.watch(selection, revision, self.limits.watch)
-        return self._sender.lines(asked, silence=self.limits.watch + self.limits.silence)
+    def watch_lines(self, selection: Request, resource_version: str) -> AsyncGenerator[bytes]:
+        """Yields the raw lines of a watch, including bookmarks."""
+        request = requests.watch(selection, resource_version, self.limits.watch_timeout_s)
+        return self._transport.lines(request, silence=self.limits.watch_timeout_s + self.limits.watch_grace_s)
 
-    def stream_lines(self, selection: Request) -> AsyncGenerator[bytes]:
-        """As a watch's, with all that is there before."""
-        asked = requests.stream(selection, self.limits.watch)
-        return self._sender.lines(asked, silence=self.limits.watch + self.limits.silence)
+    def watch_list_lines(self, selection: Request) -> AsyncGenerator[bytes]:
+        """Yields the raw lines of a watch that starts with the existing objects."""
+        request = requests.watch_list(selection, self.limits.watch_timeout_s)
+        return self._transport.lines(request, silence=self.limits.watch_timeout_s + self.limits.watch_grace_s)
 
-    async def _all(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> Listing:
+    async def _list_all(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> ListResult:
         items: list[T] = []
-        revision = ""
-        async with aclosing(self.pages(selection)) as pages:
+        resource_version = ""
+        async with aclosing(self.list_pages(selection)) as pages:
             async for page in pages:
                 items += [read(item) for item in page.items]
-                revision = page.revision
-        return Listing(items, revision)
+                resource_version = page.resource_version
+        return ListResult(items, resource_version)
 
-    async def _object(self, request: Request) -> Object:
-        return _decoded(_object, await self._sender.send(request), request)
+    async def _send_for_object(self, request: Request) -> Object:
+        return _decode(_object_decoder, await self._transport.send(request), request)
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:
-        raise unreadable(body, request.about) from error
+        raise invalid_response(body, request.about) from error

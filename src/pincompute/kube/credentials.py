@@ -1,4 +1,4 @@
-"""Credentials: what is shown to one API server now, renewed when it is not accepted any more."""
+"""Current credentials for one API server, refreshed when they expire or are rejected."""
 
 from __future__ import annotations
 
@@ -10,55 +10,57 @@ from typing import NamedTuple
 
 from pincompute.base.clock import Clock
 from pincompute.kube.access import Access
-from pincompute.kube.plugin import Credential, Plugin
+from pincompute.kube.plugin import ExecCredential, ExecPlugin
 
-MARGIN = timedelta(seconds=5)
-"""What expires sooner than this is not shown: it might be too old when it arrives."""
+EXPIRY_MARGIN = timedelta(seconds=5)
+"""A credential that expires sooner is not used: it could expire before the request arrives."""
 
 
-class Shown(NamedTuple):
-    bearer: str
-    tls: ssl.SSLContext | bool
+class AuthMaterial(NamedTuple):
+    bearer_token: str
+    ssl_context: ssl.SSLContext | bool
 
 
 class Credentials:
-    """A plugin is asked once for all who wait for it."""
+    """Credentials of an Access. Concurrent requests share one run of a credential plugin."""
 
     def __init__(self, access: Access, clock: Clock) -> None:
         self._access = access
         self._clock = clock
-        self._tls = self._context(access)
-        self._credential: Credential | None = None
-        self._asking = asyncio.Lock()
+        self._ssl_context = self._build_context(access)
+        self._credential: ExecCredential | None = None
+        self._plugin_lock = asyncio.Lock()
 
-    async def show(self) -> Shown:
+    async def current(self) -> AuthMaterial:
         plugin = self._access.plugin
         if plugin is None:
-            return Shown(self._access.bearer(), self._tls)
-        async with self._asking:
-            given = self._credential
-            if given is None or (given.expires and given.expires <= self._clock.now() + MARGIN):
-                given = await self._ask(plugin)
-        return Shown(given.token, self._tls)
+            return AuthMaterial(self._access.bearer_token(), self._ssl_context)
+        async with self._plugin_lock:
+            credential = self._credential
+            if credential is None or (credential.expires and credential.expires <= self._clock.now() + EXPIRY_MARGIN):
+                credential = await self._run_plugin(plugin)
+        return AuthMaterial(credential.token, self._ssl_context)
 
-    async def renew(self, refused: Shown) -> bool:
-        """After this one was not accepted: whether there is another to show."""
+    async def refresh(self, rejected: AuthMaterial) -> bool:
+        """Replaces credentials that the server has rejected. False if there are no others to try."""
         plugin = self._access.plugin
         if plugin is None:
             return False
-        async with self._asking:
-            given = self._credential
-            if given and Shown(given.token, self._tls) == refused:
-                await self._ask(plugin)
+        async with self._plugin_lock:
+            credential = self._credential
+            if credential and AuthMaterial(credential.token, self._ssl_context) == rejected:
+                await self._run_plugin(plugin)
         return True
 
-    async def _ask(self, plugin: Plugin) -> Credential:
-        given = await plugin.ask()
-        before = self._credential or Credential()
-        if (given.certificate, given.key) != (before.certificate, before.key):
-            self._tls = self._context(replace(self._access, certificate=given.certificate, key=given.key))
-        self._credential = given
-        return given
+    async def _run_plugin(self, plugin: ExecPlugin) -> ExecCredential:
+        credential = await plugin.fetch_credential()
+        before = self._credential or ExecCredential()
+        if (credential.certificate, credential.key) != (before.certificate, before.key):
+            self._ssl_context = self._build_context(
+                replace(self._access, certificate=credential.certificate, key=credential.key)
+            )
+        self._credential = credential
+        return credential
 
-    def _context(self, access: Access) -> ssl.SSLContext | bool:
-        return access.tls() if access.server.startswith("https") else True
+    def _build_context(self, access: Access) -> ssl.SSLContext | bool:
+        return access.ssl_context() if access.server.startswith("https") else True

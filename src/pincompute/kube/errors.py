@@ -1,6 +1,6 @@
-"""What an API server answers when it will not, as exceptions that a person can read."""
+"""Errors of API requests, as exceptions with a message for users."""
 
-# ruff: noqa: N818  (they are named by what happened, as the API server names it)
+# ruff: noqa: N818  (they are named as the API server names its reasons)
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pincompute.base.reasons import CLUSTER_REFUSED, CLUSTER_UNREACHABLE, STORE_
 
 
 class Cause(NamedTuple):
-    """One of several things that are wrong with an object."""
+    """One of the causes that a Status lists for an invalid object."""
 
     field: str
     message: str
 
 
 class ApiError(Refused):
-    """A request that did not succeed. It is Refused, so every door can show it as it is."""
+    """A request that failed. As a subclass of Refused, every API and command can show it as a problem."""
 
-    means: Reason = CLUSTER_REFUSED
+    problem_reason: Reason = CLUSTER_REFUSED
     next = ""
 
     def __init__(
@@ -35,7 +35,7 @@ class ApiError(Refused):
         self.message = message
         self.details = details or {}
         self.about = about
-        """The object that was asked for, such as `deployments me/hello`."""
+        """Object of the request, such as `deployments me/hello`."""
         super().__init__(self.problem())
 
     @property
@@ -44,98 +44,99 @@ class ApiError(Refused):
 
     @property
     def retry_after(self) -> float:
-        """Seconds after which the server wants to be asked again; 0 where it does not say."""
+        """Seconds that the server asks the client to wait before a retry; 0 if it does not say."""
         return float(self.details.get("retryAfterSeconds", 0))
 
     def problem(self) -> Problem:
         what, note = self.message, ""
         if len(self.causes) > 1:
-            # The server strings all causes into one sentence; a line each reads better.
+            # The server joins all causes into one sentence; one line per cause is easier to read.
             what = self.message.partition(": ")[0]
             note = "\n".join(f"{cause.field}: {cause.message}" for cause in self.causes)
-        return Problem(self.means, what, Where(object=self.about), note, self.next)
+        return Problem(self.problem_reason, what, Where(object=self.about), note, self.next)
 
 
 class NotFound(ApiError):
-    """There is no such object, or the API server does not serve its kind."""
+    """The object does not exist, or the API server does not serve its kind."""
 
 
 class AlreadyExists(ApiError):
-    """A create found an object of that name."""
+    """An object of this name exists already."""
 
 
 class Conflict(ApiError):
-    """Somebody else wrote in between, owns a field that an apply wants, or it is another object by now."""
+    """The object changed in between, another manager owns an applied field, or the uid is another one."""
 
 
 class Gone(ApiError):
-    """The revision asked for is too old: list again."""
+    """The requested resourceVersion is too old: list again."""
 
 
 class Invalid(ApiError):
-    """The object breaks a rule of its kind; `causes` says which."""
+    """The object violates a rule of its kind; `causes` lists the fields."""
 
 
 class Forbidden(ApiError):
-    """This user may not do that."""
+    """The user is not authorized."""
 
 
-class Unproven(ApiError):
-    """There is nothing to show to the server just now. No reason to end: a token or a login is renewed by others."""
+class CredentialsUnavailable(ApiError):
+    """No valid credentials at the moment. A retry can succeed, because other processes renew tokens and logins."""
 
     def __init__(self, problem: Problem, *, about: str = "") -> None:
         self._problem = problem
-        super().__init__(0, "Unproven", problem.what, about=about)
+        super().__init__(0, "CredentialsUnavailable", problem.what, about=about)
 
     def problem(self) -> Problem:
         return self._problem
 
 
-class Unreadable(ApiError):
-    """What answered is not Kubernetes: a page to log in, a balancer, or half of something."""
+class InvalidResponse(ApiError):
+    """The response is not from Kubernetes: a login page, an error of a load balancer, or a truncated body."""
 
-    means = CLUSTER_UNREACHABLE
+    problem_reason = CLUSTER_UNREACHABLE
     next = "pin status"
 
 
 class Unreachable(ApiError):
-    """No answer came, and how that showed decides what may be done about it."""
+    """No response arrived. The way in which the connection failed decides whether a retry is safe."""
 
-    means = CLUSTER_UNREACHABLE
+    problem_reason = CLUSTER_UNREACHABLE
     next = "pin status"
 
-    def __init__(self, address: str, why: str, *, about: str = "", how: How = "lost") -> None:
-        super().__init__(0, _HOW[how].reason, f"{_HOW[how].words.format(address)}: {why}", about=about)
-        self.how = how
+    def __init__(self, address: str, why: str, *, about: str = "", how: ConnectionFailure = "lost") -> None:
+        described = _CONNECTION_FAILURES[how]
+        super().__init__(0, described.reason, f"{described.message.format(address)}: {why}", about=about)
+        self.failure = how
 
 
-How = Literal["absent", "lost", "silent"]
+ConnectionFailure = Literal["absent", "lost", "silent"]
 
 
-class _Seen(NamedTuple):
+class _FailureText(NamedTuple):
     reason: str
-    words: str
+    message: str
 
 
-_HOW: dict[How, _Seen] = {
-    # Nobody was there to send to: nothing was done, so that even a write may be sent again.
-    "absent": _Seen("NobodyThere", "{} did not answer"),
-    # The connection broke: whether a write arrived is not known.
-    "lost": _Seen("ConnectionLost", "the connection to {} was lost"),
-    # It stands, and says nothing: who is busy is not helped by being asked twice.
-    "silent": _Seen("Silent", "{} fell silent"),
+_CONNECTION_FAILURES: dict[ConnectionFailure, _FailureText] = {
+    # No connection was made, so that nothing was sent: even a write is safe to repeat.
+    "absent": _FailureText("ConnectFailed", "{} did not answer"),
+    # The connection broke: whether a write has arrived is unknown.
+    "lost": _FailureText("ConnectionLost", "the connection to {} was lost"),
+    # The connection is open but the server does not respond: a retry would add load to a busy server.
+    "silent": _FailureText("Timeout", "{} stopped responding"),
 }
 
 
-class Full(ApiError):
-    """The cluster's store has no room left."""
+class StorageFull(ApiError):
+    """etcd has reached its size limit."""
 
-    means = STORE_FULL
+    problem_reason = STORE_FULL
     next = "make room in etcd, and disarm its alarm"
 
 
 class _Status(msgspec.Struct):
-    """What the API server sends instead of an object."""
+    """The Status object, which the API server sends in place of the requested object."""
 
     kind: str = ""
     reason: str = ""
@@ -162,52 +163,57 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-# The server calls its own fault, or a request it cannot read, what is the object's: an unknown or repeated field.
-_OBJECTS_FAULT = ("failed to create typed patch object", "strict decoding error")
+# For an unknown or repeated field the server reports an internal error or a bad request. We treat it as Invalid.
+_INVALID_OBJECT_MESSAGES = ("failed to create typed patch object", "strict decoding error")
 _STORE_FULL = "etcdserver: mvcc: database space exceeded"
 
 
-def error_of(
+def parse_error(
     body: bytes | msgspec.Raw, *, status: int = 0, about: str = "", retry_after: str = "", date: str = ""
 ) -> ApiError:
-    """The error that a Status, or whatever a proxy sent in its place, stands for."""
+    """Error for a Status, or for the body that a proxy sent in its place."""
     details: dict[str, Any] = {}
-    if seconds := _patience(retry_after, date):
+    if seconds := _retry_after_s(retry_after, date):
         details["retryAfterSeconds"] = seconds
     try:
-        said = msgspec.json.decode(body, type=_Status)
+        found = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:
-        said = _Status()
-    if said.kind != "Status":
-        return _foreign(bytes(body), status, details, about)
-    code = said.code or status
-    kind = _BY_REASON.get(said.reason) or _BY_STATUS.get(code) or ApiError
-    if any(words in said.message for words in _OBJECTS_FAULT):
+        found = _Status()
+    if found.kind != "Status":
+        return _error_without_status(bytes(body), status, details, about)
+    code = found.code or status
+    kind = _BY_REASON.get(found.reason) or _BY_STATUS.get(code) or ApiError
+    if any(text in found.message for text in _INVALID_OBJECT_MESSAGES):
         kind = Invalid
-    elif _STORE_FULL in said.message:
-        kind = Full
+    elif _STORE_FULL in found.message:
+        kind = StorageFull
     if kind is Invalid and any(
-        each.get("field") == "metadata.uid" for each in (said.details or {}).get("causes") or ()
+        each.get("field") == "metadata.uid" for each in (found.details or {}).get("causes") or ()
     ):
-        # It was meant for one that stood here before.
+        # The request was meant for an earlier object of this name.
         kind = Conflict
-    return kind(code, said.reason, said.message or f"HTTP {code}", details | (said.details or {}), about=about)
+    return kind(code, found.reason, found.message or f"HTTP {code}", details | (found.details or {}), about=about)
 
 
-def unreadable(body: bytes, about: str) -> ApiError:
-    """For an answer that says it is good and is not one of Kubernetes."""
-    return Unreadable(200, "Unreadable", f"the answer is not Kubernetes': {_plain(body)}", about=about)
+def invalid_response(body: bytes, about: str) -> ApiError:
+    """Error for a successful response whose body is not from Kubernetes."""
+    message = f"the response is not from Kubernetes: {_plain_text(body)}"
+    return InvalidResponse(200, "InvalidResponse", message, about=about)
 
 
-def _foreign(body: bytes, status: int, details: dict[str, Any], about: str) -> ApiError:
-    """No Status: the API server's own plain words are few, and nothing else may pass for what it says of an object."""
+def _error_without_status(body: bytes, status: int, details: dict[str, Any], about: str) -> ApiError:
+    """Error for a body that is no Status.
+
+    The API server itself sends few plain texts. Markup and JSON come from another server, such as a load balancer, and
+    must not be mistaken for a statement about the object.
+    """
     if body.startswith(_UNKNOWN_PATH) and status == 404:
-        return NotFound(status, "NotFound", "the server serves no such kind", details, about=about)
-    words = _plain(body)
+        return NotFound(status, "NotFound", "the server does not serve this kind", details, about=about)
+    text = _plain_text(body)
     if body.lstrip()[:1] in _MARKUP:
-        words = f"the answer is not Kubernetes' (HTTP {status}): {words}"
-        return Unreadable(status, "Unreadable", words, details, about=about)
-    return ApiError(status, "", words or f"HTTP {status}", details, about=about)
+        text = f"the response is not from Kubernetes (HTTP {status}): {text}"
+        return InvalidResponse(status, "InvalidResponse", text, details, about=about)
+    return ApiError(status, "", text or f"HTTP {status}", details, about=about)
 
 
 _UNKNOWN_PATH = b"404 page not found"
@@ -215,14 +221,14 @@ _MARKUP = (b"<", b"{", b"[")
 _HEAD_OR_TAG = re.compile(rb"<(script|style|head)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
-def _plain(body: bytes) -> str:
-    """The words of a page, without its tags, on one line."""
+def _plain_text(body: bytes) -> str:
+    """Text of a page without its tags, on one line of at most 200 characters."""
     words = _HEAD_OR_TAG.sub(b" ", body[:10_000]).decode("utf-8", "replace").split()
     return " ".join(words)[:200]
 
 
-def _patience(retry_after: str, date: str) -> float:
-    """The seconds that a Retry-After stands for: a number, or a time of day by the clock of who sent it."""
+def _retry_after_s(retry_after: str, date: str) -> float:
+    """Seconds of a Retry-After header: a number, or a time that is compared with the server's own Date header."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:

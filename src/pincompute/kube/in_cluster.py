@@ -1,4 +1,4 @@
-"""Who we are inside a pod: what Kubernetes puts there for every container."""
+"""Access from inside a pod, by the service account that Kubernetes mounts into every container."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from pathlib import Path
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import KUBECONFIG_INVALID
 from pincompute.kube.access import Access
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 
-FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def load_or_in_cluster(kubeconfig: Path | None) -> Access:
-    """By a kubeconfig where one is named; else as the service account of the pod that we are in."""
-    return load(kubeconfig) if kubeconfig else in_cluster()
+    """Access by the given kubeconfig, or without one by the service account of this pod."""
+    return load_kubeconfig(kubeconfig) if kubeconfig else in_cluster()
 
 
-def in_cluster(folder: Path = FOLDER, environment: Mapping[str, str] = os.environ) -> Access:
+def in_cluster(folder: Path = SERVICE_ACCOUNT_FOLDER, environment: Mapping[str, str] = os.environ) -> Access:
+    """Access by this pod's service account. Refused outside a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
-        raise _refused("no kubeconfig is named, and this is not a pod: KUBERNETES_SERVICE_HOST and _PORT are not set")
+        raise _refused("no kubeconfig given, and this is not a pod: KUBERNETES_SERVICE_HOST and _PORT are not set")
     token = folder / "token"
     try:
         authority = (folder / "ca.crt").read_bytes()
         namespace = (folder / "namespace").read_text().strip()
-        # It is renewed all the time, and read again for each request; only that it is there is seen here.
+        # The kubelet renews the token, so that it is read again for each request. Here it only must be readable.
         token.read_bytes()
     except OSError as error:
         why = (error.strerror or str(error)).lower()

@@ -1,4 +1,8 @@
-"""An informer: keeps a kind's objects as last seen, and tells of every change."""
+"""Informer: keeps all objects of a kind current by list and watch, and reports every change.
+
+After a broken connection it watches again from the last resourceVersion; after an expired one it lists again and
+reports the differences, so that readers never miss a change.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +14,51 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import structlog
 
+from pincompute.base.backoff import backoff_s
 from pincompute.base.clock import Clock
-from pincompute.base.pause import backoff
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import KIND_NOT_SERVED
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Forbidden, Gone, NotFound
 from pincompute.kube.request import select
 from pincompute.kube.resource import Resource
-from pincompute.kube.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Event, Told, all_told, identity, told
+from pincompute.kube.watch import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    MODIFIED,
+    Event,
+    RawEvent,
+    ends_initial_events,
+    parse_event,
+    parse_identity,
+)
 
 T = TypeVar("T")
 Key = tuple[str, str]
-"""Namespace (empty where there is none) and name."""
+"""Namespace (empty for cluster-scoped objects) and name."""
 
-STEADY = 1.0
-"""Seconds that a watch must have stood to count as one: a server on its way out ends them as soon as they begin."""
-LONGEST = 30.0
-"""Seconds between two attempts at what does not answer."""
-LONGEST_REFUSED = 5.0
-"""Seconds between two attempts at what is not served, or not allowed: it is there as soon as somebody sees to it."""
+MIN_STABLE_WATCH_S = 1.0
+"""A watch that ends sooner counts as a failure: a server that shuts down ends watches as soon as they start."""
+MAX_BACKOFF_S = 30.0
+"""Longest delay between two attempts while the server does not respond."""
+MAX_BACKOFF_REFUSED_S = 5.0
+"""Longest delay while the kind is not served or access is denied. Shorter, because an administrator may fix it soon."""
 
-_NOT_STREAMED = (400, 422)
-"""How a server refuses a watch that begins with what is there; which older ones take for an ordinary watch."""
+_WATCH_LIST_REJECTED = (400, 422)
+"""Statuses of a server that does not support watches with initial events."""
 
 log = structlog.get_logger()
 
 
-def _nobody(*_: Any) -> None:
-    """Told of changes where nobody asked to be."""
+def _ignore(*_: Any) -> None:
+    """Default of the callbacks."""
 
 
 class Informer(Generic[T]):
-    """Of each object only the fields that `type` declares are kept. One task runs it; readers need no locks."""
+    """Keeps the fields that `type` declares of each object. One task runs it; readers need no locks."""
 
-    def __init__(  # noqa: PLR0913  (what to watch, by name)
+    def __init__(  # noqa: PLR0913  (keyword-only)
         self,
         client: Client,
         resource: Resource,
@@ -53,18 +67,18 @@ class Informer(Generic[T]):
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        on_change: Callable[[Event[T]], None] = _nobody,
-        on_problem: Callable[[Problem | None], None] = _nobody,
-        on_unreadable: Callable[[Event[msgspec.Raw], str], None] = _nobody,
+        on_change: Callable[[Event[T]], None] = _ignore,
+        on_problem: Callable[[Problem | None], None] = _ignore,
+        on_unreadable: Callable[[Event[msgspec.Raw], str], None] = _ignore,
         clock: Clock | None = None,
     ) -> None:
         self.items: dict[Key, T] = {}
         self.synced = asyncio.Event()
-        """Set once everything that is there was seen, and never unset: `age` tells how old the picture is."""
-        self.answered = asyncio.Event()
-        """Set once it is synced or has a problem, and never unset."""
+        """Set once after the first complete list, and never cleared; `staleness_s` tells how old the items may be."""
+        self.responded = asyncio.Event()
+        """Set once the informer is synced or has a problem, and never cleared."""
         self.problem: Problem | None = None
-        """Why the server does not show this kind: it is not served, or we may not look. It is asked again and again."""
+        """Why this kind cannot be listed: it is not served or access is denied. The informer keeps retrying."""
         self._client = client
         self._kind = resource
         self._selection = select(resource, namespace, labels=labels, fields=fields)
@@ -73,206 +87,211 @@ class Informer(Generic[T]):
         self._on_problem = on_problem
         self._on_unreadable = on_unreadable
         self._clock = clock or client.clock
-        self._revision = ""
+        self._resource_version = ""
         self._changed = asyncio.Event()
-        self._heard = self._tried = self._clock.monotonic()
-        self._hurried = asyncio.Event()
-        self._stands_since: float | None = None
-        self._said = ""
+        self._last_heard = self._last_tried = self._clock.monotonic()
+        self._retry_requested = asyncio.Event()
+        self._watching_since: float | None = None
+        self._last_logged = ""
 
     async def run(self) -> None:
-        """See all there is, then watch, for ever: a break is mended, and what was missed in it is told as if seen."""
+        """Lists and watches forever. Changes during an interruption are reported after it, as if they happened then."""
         failures = 0
         while True:
-            self._tried = self._clock.monotonic()
-            longest = LONGEST
+            self._last_tried = self._clock.monotonic()
+            max_backoff = MAX_BACKOFF_S
             try:
-                await self._follow()
+                await self._list_and_watch()
             except ApiError as error:
-                longest = self._failed(error)
-            failures = 0 if self._stood() else failures + 1
-            self._stands_since = None
+                max_backoff = self._handle_error(error)
+            failures = 0 if self._was_stable() else failures + 1
+            self._watching_since = None
             if failures:
-                await self._rest(backoff(failures, self._client.chance(), longest))
+                await self._sleep_before_retry(backoff_s(failures, self._client.random(), max_backoff))
 
-    def hurry(self) -> None:
-        """The server is known to answer: whoever waits for it tries at once."""
-        self._hurried.set()
-
-    @property
-    def revision(self) -> int:
-        """Everything that happened up to here is in the items; 0 while that is not known."""
-        return int(self._revision or 0)
+    def retry_now(self) -> None:
+        """Ends a backoff at once; called when the server is known to respond."""
+        self._retry_requested.set()
 
     @property
-    def stands(self) -> bool:
-        """What happens is told at once: it is not just being asked for again."""
-        return self._stands_since is not None
+    def resource_version(self) -> int:
+        """The items include every change up to this resourceVersion; 0 while it is unknown."""
+        return int(self._resource_version or 0)
 
-    def age(self) -> float:
-        """Seconds since the server was last heard; of a quiet kind it may say nothing until the watch is renewed."""
-        return self._clock.monotonic() - self._heard
+    @property
+    def watching(self) -> bool:
+        """Whether a watch is open and the items are complete, so that changes are reported at once."""
+        return self._watching_since is not None
 
-    def still(self) -> float:
-        """Seconds in which nothing was heard, and nothing was tried: of a server that is away it is asked for ever."""
-        return self._clock.monotonic() - max(self._heard, self._tried)
+    def staleness_s(self) -> float:
+        """Seconds since the last message of the server. For a kind without changes it can grow until the watch ends."""
+        return self._clock.monotonic() - self._last_heard
+
+    def idle_s(self) -> float:
+        """Seconds without a message or an attempt. It stays small while an unreachable server is retried."""
+        return self._clock.monotonic() - max(self._last_heard, self._last_tried)
 
     async def wait_for(self, predicate: Callable[[Mapping[Key, T]], bool]) -> None:
-        """Return as soon as the items are as the predicate wants; `asyncio.timeout` bounds it."""
+        """Returns as soon as the predicate holds for the items. Use `asyncio.timeout` to bound it."""
         while not predicate(self.items):
             self._changed.clear()
             await self._changed.wait()
 
-    async def _rest(self, seconds: float) -> None:
-        self._hurried.clear()
-        waits = [asyncio.ensure_future(each) for each in (self._clock.sleep(seconds), self._hurried.wait())]
+    async def _sleep_before_retry(self, seconds: float) -> None:
+        self._retry_requested.clear()
+        tasks = [asyncio.ensure_future(each) for each in (self._clock.sleep(seconds), self._retry_requested.wait())]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waits:
-                each.cancel()
+            for task in tasks:
+                task.cancel()
 
-    async def _follow(self) -> None:
-        """Until the server ends the watch."""
-        if not self._revision and self._client.streams:
-            await self._stream()
+    async def _list_and_watch(self) -> None:
+        """Lists if needed, then watches until the server ends the watch."""
+        if not self._resource_version and self._client.supports_watch_list:
+            await self._watch_list()
             return
-        if not self._revision:
+        if not self._resource_version:
             await self._list()
-        await self._watch(self._client.watch_lines(self._selection, self._revision), None)
+        await self._watch(self._client.watch_lines(self._selection, self._resource_version), None)
 
-    async def _stream(self) -> None:
-        """What is there is told one by one, so neither side ever holds all of it twice."""
+    async def _watch_list(self) -> None:
+        """Lists by a watch. The server sends one object at a time, so that neither side holds the whole list twice."""
         try:
-            await self._watch(self._client.stream_lines(self._selection), set(self.items))
+            await self._watch(self._client.watch_list_lines(self._selection), set(self.items))
         except ApiError as error:
-            if error.status not in _NOT_STREAMED or self._revision:
+            if error.status not in _WATCH_LIST_REJECTED or self._resource_version:
                 raise
-            log.info("lists come by pages", about=self._selection.about, why=error.message)
-            self._client.streams = False
-            await self._follow()
+            log.info("watch list unsupported", about=self._selection.about, why=error.message)
+            self._client.supports_watch_list = False
+            await self._list_and_watch()
 
     async def _list(self) -> None:
-        unseen = set(self.items)
-        revision = ""
-        async with aclosing(self._client.pages(self._selection)) as pages:
+        unlisted = set(self.items)
+        resource_version = ""
+        async with aclosing(self._client.list_pages(self._selection)) as pages:
             async for page in pages:
-                self._heard = self._clock.monotonic()
+                self._last_heard = self._clock.monotonic()
                 for raw in page.items:
-                    key, item = self._read(raw)
-                    unseen.discard(key)
+                    key, item = self._decode_listed(raw)
+                    unlisted.discard(key)
                     if item is not None:
-                        self._keep(key, item)
-                revision = page.revision
-        self._complete(unseen, revision)
+                        self._store(key, item)
+                resource_version = page.resource_version
+        self._finish_list(unlisted, resource_version)
 
-    async def _watch(self, lines: AsyncGenerator[bytes], unseen: set[Key] | None) -> None:
-        """Follow what happens; `unseen` are, while the server tells what is there, those it has not told of yet."""
-        if unseen is None:
-            self._stands_since = self._clock.monotonic()
+    async def _watch(self, lines: AsyncGenerator[bytes], unlisted: set[Key] | None) -> None:
+        """Applies events to the items.
+
+        `unlisted` are, while the server still sends initial events, the known objects that it has not sent yet.
+        """
+        if unlisted is None:
+            self._watching_since = self._clock.monotonic()
         async with aclosing(lines):
             async for line in lines:
-                event = told(line, self._selection.about)
-                self._heard = self._clock.monotonic()
-                who = identity(event.object)
+                event = parse_event(line, self._selection.about)
+                self._last_heard = self._clock.monotonic()
+                identity = parse_identity(event.object)
                 if event.type != BOOKMARK:
-                    self._take(event, who.key)
-                if unseen is None:
-                    self._advance(who.metadata.resource_version)
+                    self._apply_event(event, identity.key)
+                if unlisted is None:
+                    self._advance(identity.metadata.resource_version)
                 elif event.type != BOOKMARK:
-                    unseen.discard(who.key)
-                elif all_told(event.object):
-                    self._complete(unseen, who.metadata.resource_version)
-                    unseen = None
+                    unlisted.discard(identity.key)
+                elif ends_initial_events(event.object):
+                    self._finish_list(unlisted, identity.metadata.resource_version)
+                    unlisted = None
                 else:
-                    raise ApiError(400, "BadRequest", "a bookmark came first", about=self._selection.about)
-        # It ended politely, which is a word too.
-        self._heard = self._clock.monotonic()
+                    # An old server ignores `sendInitialEvents` and starts an ordinary watch.
+                    raise ApiError(400, "BadRequest", "bookmark before the initial events", about=self._selection.about)
+        # The regular end of the response is a sign of life, too.
+        self._last_heard = self._clock.monotonic()
 
-    def _take(self, event: Told, key: Key) -> None:
+    def _apply_event(self, event: RawEvent, key: Key) -> None:
         item = self._decode(event, key)
         if event.type == DELETED:
             last = item if item is not None else self.items.get(key)
             if last is not None:
-                self._forget(key, last)
+                self._remove(key, last)
         elif item is not None:
-            self._keep(key, item)
+            self._store(key, item)
 
-    def _advance(self, revision: str) -> None:
-        if int(revision or 0) < self.revision:
-            # Watches of a server that was restored from a copy begin in its future, and miss what happens until then.
-            raise Gone(410, "Gone", "the server's revisions went back", about=self._selection.about)
-        self._revision = revision
+    def _advance(self, resource_version: str) -> None:
+        if int(resource_version or 0) < self.resource_version:
+            # After etcd was restored from a backup, our resourceVersion lies in its future. A watch from there would
+            # miss all changes until the server has caught up.
+            raise Gone(410, "Gone", "the server's resourceVersion went backwards", about=self._selection.about)
+        self._resource_version = resource_version
 
-    def _complete(self, unseen: set[Key], revision: str) -> None:
-        """All there is was seen: what was known before and is not among it is gone."""
-        for key in unseen:
-            self._forget(key, self.items[key])
-        self._revision = revision
-        self._stands_since = self._clock.monotonic()
+    def _finish_list(self, unlisted: set[Key], resource_version: str) -> None:
+        """Marks the list as complete, and removes the known objects that were not in it."""
+        for key in unlisted:
+            self._remove(key, self.items[key])
+        self._resource_version = resource_version
+        self._watching_since = self._clock.monotonic()
         self.synced.set()
-        self._tell_problem(None)
+        self._set_problem(None)
 
-    def _stood(self) -> bool:
-        since = self._stands_since
-        return since is not None and self._clock.monotonic() - since > STEADY
+    def _was_stable(self) -> bool:
+        since = self._watching_since
+        return since is not None and self._clock.monotonic() - since > MIN_STABLE_WATCH_S
 
-    def _failed(self, error: ApiError) -> float:
-        """Note it, and say how long to wait at most."""
-        if error.message != self._said or self._stood():
-            self._said = error.message
-            log.warning("watch broken", about=self._selection.about, why=error.message)
+    def _handle_error(self, error: ApiError) -> float:
+        """Records an error and returns the longest backoff after it."""
+        if error.message != self._last_logged or self._was_stable():
+            self._last_logged = error.message
+            log.warning("watch failed", about=self._selection.about, why=error.message)
         if not 400 <= error.status < 500 or error.status == 429:
-            # It is not about what was asked: go on where it broke.
-            return LONGEST
-        # The server does not accept the revision, the kind or us: from a new list on all is known again.
-        self._revision = ""
-        self._heard = self._clock.monotonic()
+            # The error is not about this request: watch again from the same resourceVersion.
+            return MAX_BACKOFF_S
+        # The server rejects the resourceVersion, the kind or the user: only a new list restores a complete view.
+        self._resource_version = ""
+        self._last_heard = self._clock.monotonic()
         if isinstance(error, Gone):
-            return LONGEST
-        self._tell_problem(self._problem_of(error))
-        return LONGEST_REFUSED if isinstance(error, NotFound | Forbidden) else LONGEST
+            return MAX_BACKOFF_S
+        self._set_problem(self._problem_of(error))
+        return MAX_BACKOFF_REFUSED_S if isinstance(error, NotFound | Forbidden) else MAX_BACKOFF_S
 
     def _problem_of(self, error: ApiError) -> Problem:
         if not isinstance(error, NotFound):
             return error.problem()
-        what = f"the cluster serves no {self._kind.plural} of {self._kind.api_version}"
+        what = f"the cluster does not serve {self._kind.plural} of {self._kind.api_version}"
         return Problem(KIND_NOT_SERVED, what, Where(object=self._selection.about))
 
-    def _tell_problem(self, problem: Problem | None) -> None:
-        self.answered.set()
+    def _set_problem(self, problem: Problem | None) -> None:
+        self.responded.set()
         if problem != self.problem:
             self.problem = problem
             self._on_problem(problem)
 
-    def _read(self, raw: msgspec.Raw) -> tuple[Key, T | None]:
-        key = identity(raw).key
+    def _decode_listed(self, raw: msgspec.Raw) -> tuple[Key, T | None]:
+        key = parse_identity(raw).key
         return key, self._decode(Event(ADDED, raw), key)
 
-    def _decode(self, told: Event[msgspec.Raw] | Told, key: Key) -> T | None:
-        """An object's declared fields; None where they are not of the declared types.
+    def _decode(self, event: Event[msgspec.Raw] | RawEvent, key: Key) -> T | None:
+        """The declared fields of an object, or None if one of them has another type.
 
-        One object that somebody spoiled must not keep the others from being seen: the last good view of it stays.
+        One object with invalid fields must not hide the others. Its last valid version stays in the items.
         """
         try:
-            return self._decoder.decode(told.object)
+            return self._decoder.decode(event.object)
         except msgspec.ValidationError as error:
-            log.error("object cannot be read", about=self._selection.about, key="/".join(key), why=str(error))
-            self._on_unreadable(Event(told.type, told.object), str(error))
+            log.error("undecodable object", about=self._selection.about, key="/".join(key), why=str(error))
+            self._on_unreadable(Event(event.type, event.object), str(error))
             return None
 
-    def _keep(self, key: Key, item: T) -> None:
+    def _store(self, key: Key, item: T) -> None:
         known = self.items.get(key)
         if known == item:
-            # Nothing that anybody declared interest in is different.
+            # None of the declared fields has changed.
             return
         self.items[key] = item
-        self._tell(Event(ADDED if known is None else MODIFIED, item, known))
+        self._notify(Event(ADDED if known is None else MODIFIED, item, known))
 
-    def _forget(self, key: Key, last: T) -> None:
+    def _remove(self, key: Key, last: T) -> None:
         self.items.pop(key, None)
-        self._tell(Event(DELETED, last))
+        self._notify(Event(DELETED, last))
 
-    def _tell(self, event: Event[T]) -> None:
+    def _notify(self, event: Event[T]) -> None:
         self._changed.set()
         self._on_change(event)

@@ -1,4 +1,4 @@
-"""A lease: of several who could act, one does. The others wait, and know within seconds when it is their turn."""
+"""Leader election by a Lease object: one of several processes holds it, the others take over within seconds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pincompute.kube.resource import LEASES, Object
 log = structlog.get_logger()
 
 
-class Terms(NamedTuple):
-    """Seconds."""
+class LeaseTimings(NamedTuple):
+    """Timings of leader election, as in client-go."""
 
-    lasts: float = 10.0
-    """Nobody takes it from a holder who was heard this recently."""
-    renewed: float = 2.0
-    given_up: float = 6.0
-    """A holder who could not renew it for so long acts no more: well before another may begin."""
+    duration_s: float = 10.0
+    """A lease that was renewed this recently is not taken over."""
+    renew_interval_s: float = 2.0
+    renew_deadline_s: float = 6.0
+    """A holder that could not renew for this long stops acting: well before another process may take over."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -42,69 +42,74 @@ class _Lease(msgspec.Struct):
 
 
 class Lease:
-    """Time is only ever compared with our own clock: those of two machines need not agree."""
+    """A lease that this process can hold.
 
-    def __init__(self, client: Client, namespace: str, name: str, holder: str, terms: Terms) -> None:
+    Times are measured by our own clock from the events that we see, so that clocks of machines need not agree.
+    """
+
+    def __init__(self, client: Client, namespace: str, name: str, holder: str, timings: LeaseTimings) -> None:
         self.holder = holder
-        """Who holds this name lives only once: by it, who was killed and begins anew need not wait for itself."""
+        """Unique name of this process. A restarted process with the same name takes its own lease back at once."""
         self._client = client
         self._namespace = namespace
         self._name = name
-        self._terms = terms
-        self._until = 0.0
-        self._seen: _Lease | None = None
+        self._timings = timings
+        self._held_until = 0.0
+        self._last_seen: _Lease | None = None
 
     @property
     def held(self) -> bool:
-        return self._client.clock.monotonic() < self._until
+        return self._client.clock.monotonic() < self._held_until
 
     async def acquire(self) -> None:
-        """Return when it is ours."""
+        """Returns when this process holds the lease."""
         while not self.held:
             try:
-                self._seen = await self._find()
-                if self._seen.spec.holder_identity in ("", self.holder) or await self._falls_free(self._seen):
-                    await self._write(self._seen, takes=True)
+                self._last_seen = await self._find()
+                if self._last_seen.spec.holder_identity in ("", self.holder) or await self._wait_until_free(
+                    self._last_seen
+                ):
+                    await self._write_holder(self._last_seen, acquire=True)
             except (Conflict, AlreadyExists):
-                # Somebody else was quicker.
-                await self._rest()
+                # Another process was faster.
+                await self._sleep_before_retry()
             except ApiError as error:
-                log.warning("the lease cannot be had", why=error.message)
-                await self._rest()
+                log.warning("lease acquire failed", why=error.message)
+                await self._sleep_before_retry()
 
-    async def keep(self) -> None:
-        """Renew it; return when it is lost."""
+    async def renew_until_lost(self) -> None:
+        """Renews the lease; returns when it is lost."""
         while self.held:
-            await self._client.clock.sleep(self._terms.renewed)
-            # Whoever answers too late has not answered.
+            await self._client.clock.sleep(self._timings.renew_interval_s)
+            # A response after the deadline is too late: another process may hold the lease by then.
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, self._until - self._client.clock.monotonic())):
+                async with asyncio.timeout(max(0.0, self._held_until - self._client.clock.monotonic())):
                     await self._renew()
-        log.warning("the lease is lost")
+        log.warning("lease lost")
 
     async def release(self) -> None:
-        """Whoever waits leads at once."""
+        """Gives the lease up, so that a waiting process takes over at once."""
         if not self.held:
             return
-        self._until = 0.0
+        self._held_until = 0.0
         with suppress(ApiError, TimeoutError):
-            async with asyncio.timeout(self._terms.renewed):
+            async with asyncio.timeout(self._timings.renew_interval_s):
                 lease = await self._find()
                 if lease.spec.holder_identity == self.holder:
                     await self._patch(lease, {"holderIdentity": ""})
 
     async def _renew(self) -> None:
         try:
-            self._seen = self._seen or await self._find()
-            if self._seen.spec.holder_identity == self.holder:
-                await self._write(self._seen, takes=False)
+            self._last_seen = self._last_seen or await self._find()
+            if self._last_seen.spec.holder_identity == self.holder:
+                await self._write_holder(self._last_seen, acquire=False)
             else:
-                self._until = 0.0
+                self._held_until = 0.0
         except (Conflict, NotFound):
-            # Somebody wrote to it; whether they took it, the next look tells.
-            self._seen = None
+            # Another client wrote the lease. The next renewal reads whether it was taken over.
+            self._last_seen = None
         except ApiError as error:
-            log.warning("the lease cannot be renewed", why=error.message)
+            log.warning("lease renew failed", why=error.message)
 
     async def _find(self) -> _Lease:
         try:
@@ -114,46 +119,46 @@ class Lease:
             found = await self._client.create(LEASES, body, manager=self._name)
         return msgspec.convert(found, _Lease)
 
-    async def _falls_free(self, lease: _Lease) -> bool:
-        """Wait until its holder lets it go, or is not heard any more; it is then as it was last seen."""
+    async def _wait_until_free(self, lease: _Lease) -> bool:
+        """Waits until the holder gives the lease up or stops renewing it. False if the watch ended before."""
         clock = asyncio.get_running_loop()
         events = self._client.watch(
             LEASES,
             self._namespace,
-            revision=lease.metadata.resource_version,
+            resource_version=lease.metadata.resource_version,
             fields=f"metadata.name={self._name}",
             type=_Lease,
         )
         try:
-            async with asyncio.timeout(self._terms.lasts) as patience, aclosing(events):
+            async with asyncio.timeout(self._timings.duration_s) as expiry, aclosing(events):
                 async for event in events:
-                    self._seen = event.object
+                    self._last_seen = event.object
                     if not event.object.spec.holder_identity:
                         return True
-                    patience.reschedule(clock.time() + self._terms.lasts)
+                    expiry.reschedule(clock.time() + self._timings.duration_s)
         except TimeoutError:
             return True
-        # The watch ended by itself: look again.
+        # The server ended the watch: read the lease again.
         return False
 
-    async def _write(self, lease: _Lease, *, takes: bool) -> None:
-        """Fenced by the revision that was seen: of two who try, one does."""
-        asked, now = self._client.clock.monotonic(), self._client.clock.now()
+    async def _write_holder(self, lease: _Lease, *, acquire: bool) -> None:
+        """Writes with the resourceVersion that was read: of two processes that try at once, one gets a Conflict."""
+        requested_at, now = self._client.clock.monotonic(), self._client.clock.now()
         spec: Object = {"holderIdentity": self.holder, "renewTime": _stamp(now)}
-        if takes:
+        if acquire:
             spec["acquireTime"] = _stamp(now)
-            spec["leaseDurationSeconds"] = int(self._terms.lasts)
+            spec["leaseDurationSeconds"] = int(self._timings.duration_s)
             spec["leaseTransitions"] = lease.spec.lease_transitions + 1
-        self._seen = await self._patch(lease, spec)
-        self._until = asked + self._terms.given_up
+        self._last_seen = await self._patch(lease, spec)
+        self._held_until = requested_at + self._timings.renew_deadline_s
 
     async def _patch(self, lease: _Lease, spec: Object) -> _Lease:
         body = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
         after = await self._client.patch(LEASES, self._name, self._namespace, body, style="merge", manager=self._name)
         return msgspec.convert(after, _Lease)
 
-    async def _rest(self) -> None:
-        await self._client.clock.sleep(self._terms.renewed * (0.5 + self._client.chance() / 2))
+    async def _sleep_before_retry(self) -> None:
+        await self._client.clock.sleep(self._timings.renew_interval_s * (0.5 + self._client.random() / 2))
 
 
 def _stamp(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""A request as a value: what would be sent, without sending it."""
+"""Requests to the API server as values; building one sends nothing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
 
-from pincompute.kube.resource import Object, Resource, reference
+from pincompute.kube.resource import Object, Resource, namespaced_name
 
-JSON = "application/json"
-# JSON is YAML, and this is the one spelling of server-side apply that every version of the server takes.
-APPLY = "application/apply-patch+yaml"
-PATCHES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
+JSON_CONTENT_TYPE = "application/json"
+# Every version of the server accepts this content type for server-side apply. JSON is valid YAML.
+APPLY_CONTENT_TYPE = "application/apply-patch+yaml"
+PATCH_CONTENT_TYPES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
 
-Style = Literal["merge", "json"]
+PatchStyle = Literal["merge", "json"]
 
 
 class Target(NamedTuple):
@@ -29,8 +29,8 @@ class Target(NamedTuple):
 
     @classmethod
     def of(cls, resource: Resource, item: Object, subresource: str = "") -> Self:
-        """The place that an object names itself."""
-        namespace, name = reference(item)
+        """Target with the name and namespace of an object."""
+        namespace, name = namespaced_name(item)
         return cls(resource, name, namespace, subresource)
 
     @property
@@ -39,11 +39,11 @@ class Target(NamedTuple):
 
     @property
     def about(self) -> str:
-        return self.resource.named(self.namespace, self.name)
+        return self.resource.describe(self.namespace, self.name)
 
     @property
-    def right(self) -> str:
-        """As rights name it: `pods`, or `pods/log`."""
+    def rbac_resource(self) -> str:
+        """Resource as RBAC rules spell it: `pods`, or `pods/log`."""
         return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
 
 
@@ -52,71 +52,75 @@ class Request(NamedTuple):
     path: str
     query: Mapping[str, str] = MappingProxyType({})
     body: bytes = b""
-    content: str = JSON
+    content_type: str = JSON_CONTENT_TYPE
     about: str = ""
-    """What a person calls the thing that is asked for."""
+    """Object of the request as messages name it: `deployments me/hello`."""
     verb: str = ""
-    """What is done, as rights name it; `watch` is another than `list`."""
+    """Verb as RBAC rules spell it; `watch` differs from `list`."""
     resource: str = ""
-    """To what, as rights name it: `pods`, or `pods/log`."""
+    """Resource as RBAC rules spell it: `pods`, or `pods/log`."""
 
     @property
     def safe(self) -> bool:
-        """Asking twice does no harm."""
+        """Whether the request only reads, so that it can be repeated."""
         return self.method == "GET"
 
 
 def get(target: Target) -> Request:
-    return Request("GET", target.path, about=target.about, verb="get", resource=target.right)
+    return Request("GET", target.path, about=target.about, verb="get", resource=target.rbac_resource)
 
 
 def select(resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Request:
-    """All objects of a kind that match."""
+    """List request for all objects of a kind that match the selectors."""
     query = _query(labelSelector=labels, fieldSelector=fields)
-    about = resource.named(namespace)
+    about = resource.describe(namespace)
     return Request("GET", resource.path(namespace), query, about=about, verb="list", resource=resource.plural)
 
 
 def page(selection: Request, limit: int, token: str) -> Request:
-    """One page of a selection, beginning where the token of the page before says."""
+    """Request for one page of a list, starting at the continue token of the previous page."""
     return selection._replace(query={**selection.query, **_query(limit=limit, **{"continue": token})})
 
 
-def watch(selection: Request, revision: str, seconds: int) -> Request:
-    """What happens to a selection after a revision, for so many seconds."""
-    asked = _query(watch="true", resourceVersion=revision, timeoutSeconds=seconds, allowWatchBookmarks="true")
-    return selection._replace(query={**selection.query, **asked}, verb="watch")
+def watch(selection: Request, resource_version: str, timeout_s: int) -> Request:
+    """Watch request for the changes after a resourceVersion, which the server ends after `timeout_s`."""
+    query = _query(watch="true", resourceVersion=resource_version, timeoutSeconds=timeout_s, allowWatchBookmarks="true")
+    return selection._replace(query={**selection.query, **query}, verb="watch")
 
 
-def stream(selection: Request, seconds: int) -> Request:
-    """All there is, one by one, then a bookmark that says so, and then what happens."""
-    asked = _query(sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
-    begun = watch(selection, "", seconds)
-    return begun._replace(query={**begun.query, **asked})
+def watch_list(selection: Request, timeout_s: int) -> Request:
+    """Watch request that first sends every existing object, then a bookmark, then the changes."""
+    query = _query(sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
+    started = watch(selection, "", timeout_s)
+    return started._replace(query={**started.query, **query})
 
 
 def create(target: Target, item: Object, manager: str, *, dry_run: bool = False) -> Request:
-    # A new object is posted to the folder that will hold it.
-    folder, query = target.resource.path(target.namespace), _writing(manager) | _trying(dry_run)
-    return Request("POST", folder, query, _body(target, item), JSON, target.about, "create", target.right)
+    # A new object is posted to its collection.
+    collection, query = target.resource.path(target.namespace), _write_query(manager) | _dry_run_query(dry_run)
+    return Request(
+        "POST", collection, query, _body(target, item), JSON_CONTENT_TYPE, target.about, "create", target.rbac_resource
+    )
 
 
 def apply(target: Target, item: Object, manager: str, *, force: bool, dry_run: bool = False) -> Request:
-    """Server-side apply: the server merges what this manager wants with what others want."""
-    query = _writing(manager) | {"force": "true" if force else "false"} | _trying(dry_run)
-    body = _printable(_body(target, item))
-    return Request("PATCH", target.path, query, body, APPLY, target.about, "patch", target.right)
+    """Server-side apply: the server merges this manager's fields with those of other managers."""
+    query = _write_query(manager) | {"force": "true" if force else "false"} | _dry_run_query(dry_run)
+    body = _escape_for_yaml(_body(target, item))
+    return Request("PATCH", target.path, query, body, APPLY_CONTENT_TYPE, target.about, "patch", target.rbac_resource)
 
 
-def _trying(dry_run: bool) -> dict[str, str]:
-    """Everything is done but keeping it."""
+def _dry_run_query(dry_run: bool) -> dict[str, str]:
+    """With dryRun the server does everything except storing the object."""
     return {"dryRun": "All"} if dry_run else {}
 
 
-def patch(target: Target, body: Any, style: Style, manager: str) -> Request:
+def patch(target: Target, body: Any, style: PatchStyle, manager: str) -> Request:
     encoded = msgspec.json.encode(body)
-    query = _writing(manager)
-    return Request("PATCH", target.path, query, encoded, PATCHES[style], target.about, "patch", target.right)
+    query = _write_query(manager)
+    return Request(
+        "PATCH", target.path, query, encoded, PATCH_CONTENT_TYPES[style], target.about, "patch", target.rbac_resource
+    )
 
 
 def delete(target: Target, uid: str, propagation: str) -> Request:
@@ -124,7 +128,7 @@ def delete(target: Target, uid: str, propagation: str) -> Request:
     if uid:
         options["preconditions"] = {"uid": uid}
     body = msgspec.json.encode(options)
-    return Request("DELETE", target.path, {}, body, JSON, target.about, "delete", target.right)
+    return Request("DELETE", target.path, {}, body, JSON_CONTENT_TYPE, target.about, "delete", target.rbac_resource)
 
 
 def logs(  # noqa: PLR0913
@@ -146,25 +150,25 @@ def logs(  # noqa: PLR0913
         timestamps="true" if timestamps else "",
     )
     log = pod._replace(subresource="log")
-    return Request("GET", log.path, query, about=log.about, verb="get", resource=log.right)
+    return Request("GET", log.path, query, about=log.about, verb="get", resource=log.rbac_resource)
 
 
 def _query(**parameters: str | int | None) -> dict[str, str]:
-    """The parameters that say something."""
+    """Query parameters, without the empty ones."""
     return {name: str(value) for name, value in parameters.items() if value not in ("", None)}
 
 
-def _writing(manager: str) -> dict[str, str]:
-    # A field that the server does not know is a mistake to hear of, not one to drop without a word.
+def _write_query(manager: str) -> dict[str, str]:
+    # Strict: an unknown field is an error. By default the server would drop it with a warning.
     return {"fieldManager": manager, "fieldValidation": "Strict"}
 
 
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def _printable(body: bytes) -> bytes:
-    """JSON that is YAML as well: what stands for itself in the one is refused or a line break in the other."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", body.decode()).encode()
+def _escape_for_yaml(body: bytes) -> bytes:
+    """Escapes characters that JSON allows as they are, but that YAML rejects or reads as line breaks."""
+    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", body.decode()).encode()
 
 
 def _body(target: Target, item: Object) -> bytes:

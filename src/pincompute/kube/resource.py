@@ -1,4 +1,4 @@
-"""Resources: where each kind of object lies below an API server's address."""
+"""Kubernetes resources: group, version, plural and URL path of each kind."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ class Resource(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """As objects spell it: `apps/v1`, and plain `v1` for the core group."""
+        """The `apiVersion` of objects: `apps/v1`, and `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of one object, of its subresource, or of all objects (in one namespace where it is named)."""
+        """URL path of an object, of its subresource, or of the collection (of one namespace, if given)."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
         parts += [self.plural, name, subresource]
         return "/" + "/".join(quote(part, safe="") for part in parts if part)
 
-    def named(self, namespace: str = "", name: str = "") -> str:
-        """What a person calls it: `deployments me/hello`."""
-        place = f"{namespace}/{name}" if self.namespaced and namespace and name else name or namespace
-        return f"{self.plural} {place}".rstrip()
+    def describe(self, namespace: str = "", name: str = "") -> str:
+        """Name for messages: `deployments me/hello`."""
+        qualified = f"{namespace}/{name}" if self.namespaced and namespace and name else name or namespace
+        return f"{self.plural} {qualified}".rstrip()
 
 
-def reference(item: Object) -> tuple[str, str]:
-    """The namespace (empty where it has none) and the name that an object carries."""
+def namespaced_name(item: Object) -> tuple[str, str]:
+    """Namespace (empty for cluster-scoped objects) and name of an object."""
     metadata = item.get("metadata", {})
     return metadata.get("namespace", ""), metadata.get("name", "")
 
@@ -47,8 +47,8 @@ ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "Endpoint
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 SECRETS = Resource("", "v1", "secrets", "Secret")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 CORE_EVENTS = Resource("", "v1", "events", "Event")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -65,8 +65,8 @@ PYTORCH_JOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
 TF_JOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
-DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
-SCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
@@ -82,17 +82,17 @@ VALIDATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
     namespaced=False,
 )  # fmt: skip
-POD_CERTIFICATES = Resource("certificates.k8s.io", "v1beta1", "podcertificaterequests", "PodCertificateRequest")
-SIGNING_REQUESTS = Resource(
+POD_CERTIFICATE_REQUESTS = Resource("certificates.k8s.io", "v1beta1", "podcertificaterequests", "PodCertificateRequest")
+CERTIFICATE_SIGNING_REQUESTS = Resource(
     "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", namespaced=False
 )
-TRUST_BUNDLES = Resource(
+CLUSTER_TRUST_BUNDLES = Resource(
     "certificates.k8s.io", "v1beta1", "clustertrustbundles", "ClusterTrustBundle", namespaced=False
 )
-ADMISSION_POLICIES = Resource(
+VALIDATING_ADMISSION_POLICIES = Resource(
     "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
 )
-ADMISSION_BINDINGS = Resource(
+VALIDATING_ADMISSION_POLICY_BINDINGS = Resource(
     "admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding",
     namespaced=False,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The transport: sends requests to one API server by HTTP, each once, and says in words what breaks."""
+"""HTTP transport: sends each request once to one API server and turns connection errors into ApiErrors."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from pincompute import __version__
 from pincompute.base.clock import Clock, SystemClock
 from pincompute.base.problem import Refused
 from pincompute.kube.access import Access
-from pincompute.kube.credentials import Credentials, Shown
-from pincompute.kube.errors import ApiError, How, Unproven, Unreachable, error_of
+from pincompute.kube.credentials import AuthMaterial, Credentials
+from pincompute.kube.errors import ApiError, ConnectionFailure, CredentialsUnavailable, Unreachable, parse_error
+from pincompute.kube.line_splitter import LineSplitter
 from pincompute.kube.request import Request
-from pincompute.kube.splitter import Splitter
 
 T = TypeVar("T")
 
 
-class Limits(NamedTuple):
-    """Seconds, and how much is asked for at once."""
+class ClientLimits(NamedTuple):
+    """Timeouts and page size of a client."""
 
-    connect: float = 5
-    whole: float = 30
-    watch: int = 240
-    """After this long the server ends a watch, and it is begun again."""
-    silence: float = 60
-    """How much later than that a watch which says nothing is given up."""
-    page: int = 500
-    stream: bool = True
-    """Whether a first list may come by a watch, where the server does that."""
-
-
-USUAL = Limits()
+    connect_timeout_s: float = 5
+    request_timeout_s: float = 30
+    watch_timeout_s: int = 240
+    """After this time the server ends a watch, and the client starts the next one."""
+    watch_grace_s: float = 60
+    """A watch without any event is given up this much later."""
+    page_size: int = 500
+    watch_list: bool = True
+    """Whether to list by a watch with initial events (WatchList), if the server supports it."""
 
 
-class Transport:
-    """Knows nothing of kinds: bytes go in and come out."""
+DEFAULT_LIMITS = ClientLimits()
 
-    def __init__(self, access: Access, agent: str, limits: Limits, clock: Clock | None = None) -> None:
+
+class HttpTransport:
+    """Transport by aiohttp. It knows no kinds: it sends and returns bytes."""
+
+    def __init__(self, access: Access, agent: str, limits: ClientLimits, clock: Clock | None = None) -> None:
         self._access = access
         self._agent = agent
         self._limits = limits
@@ -54,13 +54,13 @@ class Transport:
     async def __aenter__(self) -> Self:
         self._credentials = Credentials(self._access, self._clock)
         self._session = aiohttp.ClientSession(
-            # Watches hold a connection each, so the pool's customary limit would starve whoever comes last.
+            # Each watch holds a connection, so that aiohttp's default limit of 100 would block later requests.
             connector=aiohttp.TCPConnector(limit=0),
-            middlewares=(_hear_why_not,),
+            middlewares=(_raise_websocket_error,),
             headers={
                 "User-Agent": f"pincompute/{__version__} {self._agent}",
                 "Accept": "application/json",
-                # Packing large answers costs the API server more than the network would.
+                # Compressing large responses costs the API server more than the network saves.
                 "Accept-Encoding": "identity",
             },
         )
@@ -70,165 +70,179 @@ class Transport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._session.close()
-        # Connections that were hung up let go of their sockets in the loop's next rounds, and the loop may end with us.
+        # Aborted connections close their sockets in the next iterations of the event loop, which may stop after us.
         for _ in range(3):
             await asyncio.sleep(0)
 
     async def send(self, request: Request) -> bytes:
-        """The whole answer."""
-        patience = aiohttp.ClientTimeout(total=self._limits.whole, sock_connect=self._limits.connect)
-        async with await self._open(request, patience) as answer:
-            with self._in_words(request):
-                return await answer.read()
+        """Sends the request and returns the whole response body."""
+        client_timeout = aiohttp.ClientTimeout(
+            total=self._limits.request_timeout_s, sock_connect=self._limits.connect_timeout_s
+        )
+        async with await self._open(request, client_timeout) as response:
+            with self._connection_errors(request):
+                return await response.read()
 
     async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
-        """An answer line by line, as it comes; given up after so many seconds of silence."""
-        patience = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect, sock_read=silence)
-        splitter = Splitter()
-        answer = await self._open(request, patience)
+        """Yields the response line by line. Raises Unreachable after `silence` seconds without a byte."""
+        client_timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self._limits.connect_timeout_s, sock_read=silence
+        )
+        splitter = LineSplitter()
+        response = await self._open(request, client_timeout)
         try:
-            with self._in_words(request):
-                async for chunk in answer.content.iter_any():
+            with self._connection_errors(request):
+                async for chunk in response.content.iter_any():
                     for line in splitter.feed(chunk):
                         yield line
         finally:
-            _hang_up(answer)
-        if rest := splitter.end():
+            _abort(response)
+        if rest := splitter.flush():
             yield rest
 
     @asynccontextmanager
-    async def dial(self, request: Request, protocol: str) -> AsyncGenerator[aiohttp.ClientWebSocketResponse]:
-        """A connection that carries messages both ways."""
-        async with await self._accepted(request, partial(self._dial, request, protocol)) as socket:
+    async def connect_websocket(
+        self, request: Request, protocol: str
+    ) -> AsyncGenerator[aiohttp.ClientWebSocketResponse]:
+        """Opens a websocket of the given subprotocol."""
+        async with await self._authenticated(request, partial(self._connect_once, request, protocol)) as socket:
             if socket.protocol != protocol:
-                raise ApiError(0, "Unreadable", f"the server does not speak {protocol}", about=request.about)
-            with self._in_words(request):
+                raise ApiError(
+                    0, "InvalidResponse", f"the server does not support the protocol {protocol}", about=request.about
+                )
+            with self._connection_errors(request):
                 yield socket
 
-    async def _open(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """Send it, and wait until a good answer begins."""
-        return await self._accepted(request, partial(self._ask, request, patience))
+    async def _open(self, request: Request, client_timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Sends the request and returns once a successful response has begun."""
+        return await self._authenticated(request, partial(self._send_once, request, client_timeout))
 
-    async def _accepted(self, request: Request, ask: Callable[[Shown], Awaitable[T]]) -> T:
-        """Ask with what is to be shown; and once more where that is not accepted, and something else can be."""
-        shown = await self._show(request)
+    async def _authenticated(self, request: Request, send: Callable[[AuthMaterial], Awaitable[T]]) -> T:
+        """Sends with the current credentials, and once more with refreshed ones after a 401."""
+        auth = await self._current_auth(request)
         try:
-            return await ask(shown)
+            return await send(auth)
         except ApiError as error:
-            # Nothing was done: even a write may be sent again.
-            if error.status != 401 or not await self._renewed(request, shown):
+            # A request with status 401 was not executed: even a write is safe to repeat.
+            if error.status != 401 or not await self._refresh_auth(request, auth):
                 raise
-        return await ask(await self._show(request))
+        return await send(await self._current_auth(request))
 
-    async def _ask(self, request: Request, patience: aiohttp.ClientTimeout, shown: Shown) -> aiohttp.ClientResponse:
-        with self._in_words(request):
-            answer = await self._session.request(
+    async def _send_once(
+        self, request: Request, client_timeout: aiohttp.ClientTimeout, auth: AuthMaterial
+    ) -> aiohttp.ClientResponse:
+        with self._connection_errors(request):
+            response = await self._session.request(
                 request.method,
                 self._url(request),
                 params=request.query,
                 data=request.body or None,
-                headers=_bearer(shown) | ({"Content-Type": request.content} if request.body else {}),
-                timeout=patience,
-                ssl=shown.tls,
+                headers=_bearer_header(auth) | ({"Content-Type": request.content_type} if request.body else {}),
+                timeout=client_timeout,
+                ssl=auth.ssl_context,
                 server_hostname=self._access.server_name or None,
-                # Whoever answers for the address may not send what we carry elsewhere.
+                # A redirect would send our credentials to another server.
                 allow_redirects=False,
             )
-            if answer.status < 300:
-                return answer
-            async with answer:
-                raise await _error(answer, request.about)
+            if response.status < 300:
+                return response
+            async with response:
+                raise await _error_of_response(response, request.about)
 
-    async def _dial(self, request: Request, protocol: str, shown: Shown) -> aiohttp.ClientWebSocketResponse:
-        with self._in_words(request):
-            async with asyncio.timeout(self._limits.whole):
+    async def _connect_once(
+        self, request: Request, protocol: str, auth: AuthMaterial
+    ) -> aiohttp.ClientWebSocketResponse:
+        with self._connection_errors(request):
+            async with asyncio.timeout(self._limits.request_timeout_s):
                 return await self._session.ws_connect(
                     self._url(request),
                     params=request.query,
                     protocols=(protocol,),
-                    headers=_bearer(shown) | {_ABOUT: request.about, "Accept": "*/*"},
-                    ssl=shown.tls,
+                    headers=_bearer_header(auth) | {_ABOUT_HEADER: request.about, "Accept": "*/*"},
+                    ssl=auth.ssl_context,
                     server_hostname=self._access.server_name or None,
-                    heartbeat=self._limits.whole,
+                    heartbeat=self._limits.request_timeout_s,
                     max_msg_size=0,
                 )
 
     def _url(self, request: Request) -> URL:
         return URL(self._access.server + request.path, encoded=True)
 
-    async def _show(self, request: Request) -> Shown:
+    async def _current_auth(self, request: Request) -> AuthMaterial:
         try:
-            return await self._credentials.show()
+            return await self._credentials.current()
         except Refused as refused:
-            raise Unproven(refused.problems[0], about=request.about) from refused
+            raise CredentialsUnavailable(refused.problems[0], about=request.about) from refused
 
-    async def _renewed(self, request: Request, shown: Shown) -> bool:
+    async def _refresh_auth(self, request: Request, rejected: AuthMaterial) -> bool:
         try:
-            return await self._credentials.renew(shown)
+            return await self._credentials.refresh(rejected)
         except Refused as refused:
-            raise Unproven(refused.problems[0], about=request.about) from refused
+            raise CredentialsUnavailable(refused.problems[0], about=request.about) from refused
 
     @contextmanager
-    def _in_words(self, request: Request) -> Generator[None]:
-        """Whatever breaks below HTTP is Unreachable, and says why."""
+    def _connection_errors(self, request: Request) -> Generator[None]:
+        """Raises Unreachable, with the cause, for every failure below HTTP."""
         try:
             yield
         except aiohttp.ConnectionTimeoutError as error:
-            raise self._unreachable(request, "it took too long to connect", "absent") from error
+            raise self._unreachable(request, "connect timed out", "absent") from error
         except TimeoutError as error:
-            raise self._unreachable(request, "it took too long", "silent") from error
+            raise self._unreachable(request, "timed out", "silent") from error
         except aiohttp.ClientConnectorError as error:
-            raise self._unreachable(request, _words(error), "absent") from error
+            raise self._unreachable(request, _describe_error(error), "absent") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._unreachable(request, _words(error), "lost") from error
+            raise self._unreachable(request, _describe_error(error), "lost") from error
 
-    def _unreachable(self, request: Request, why: str, how: How) -> Unreachable:
+    def _unreachable(self, request: Request, why: str, how: ConnectionFailure) -> Unreachable:
         return Unreachable(self._access.server, why, about=request.about, how=how)
 
 
-async def _hear_why_not(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """A refused websocket has words too, which its handshake would throw away."""
-    about = request.headers.pop(_ABOUT, None)
-    answer = await send(request)
-    if about is not None and answer.status != 101:
-        async with answer:
-            raise await _error(answer, about)
-    return answer
+async def _raise_websocket_error(
+    request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Raises the error of a rejected websocket with its body, which aiohttp's handshake would discard."""
+    about = request.headers.pop(_ABOUT_HEADER, None)
+    response = await send(request)
+    if about is not None and response.status != 101:
+        async with response:
+            raise await _error_of_response(response, about)
+    return response
 
 
-_ABOUT = "X-About"
-"""Stands in no request that is sent: it tells the one above what the words are about."""
+_ABOUT_HEADER = "X-About"
+"""Tells the middleware the object of a websocket request. It is removed before the request is sent."""
 
 
-async def _error(answer: aiohttp.ClientResponse, about: str) -> ApiError:
-    return error_of(
-        await answer.read(),
-        status=answer.status,
+async def _error_of_response(response: aiohttp.ClientResponse, about: str) -> ApiError:
+    return parse_error(
+        await response.read(),
+        status=response.status,
         about=about,
-        retry_after=answer.headers.get("Retry-After", ""),
-        date=answer.headers.get("Date", ""),
+        retry_after=response.headers.get("Retry-After", ""),
+        date=response.headers.get("Date", ""),
     )
 
 
-def _bearer(shown: Shown) -> dict[str, str]:
-    return {"Authorization": f"Bearer {shown.bearer}"} if shown.bearer else {}
+def _bearer_header(auth: AuthMaterial) -> dict[str, str]:
+    return {"Authorization": f"Bearer {auth.bearer_token}"} if auth.bearer_token else {}
 
 
-def _hang_up(answer: aiohttp.ClientResponse) -> None:
-    """Leave an answer that is not at its end: a polite goodbye by TLS would wait until the server has noticed."""
-    if answer.connection and answer.connection.transport:
-        answer.connection.transport.abort()
-    answer.close()
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Closes the connection of an unfinished response. A TLS shutdown would wait for the server's confirmation."""
+    if response.connection and response.connection.transport:
+        response.connection.transport.abort()
+    response.close()
 
 
-def _words(error: Exception) -> str:
-    """What went wrong below HTTP, without the client's own vocabulary."""
+def _describe_error(error: Exception) -> str:
+    """Cause of a connection error in plain words, without aiohttp's class names."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"its certificate is not trusted: {error.certificate_error}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "it hung up"
+        return "the server closed the connection"
     if isinstance(error, aiohttp.ClientPayloadError):
-        return "its answer broke off"
+        return "the response was truncated"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno).lower()

@@ -1,4 +1,4 @@
-"""A watch: one line of JSON an event, in chunks that end anywhere."""
+"""Events of a watch: one line of JSON each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from pincompute.kube.errors import error_of, unreadable
+from pincompute.kube.errors import invalid_response, parse_error
 
 T = TypeVar("T")
 
@@ -14,65 +14,65 @@ ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOO
 
 
 class Event(NamedTuple, Generic[T]):
-    """What happened to an object, and the object as it is now (or was last, when it is gone)."""
+    """A change of an object, and the object as it is now (for DELETED: as it was last)."""
 
     type: str
     object: T
     before: T | None = None
-    """As it was last seen, where somebody keeps it."""
+    """The object before this change; set by an informer, which keeps it."""
 
 
-class Told(msgspec.Struct):
-    """One line of a watch, its object not yet read: who reads it decides how much of it is wanted."""
+class RawEvent(msgspec.Struct):
+    """One line of a watch. Its object is not decoded yet, so that each reader decodes only the fields it needs."""
 
     type: str
     object: msgspec.Raw
 
 
-class Identity(msgspec.Struct):
-    """What every object carries, whatever else its reader declares."""
+class ObjectIdentity(msgspec.Struct):
+    """Name, namespace and resourceVersion, which every object has."""
 
-    metadata: Metadata
+    metadata: ObjectMetadata
 
     @property
     def key(self) -> tuple[str, str]:
         return self.metadata.namespace, self.metadata.name
 
 
-class Metadata(msgspec.Struct, rename="camel"):
+class ObjectMetadata(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
 
 
-class _Marks(msgspec.Struct):
+class _BookmarkMetadata(msgspec.Struct):
     annotations: dict[str, str] | None = None
 
 
 class _Bookmark(msgspec.Struct):
-    metadata: _Marks
+    metadata: _BookmarkMetadata
 
 
-_told = msgspec.json.Decoder(Told)
-_identity = msgspec.json.Decoder(Identity)
-_bookmark = msgspec.json.Decoder(_Bookmark)
+_event_decoder = msgspec.json.Decoder(RawEvent)
+_identity_decoder = msgspec.json.Decoder(ObjectIdentity)
+_bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 
 
-def told(line: bytes, about: str = "") -> Told:
-    """Read one line; an error that the server reports in the midst of a watch is raised."""
+def parse_event(line: bytes, about: str = "") -> RawEvent:
+    """Decodes one line. Raises the error that the server may report in the middle of a watch."""
     try:
-        event = _told.decode(line)
+        event = _event_decoder.decode(line)
     except msgspec.DecodeError as error:
-        raise unreadable(line, about) from error
+        raise invalid_response(line, about) from error
     if event.type == ERROR:
-        raise error_of(event.object, about=about)
+        raise parse_error(event.object, about=about)
     return event
 
 
-def identity(item: msgspec.Raw) -> Identity:
-    return _identity.decode(item)
+def parse_identity(item: msgspec.Raw) -> ObjectIdentity:
+    return _identity_decoder.decode(item)
 
 
-def all_told(bookmark: msgspec.Raw) -> bool:
-    """Whether this is the bookmark after the last of the objects that were there already."""
-    return (_bookmark.decode(bookmark).metadata.annotations or {}).get("k8s.io/initial-events-end") == "true"
+def ends_initial_events(bookmark: msgspec.Raw) -> bool:
+    """Whether this bookmark marks the end of the initial events, which list the existing objects."""
+    return (_bookmark_decoder.decode(bookmark).metadata.annotations or {}).get("k8s.io/initial-events-end") == "true"

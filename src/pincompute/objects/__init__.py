@@ -1,1 +1,1 @@
-"""The algebra of Kubernetes JSON, pure: names, owners, conditions, comparison."""
+"""Pure functions over Kubernetes JSON: quantities, owners, comparison, field managers, schedules and CEL rules."""

@@ -1,4 +1,4 @@
-"""Where two objects differ: paths that a person can read, with what was and what would be."""
+"""Differences between two objects, with readable paths."""
 
 from __future__ import annotations
 
@@ -9,67 +9,70 @@ import msgspec
 
 from pincompute.objects.content import Object
 
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
-class Change(NamedTuple):
+class FieldDifference(NamedTuple):
     path: str
     before: Any = None
-    """None where it was not there."""
+    """None if the field was absent."""
     after: Any = None
 
 
-_KEYS = ("name", "mountPath", "containerPort", "port", "key", "type")
-"""By which of these the entries of a list are told apart, where all have it."""
+_MERGE_KEYS = ("name", "mountPath", "containerPort", "port", "key", "type")
+"""Candidates for the merge key of a list: the first that is unique in all entries is used."""
 
 
-def changes(before: Object, after: Object) -> Iterator[Change]:
-    """What `after` says otherwise. What only `before` says is somebody else's, or a default of the server; an entry
-    of a list that `after` gives whole is gone, however."""
-    yield from _fields(before, after, "")
+def field_differences(before: Object, after: Object) -> Iterator[FieldDifference]:
+    """Fields that `after` sets to another value.
+
+    Fields that only `before` has are not reported: they belong to others or are defaults of the server. Entries of a
+    keyed list in `after` are compared completely, so that a removed entry is reported.
+    """
+    yield from _value_differences(before, after, "")
 
 
-def shortened(value: Any) -> str:
-    """Nothing is shown as nothing, and what is long is cut."""
+def short_text(value: Any) -> str:
+    """Format a value for display: None is empty, and long values are cut."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
 
 
-def _fields(before: Any, after: Any, path: str) -> Iterator[Change]:
+def _value_differences(before: Any, after: Any, path: str) -> Iterator[FieldDifference]:
     if isinstance(before, dict) and isinstance(after, dict):
         for name in after:
-            yield from _fields(before.get(name), after[name], f"{path}.{name}" if path else name)
+            yield from _value_differences(before.get(name), after[name], f"{path}.{name}" if path else name)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _entries(before, after, path)
-    elif before != after and not _empty(before, after):
-        yield Change(path, before, after)
+        yield from _entry_differences(before, after, path)
+    elif before != after and not _both_empty(before, after):
+        yield FieldDifference(path, before, after)
 
 
-def _entries(before: list[Any], after: list[Any], path: str) -> Iterator[Change]:
-    key = next((each for each in _KEYS if _told_apart(before, each) and _told_apart(after, each)), "")
+def _entry_differences(before: list[Any], after: list[Any], path: str) -> Iterator[FieldDifference]:
+    key = next((each for each in _MERGE_KEYS if _is_unique_key(before, each) and _is_unique_key(after, each)), "")
     if not key:
         if before != after:
-            yield Change(path, before, after)
+            yield FieldDifference(path, before, after)
         return
     old, new = ({each[key]: each for each in entries} for entries in (before, after))
     for name, entry in new.items():
         if name in old:
-            yield from _fields(old[name], entry, f"{path}.{name}")
+            yield from _value_differences(old[name], entry, f"{path}.{name}")
         else:
-            yield Change(f"{path}.{name}", None, entry)
+            yield FieldDifference(f"{path}.{name}", None, entry)
     for name, entry in old.items():
         if name not in new:
-            yield Change(f"{path}.{name}", entry, None)
+            yield FieldDifference(f"{path}.{name}", entry, None)
 
 
-def _told_apart(entries: list[Any], key: str) -> bool:
+def _is_unique_key(entries: list[Any], key: str) -> bool:
     keys = [each.get(key) if isinstance(each, dict) else None for each in entries]
     return None not in keys and len(set(keys)) == len(keys)
 
 
-def _empty(before: Any, after: Any) -> bool:
-    """A field that says nothing is not kept by Kubernetes."""
+def _both_empty(before: Any, after: Any) -> bool:
+    """Kubernetes does not store empty fields."""
     return before is None and after in ("", 0, False, [], {})

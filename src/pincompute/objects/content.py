@@ -1,4 +1,4 @@
-"""A Kubernetes object as JSON, and what can be asked of it without knowing its kind."""
+"""Generic helpers for a Kubernetes object as JSON."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Object: TypeAlias = dict[str, Any]
 _canonical = msgspec.json.Encoder(order="deterministic")
 
 
-def digest(value: object) -> str:
-    """Twelve characters that are equal exactly when the content is."""
+def content_hash(value: object) -> str:
+    """Content hash of 12 hexadecimal digits, independent of key order."""
     return hashlib.sha256(_canonical.encode(value)).hexdigest()[:12]
 
 
-def identity(value: Object) -> str:
-    """`Deployment/hello`, as messages name an object."""
+def object_label(value: Object) -> str:
+    """`Deployment/hello`, for messages."""
     return f"{value['kind']}/{value['metadata']['name']}"
 
 
-def pointed(key: str | int) -> str:
-    """A name or a place in a list, as one step of a JSON pointer."""
+def pointer_step(key: str | int) -> str:
+    """Escaped segment of a JSON pointer."""
     return "/" + str(key).replace("~", "~0").replace("/", "~1")

@@ -1,13 +1,13 @@
-"""What Kubernetes takes for granted in a pod template: without it, two that mean the same look the same."""
+"""Removes Kubernetes' default values from a pod template, so that equivalent templates compare equal."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pincompute.objects.content import Object
-from pincompute.objects.image import parse
+from pincompute.objects.image import parse_image
 
-_POD: Object = {
+_POD_DEFAULTS: Object = {
     "restartPolicy": "Always",
     "dnsPolicy": "ClusterFirst",
     "schedulerName": "default-scheduler",
@@ -21,7 +21,7 @@ _POD: Object = {
     "shareProcessNamespace": False,
     "setHostnameAsFQDN": False,
 }
-_CONTAINER: Object = {
+_CONTAINER_DEFAULTS: Object = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
     "stdin": False,
@@ -29,88 +29,94 @@ _CONTAINER: Object = {
     "tty": False,
 }
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_PROBE: Object = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
-_HANDLERS: dict[str, Object] = {"httpGet": {"scheme": "HTTP"}, "tcpSocket": {}, "grpc": {"service": ""}, "exec": {}}
-_MOUNT: Object = {"readOnly": False}
-_MODES = ("configMap", "secret", "downwardAPI", "projected")
-_MODE = {"defaultMode": 0o644, "optional": False}
-_RESTARTED = "kubectl.kubernetes.io/restartedAt"
-"""When somebody last restarted it, which nobody needs to know who makes its pods anew."""
+_PROBE_DEFAULTS: Object = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_HANDLER_DEFAULTS: dict[str, Object] = {
+    "httpGet": {"scheme": "HTTP"},
+    "tcpSocket": {},
+    "grpc": {"service": ""},
+    "exec": {},
+}
+_MOUNT_DEFAULTS: Object = {"readOnly": False}
+_SOURCES_WITH_DEFAULTS = ("configMap", "secret", "downwardAPI", "projected")
+_SOURCE_DEFAULTS = {"defaultMode": 0o644, "optional": False}
+_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""Annotation of the last `kubectl rollout restart`. Irrelevant for an import, which creates its own pods."""
 
 
-def plain(template: Object) -> Object:
-    """The template, and nothing in it that would be so without a word."""
+def strip_pod_defaults(template: Object) -> Object:
+    """The template without values that Kubernetes would set by default."""
     metadata, spec = template.get("metadata", {}), template.get("spec", {})
-    annotations = {name: value for name, value in metadata.get("annotations", {}).items() if name != _RESTARTED}
+    annotations = {name: value for name, value in metadata.get("annotations", {}).items() if name != _RESTARTED_AT}
     return {
-        "metadata": _said({"labels": metadata.get("labels", {}), "annotations": annotations}),
-        "spec": _said(
+        "metadata": _without({"labels": metadata.get("labels", {}), "annotations": annotations}),
+        "spec": _without(
             {
                 **spec,
                 "containers": [_container(each) for each in spec.get("containers", ())],
                 "initContainers": [_container(each) for each in spec.get("initContainers", ())],
                 "volumes": [_volume(each) for each in spec.get("volumes", ())],
             },
-            # It says the same once more, for those who knew no other.
-            {**_POD, "serviceAccount": spec.get("serviceAccountName")},
+            # serviceAccount is a deprecated alias of serviceAccountName.
+            {**_POD_DEFAULTS, "serviceAccount": spec.get("serviceAccountName")},
         ),
     }
 
 
-def pull_policy(image: str) -> str:
-    """When an image is looked for, where nobody says."""
+def implicit_pull_policy(image: str) -> str:
+    """Kubernetes' default pull policy of an image."""
     try:
-        found = parse(image)
+        name = parse_image(image)
     except ValueError:
         return "IfNotPresent"
-    return "Always" if found.tag == "latest" and not found.digest else "IfNotPresent"
+    return "Always" if name.tag == "latest" and not name.digest else "IfNotPresent"
 
 
-def _said(value: Object, granted: Object | None = None) -> Object:
-    known = granted or {}
+def _without(value: Object, defaults: Object | None = None) -> Object:
+    """Drop empty fields and those with their default value."""
+    defaults = defaults or {}
     return {
         field: each
         for field, each in value.items()
-        if each not in (None, "", [], {}) and not (field in known and each == known[field])
+        if each not in (None, "", [], {}) and not (field in defaults and each == defaults[field])
     }
 
 
 def _container(container: Object) -> Object:
-    granted = {**_CONTAINER, "imagePullPolicy": pull_policy(container.get("image", ""))}
+    defaults = {**_CONTAINER_DEFAULTS, "imagePullPolicy": implicit_pull_policy(container.get("image", ""))}
     probes = {name: _probe(container[name]) for name in PROBES if container.get(name)}
-    return _said(
+    return _without(
         {
             **container,
             **probes,
-            "ports": [_said(each, {"protocol": "TCP"}) for each in container.get("ports", ())],
+            "ports": [_without(each, {"protocol": "TCP"}) for each in container.get("ports", ())],
             "env": [_variable(each) for each in container.get("env", ())],
-            "volumeMounts": [_said(each, _MOUNT) for each in container.get("volumeMounts", ())],
-            "resources": _said(container.get("resources", {})),
+            "volumeMounts": [_without(each, _MOUNT_DEFAULTS) for each in container.get("volumeMounts", ())],
+            "resources": _without(container.get("resources", {})),
         },
-        granted,
+        defaults,
     )
 
 
 def _probe(probe: Object) -> Object:
-    handlers = {name: _said(probe[name], granted) for name, granted in _HANDLERS.items() if name in probe}
-    return _said({**probe, **handlers}, _PROBE)
+    handlers = {name: _without(probe[name], defaults) for name, defaults in _HANDLER_DEFAULTS.items() if name in probe}
+    return _without({**probe, **handlers}, _PROBE_DEFAULTS)
 
 
 def _variable(variable: Object) -> Object:
     source = variable.get("valueFrom")
     if source and "fieldRef" in source:
-        source = {**source, "fieldRef": _said(source["fieldRef"], {"apiVersion": "v1"})}
-    return _said({**variable, "valueFrom": source})
+        source = {**source, "fieldRef": _without(source["fieldRef"], {"apiVersion": "v1"})}
+    return _without({**variable, "valueFrom": source})
 
 
 def _volume(volume: Object) -> Object:
-    """An empty folder is said by an empty set of fields, which must stay."""
+    """An empty volume source, such as `emptyDir: {}`, is meaningful and must be kept."""
     return {name: _source(name, value) for name, value in volume.items()}
 
 
 def _source(kind: str, value: Any) -> Any:
-    if kind in _MODES and isinstance(value, dict):
-        return _said(value, _MODE)
+    if kind in _SOURCES_WITH_DEFAULTS and isinstance(value, dict):
+        return _without(value, _SOURCE_DEFAULTS)
     if kind == "hostPath" and isinstance(value, dict):
-        return _said(value, {"type": ""})
+        return _without(value, {"type": ""})
     return value

@@ -1,4 +1,4 @@
-"""Who owns an object: Kubernetes removes what is owned when its owner goes."""
+"""Owner references: Kubernetes deletes an object when its owner is deleted."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def owner_reference(api_version: str, kind: str, name: str, uid: str) -> Object:
 
 
 def controller_uid(value: Object) -> str:
-    """The uid of the one owner that controls this object; empty where nobody does."""
+    """UID of the controlling owner; empty if there is none."""
     references = value["metadata"].get("ownerReferences", ())
     return next((reference["uid"] for reference in references if reference.get("controller")), "")

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes spells them: 500m, 512Mi, 2."""
+"""Kubernetes quantities: 500m, 512Mi, 2."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ _UNITS = {**_BINARY, **_SMALL, **_DECIMAL}
 
 
 @lru_cache(maxsize=4096)
-def amount(text: int | str) -> Fraction:
-    """ValueError where it is none."""
-    said = str(text)
-    digits = said.rstrip("numkKMGTPEi")
-    unit = said[len(digits) :]
+def parse_quantity(text: int | str) -> Fraction:
+    """Parse a quantity. ValueError if it is invalid."""
+    digits = str(text).rstrip("numkKMGTPEi")
+    unit = str(text)[len(digits) :]
     if unit not in _UNITS:
-        raise ValueError(f"'{said}' is no amount")
+        raise ValueError(f"invalid quantity '{text}'")
     return Fraction(digits) * _UNITS[unit]
 
 
-def cores(value: Fraction) -> str:
-    """For people: 1.5, 0.1."""
+def format_cores(value: Fraction) -> str:
+    """Format CPU cores for display: 1.5, 0.1."""
     return f"{float(value):.3f}".rstrip("0").rstrip(".")
 
 
-def binary(value: Fraction) -> str:
-    """For people, in the largest unit that keeps it above one: 512Mi."""
+def format_bytes(value: Fraction) -> str:
+    """Format bytes for display, in the largest binary unit: 512Mi."""
     for unit, size in sorted(_BINARY.items(), key=lambda each: -each[1]):
         if abs(value) >= size:
             return f"{float(value / size):.1f}".rstrip("0").rstrip(".") + unit

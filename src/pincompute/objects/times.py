@@ -1,17 +1,17 @@
-"""Times as Kubernetes spells them."""
+"""Timestamps in Kubernetes' format."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 
-def stamp(moment: datetime) -> str:
-    """Whole seconds, UTC."""
+def format_time(moment: datetime) -> str:
+    """Format a time in UTC with whole seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def instant(time: str) -> int:
-    """Nanoseconds since 1970, of a time as containers' lines bear it: to compare by, as its spelling may vary."""
+def parse_time_ns(time: str) -> int:
+    """Nanoseconds since the epoch. For comparing times of log lines, which vary in precision and zone."""
     moment, _, rest = time.partition(".")
     digits = rest.rstrip("Z").partition("+")[0].partition("-")[0]
     zone = rest[len(digits) :] if rest else ""

@@ -1,1 +1,1 @@
-"""The process that runs every loop."""
+"""The operator process: leader election, the reconcile loop, and an HTTP server for health and metrics."""

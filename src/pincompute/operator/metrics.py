@@ -1,4 +1,4 @@
-"""The loops' numbers as Prometheus reads them: taken from plain counters when somebody asks, and never before."""
+"""The operator's metrics in the Prometheus text format, rendered from plain counters when they are scraped."""
 
 from __future__ import annotations
 
@@ -9,67 +9,87 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from pincompute.controller.tally import BOUNDS, Tally
-from pincompute.kube.sender import Traffic
-from pincompute.operator.loops import Loops
+from pincompute.controller.cluster_cache import ClusterCache
+from pincompute.controller.counters import DURATION_BUCKETS_S, LoopCounters
+from pincompute.kube.retrying_transport import RequestStats
+from pincompute.operator.manager import ControllerManager
 
 
-def exposition(loops: Loops) -> bytes:
+def exposition(manager: ControllerManager) -> bytes:
+    """The response body of `/metrics`."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Loops(loops))
+    registry.register(_OperatorCollector(manager))
     return generate_latest(registry)
 
 
-class _Loops(Collector):
-    def __init__(self, loops: Loops) -> None:
-        self._loops = loops
+class _OperatorCollector(Collector):
+    def __init__(self, manager: ControllerManager) -> None:
+        self._manager = manager
 
     def collect(self) -> Iterator[Metric]:
-        loops = self._loops
-        yield _gauge("leads", "1 where this operator acts, 0 where it stands by.", float(loops.leads))
-        yield _gauge("waiting", "Keys that wait for a pass.", loops.planned.waiting)
-        yield _gauge("failing", "Keys whose last pass did not succeed.", loops.planned.failing)
-        yield _gauge("stuck_seconds", "For how long keys have waited and no pass has ended.", loops.planned.stuck())
-        age = GaugeMetricFamily("pincompute_view_age_seconds", "Since the API server was last heard.", labels=["kind"])
-        for kind, seconds in loops.view.ages().items():
-            age.add_metric([kind], seconds)
-        yield age
-        unseen = GaugeMetricFamily("pincompute_view_unseen", "Kinds that the cluster does not show.", labels=["kind"])
-        for kind in loops.view.unseen:
-            unseen.add_metric([kind], 1)
-        yield unseen
-        glass = GaugeMetricFamily(
-            "pincompute_unreviewed", "Workloads that nobody has reviewed.", labels=["project", "overdue"]
+        manager = self._manager
+        yield _gauge("leader", "1 if this operator is leader, 0 if it stands by.", float(manager.is_leader))
+        yield _gauge("workqueue_depth", "Keys that wait for a pass.", manager.loop.queue_length)
+        yield _gauge("failing_keys", "Keys with a failed last pass.", manager.loop.failing_count)
+        yield _gauge(
+            "reconcile_stalled_seconds",
+            "Time since a pass last ended while keys wait; 0 if idle.",
+            manager.loop.stalled_for_s(),
         )
-        for (project, late), count in sorted(loops.view.unreviewed().items()):
-            glass.add_metric([project, str(late).lower()], count)
-        yield glass
-        yield from _passes(loops.planned.tally)
-        yield from _requests(loops.client.traffic)
+        yield from _cache_metrics(manager.cache)
+        yield from _loop_metrics(manager.loop.counters)
+        yield from _request_metrics(manager.client.request_stats)
 
 
-def _passes(tally: Tally) -> Iterator[Metric]:
-    passes = CounterMetricFamily("pincompute_passes", "Passes, by how they ended.", labels=["kind", "outcome"])
-    for (kind, outcome), count in tally.passes.items():
+def _cache_metrics(cache: ClusterCache) -> Iterator[Metric]:
+    age = GaugeMetricFamily(
+        "pincompute_cache_age_seconds", "Time since the API server was last heard.", labels=["kind"]
+    )
+    for kind, age_s in cache.ages_s().items():
+        age.add_metric([kind], age_s)
+    yield age
+    failed = GaugeMetricFamily("pincompute_watch_failed", "1 for each kind that cannot be watched.", labels=["kind"])
+    for kind in cache.unwatchable_kinds:
+        failed.add_metric([kind], 1)
+    yield failed
+    unreviewed = GaugeMetricFamily(
+        "pincompute_unreviewed_workloads",
+        "Workloads with an emergency override, by whether it has expired.",
+        labels=["project", "expired"],
+    )
+    for (project, expired), count in sorted(cache.count_unreviewed().items()):
+        unreviewed.add_metric([project, str(expired).lower()], count)
+    yield unreviewed
+
+
+def _loop_metrics(counters: LoopCounters) -> Iterator[Metric]:
+    passes = CounterMetricFamily("pincompute_reconcile", "Reconcile passes.", labels=["kind", "outcome"])
+    for (kind, outcome), count in counters.passes.items():
         passes.add_metric([kind, outcome], count)
     yield passes
-    steps = CounterMetricFamily("pincompute_steps", "What passes did.", labels=["verb", "kind"])
-    for (verb, kind), count in tally.steps.items():
+    steps = CounterMetricFamily(
+        "pincompute_reconcile_steps", "Steps that passes executed, by verb and kind of object.", labels=["verb", "kind"]
+    )
+    for (verb, kind), count in counters.steps.items():
         steps.add_metric([verb, kind], count)
     yield steps
-    bounds = [*(str(each) for each in BOUNDS), "+Inf"]
-    buckets = list(zip(bounds, accumulate(tally.took), strict=True))
-    yield HistogramMetricFamily("pincompute_pass_seconds", "How long passes took.", buckets, tally.seconds)
+    bounds = [*(str(each) for each in DURATION_BUCKETS_S), "+Inf"]
+    buckets = list(zip(bounds, accumulate(counters.duration_bucket_counts), strict=True))
+    yield HistogramMetricFamily(
+        "pincompute_reconcile_duration_seconds", "Duration of reconcile passes.", buckets, counters.duration_sum_s
+    )
 
 
-def _requests(traffic: Traffic) -> Iterator[Metric]:
+def _request_metrics(stats: RequestStats) -> Iterator[Metric]:
     labels = ["verb", "resource", "code"]
-    requests = CounterMetricFamily("pincompute_api_requests", "What was asked of the API server.", labels=labels)
-    for (verb, resource, code), count in traffic.requests.items():
+    requests = CounterMetricFamily(
+        "pincompute_api_requests", "Requests to the API server; code 0 if none was received.", labels=labels
+    )
+    for (verb, resource, code), count in stats.requests.items():
         requests.add_metric([verb, resource, str(code)], count)
     yield requests
-    yield CounterMetricFamily("pincompute_api_retries", "Requests that were sent once more.", traffic.retries)
+    yield CounterMetricFamily("pincompute_api_request_retries", "Requests that were sent again.", stats.retries)
 
 
-def _gauge(name: str, what: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"pincompute_{name}", what, value)
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"pincompute_{name}", help_text, value)

@@ -1,4 +1,4 @@
-"""The operator: the process that runs every loop, and says whether they move."""
+"""The command `operator`: starts the manager under leader election and stops it on SIGTERM."""
 
 from __future__ import annotations
 
@@ -13,34 +13,39 @@ from typing import Any
 import click
 import structlog
 
-from pincompute.api.names import CLUSTER_FACTS, OPERATOR, SYSTEM
-from pincompute.base import log as logs
-from pincompute.base.memory import keep_much
+from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, OPERATOR, SYSTEM_NAMESPACE
+from pincompute.base import logging as logs
+from pincompute.base.gc_settings import relax_gc
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
 from pincompute.kube.in_cluster import load_or_in_cluster
-from pincompute.kube.lease import Lease, Terms
+from pincompute.kube.lease import Lease, LeaseTimings
 from pincompute.kube.resource import CONFIG_MAPS
-from pincompute.kube.transport import USUAL, Transport
-from pincompute.operator.door import Door
-from pincompute.operator.fence import Fenced
-from pincompute.operator.loops import Loops
+from pincompute.kube.transport import DEFAULT_LIMITS, HttpTransport
+from pincompute.operator.http_server import HttpServer
+from pincompute.operator.lease_guard import LeaseGuard
+from pincompute.operator.manager import ControllerManager
 from pincompute.planning.snapshot import Cluster
 
-GRACE = 3.0
-"""Seconds that passes under way get to end in, once this process was told to."""
+SHUTDOWN_GRACE_S = 3.0
+"""Time that running passes get to end after SIGTERM."""
+FACTS_RETRY_S = 0.5
 
 log = structlog.get_logger()
 
 
 @click.command()
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose rights to act with; in a pod its own.")
-@click.option("--listen", default="127.0.0.1:0", help="Where health, metrics and stories are told.", show_default=True)
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Credentials. Default in a pod: its service account."
+)
+@click.option(
+    "--listen", default="127.0.0.1:0", help="Address for health, metrics and pass history.", show_default=True
+)
 def operator(kubeconfig: Path | None, listen: str) -> None:
-    """Run every loop until told to stop."""
+    """Run the reconcile loop until SIGTERM."""
     logs.configure(process="operator")
-    keep_much()
+    relax_gc()
     asyncio.run(_run(load_or_in_cluster(kubeconfig), listen))
 
 
@@ -48,39 +53,44 @@ async def _run(access: Access, listen: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    door = Door()
-    port = await door.open(listen)
+    server = HttpServer()
+    port = await server.open(listen)
     try:
-        # Nobody else has this port of this machine: who held the lease by this name before has ended.
-        await operate(access, f"{socket.gethostname()}:{port}", stop, door)
+        # The port makes the holder's name unique on this machine. A former process of the same name must have ended, so
+        # its lease may be taken over without waiting for it to expire.
+        await run_operator(access, f"{socket.gethostname()}:{port}", stop, server)
     finally:
-        await door.close()
+        await server.close()
 
 
-async def operate(
-    access: Access, holder: str, stop: asyncio.Event, door: Door | None = None, terms: Terms | None = None
+async def run_operator(
+    access: Access,
+    holder: str,
+    stop: asyncio.Event,
+    server: HttpServer | None = None,
+    timings: LeaseTimings | None = None,
 ) -> None:
-    """Stand by, lead when it is our turn, and end in peace when told to stop."""
-    # The lease goes by a connection of its own: no backlog of ours may cost us it.
-    async with Client(access, agent="operator lease") as alone:
-        lease = Lease(alone, SYSTEM, OPERATOR, holder, terms or Terms())
-        fenced = Fenced(Transport(access, "operator", USUAL), lambda: lease.held)
-        async with Client(access, agent="operator", transport=fenced) as client, _told(stop) as told:
-            facts = asyncio.create_task(cluster_facts(client))
-            if not await _before(facts, told):
+    """Stands by, leads while it holds the lease, and releases the lease when `stop` is set."""
+    # The lease has a connection of its own: renewals must not queue behind the requests of passes.
+    async with Client(access, agent="operator lease") as lease_client:
+        lease = Lease(lease_client, SYSTEM_NAMESPACE, OPERATOR, holder, timings or LeaseTimings())
+        guarded = LeaseGuard(HttpTransport(access, "operator", DEFAULT_LIMITS), lambda: lease.held)
+        async with Client(access, agent="operator", transport=guarded) as client, _task_of(stop) as stopped:
+            facts = asyncio.create_task(wait_for_cluster_facts(client))
+            if not await _run_until_stopped(facts, stopped):
                 return
-            loops = Loops(client, facts.result(), lease)
-            if door:
-                door.loops = loops
-            running = asyncio.create_task(loops.run())
-            if await _before(running, told, loops.stop):
-                # A loop that ended by itself is a fault: whoever started this process will see it end, and why.
+            manager = ControllerManager(client, facts.result(), lease)
+            if server:
+                server.manager = manager
+            running = asyncio.create_task(manager.run())
+            if await _run_until_stopped(running, stopped, manager.stop):
+                # The manager never ends by itself, so this raises its exception: the process exits with the cause.
                 running.result()
             await lease.release()
 
 
 @asynccontextmanager
-async def _told(stop: asyncio.Event) -> AsyncGenerator[asyncio.Task[object]]:
+async def _task_of(stop: asyncio.Event) -> AsyncGenerator[asyncio.Task[object]]:
     waiting: asyncio.Task[object] = asyncio.create_task(stop.wait())
     try:
         yield waiting
@@ -88,15 +98,15 @@ async def _told(stop: asyncio.Event) -> AsyncGenerator[asyncio.Task[object]]:
         waiting.cancel()
 
 
-async def _before(
-    work: asyncio.Task[Any], told: asyncio.Task[object], finish: Callable[[], None] | None = None
+async def _run_until_stopped(
+    work: asyncio.Task[Any], stopped: asyncio.Task[object], shut_down: Callable[[], None] | None = None
 ) -> bool:
-    """Whether the work came to its own end; told to stop, it has a while to finish where it knows how."""
+    """Whether the work has ended, rather than being cancelled. With `shut_down` it gets a grace period to end in."""
     try:
-        await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
-        if finish:
-            finish()
-            await asyncio.wait({work}, timeout=GRACE)
+        await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if shut_down:
+            shut_down()
+            await asyncio.wait({work}, timeout=SHUTDOWN_GRACE_S)
         return work.done()
     finally:
         if not work.done():
@@ -104,13 +114,13 @@ async def _before(
             await asyncio.wait({work})
 
 
-async def cluster_facts(client: Client) -> Cluster:
-    """What this cluster says of itself; asked until it answers, as the two may start together."""
+async def wait_for_cluster_facts(client: Client) -> Cluster:
+    """Reads the ConfigMap with the cluster's facts, retrying until the API server answers: both may start together."""
     while True:
         try:
-            facts = await client.get(CONFIG_MAPS, CLUSTER_FACTS, SYSTEM)
+            facts = await client.get(CONFIG_MAPS, CLUSTER_FACTS_CONFIGMAP, SYSTEM_NAMESPACE)
         except ApiError as error:
-            log.warning("waiting for the cluster's facts", why=error.message)
-            await asyncio.sleep(0.5)
+            log.warning("waiting for cluster facts", why=error.message)
+            await asyncio.sleep(FACTS_RETRY_S)
         else:
-            return Cluster.of(facts["data"])
+            return Cluster.from_facts(facts["data"])

@@ -1,79 +1,99 @@
-"""The difference between what is wanted and what is seen, as steps: values that can be printed and compared."""
+"""Compares a plan with the native objects in the cluster and returns the steps that turn one into the other.
+
+In: the uid of the owner, the native objects as last seen, and the plan. Out: steps, which are plain values, and
+problems. The invariants:
+
+- An object is written or deleted only if its controller is the owner, by uid. An object of the same name with another
+  controller is reported as a problem and left alone; only an adoption, which the user asks for, takes it over.
+- An object is compared by hash, not field by field. Every wanted object carries a hash of itself in an annotation
+  (`natives.with_hashes`). If the object in the cluster carries the same hash, no step results, so that a pass which
+  finds everything as wanted sends nothing. The fields themselves cannot be compared: the API server adds defaults, and
+  other controllers write fields of their own.
+- A second hash covers the fields that Kubernetes never changes. If it differs, `immutable.IMMUTABLE_FIELDS` decides
+  whether the object is deleted, for the next pass to create it again, or the change is refused.
+- Objects that are neither wanted nor retained are deleted. Objects that are already being deleted are not deleted a
+  second time.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.api.names import FIXED, WANTED
+from pincompute.api.names import IMMUTABLE_HASH_ANNOTATION, WANTED_HASH_ANNOTATION
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import CANNOT_CHANGE, NOT_OURS
-from pincompute.objects.content import Object, identity
-from pincompute.planning.fixed import FIXED as TABLE
-from pincompute.planning.fixed import Instead
+from pincompute.base.reasons import CANNOT_CHANGE, NOT_OWNED
+from pincompute.objects.content import Object, object_label
+from pincompute.planning.immutable import IMMUTABLE_FIELDS, OnImmutableChange
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Native
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, Step
 
 
 class Difference(NamedTuple):
+    """Steps from the actual to the wanted state, and the objects for which there is none."""
+
     steps: tuple[Step, ...]
     problems: tuple[Problem, ...] = ()
 
 
 def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
-    """Nothing where everything is as wanted; what belongs to someone else is never touched."""
+    """Return the steps that lead from the objects seen to the objects wanted; none if they agree."""
     if plan.problems:
         return Difference((), plan.problems)
-    by_name = {(native.kind, native.metadata.name): native for native in seen}
+    unclaimed = {(native.kind, native.metadata.name): native for native in seen}
     steps: list[Step] = []
-    problems = list(plan.taking.problems)
-    for native in plan.wanted:
-        found = by_name.pop((native["kind"], native["metadata"]["name"]), None)
-        if found is None:
-            steps.append(Create(native))
-        elif found.metadata.uid in plan.taking.now:
-            steps.append(Adopt(native, found.metadata.uid))
-        elif found.metadata.controller != owner_uid:
-            problems += [] if found.metadata.uid in plan.taking.later else [not_ours(native)]
-        elif found.wanted != native["metadata"]["annotations"][WANTED]:
-            match _change(native, found):
+    problems = list(plan.adoption.problems)
+    for wanted in plan.wanted:
+        existing = unclaimed.pop((wanted["kind"], wanted["metadata"]["name"]), None)
+        if existing is None:
+            steps.append(Create(wanted))
+        elif existing.metadata.uid in plan.adoption.adopt_now:
+            steps.append(Adopt(wanted, existing.metadata.uid))
+        elif existing.metadata.controller_uid != owner_uid:
+            problems += [] if existing.metadata.uid in plan.adoption.adopt_later else [not_ours_problem(wanted)]
+        elif existing.wanted_hash != wanted["metadata"]["annotations"][WANTED_HASH_ANNOTATION]:
+            match _change_step(wanted, existing):
                 case Problem() as problem:
                     problems.append(problem)
                 case step:
                     steps.append(step)
-    for each in plan.kept:
-        by_name.pop(each, None)
-    left = [native for native in by_name.values() if native.metadata.controller == owner_uid]
-    steps += [Delete(native.kind, native.metadata.name, native.metadata.uid) for native in left]
-    # What is on its way out is not told to go once more.
-    going = {each.metadata.uid for each in seen if each.metadata.deletion_timestamp}
-    steps = [each for each in steps if not (isinstance(each, Delete) and each.uid in going)]
-    taken = () if problems else plan.taking.steps
-    return Difference((*steps, *plan.steps, *taken), tuple(problems))
+    for key in plan.retained:
+        unclaimed.pop(key, None)
+    unwanted = [native for native in unclaimed.values() if native.metadata.controller_uid == owner_uid]
+    steps += [Delete(native.kind, native.metadata.name, native.metadata.uid) for native in unwanted]
+    terminating = {native.metadata.uid for native in seen if native.metadata.deletion_timestamp}
+    steps = [step for step in steps if not (isinstance(step, Delete) and step.uid in terminating)]
+    adoption_steps = () if problems else plan.adoption.steps
+    return Difference((*steps, *plan.steps, *adoption_steps), tuple(problems))
 
 
-def _change(native: Object, found: Native) -> Apply | Delete | Problem:
-    """In place where Kubernetes can; where it never does, as the one table says."""
-    before, after = found.metadata.annotations.get(FIXED), native["metadata"]["annotations"].get(FIXED)
-    if before is None or before == after:
-        return Apply(native, found.metadata.uid, found.metadata.applied)
-    known = TABLE[found.kind]
-    if known.instead is Instead.REFUSED:
+def _change_step(wanted: Object, existing: Native) -> Apply | Delete | Problem:
+    """Apply if only mutable fields differ; otherwise the action that the table of immutable fields names."""
+    hash_before = existing.metadata.annotations.get(IMMUTABLE_HASH_ANNOTATION)
+    hash_after = wanted["metadata"]["annotations"].get(IMMUTABLE_HASH_ANNOTATION)
+    if hash_before is None or hash_before == hash_after:
+        return Apply(wanted, existing.metadata.uid, existing.metadata.only_applied)
+    immutable = IMMUTABLE_FIELDS[existing.kind]
+    if immutable.on_change is OnImmutableChange.REFUSE:
         return Problem(
             CANNOT_CHANGE,
-            f"{identity(native)} exists, and {', '.join(known.fields)} can never change in it",
-            Where(object=f"{native['metadata']['namespace']}/{found.metadata.name}"),
-            next=f"undo the change, or remove it first: kubectl delete {found.kind.lower()} {found.metadata.name}",
+            f"{object_label(wanted)} exists, and Kubernetes cannot change its {', '.join(immutable.fields)}",
+            Where(object=f"{wanted['metadata']['namespace']}/{existing.metadata.name}"),
+            next=(
+                "undo the change, or delete the object first:"
+                f" kubectl delete {existing.kind.lower()} {existing.metadata.name}"
+            ),
         )
-    return Delete(found.kind, found.metadata.name, found.metadata.uid, known.instead is Instead.PODS_STAY)
+    orphan_pods = immutable.on_change is OnImmutableChange.RECREATE_AROUND_PODS
+    return Delete(existing.kind, existing.metadata.name, existing.metadata.uid, orphan_pods)
 
 
-def not_ours(native: Object) -> Problem:
+def not_ours_problem(native: Object) -> Problem:
     name, project = native["metadata"]["name"], native["metadata"].get("namespace", "")
-    remove = f": kubectl delete {native['kind'].lower()} {name} -n {project}" if project else ""
+    delete = f": kubectl delete {native['kind'].lower()} {name} -n {project}" if project else ""
     return Problem(
-        NOT_OURS,
-        f"{identity(native)} exists already and belongs to someone else",
+        NOT_OWNED,
+        f"{object_label(native)} exists already and has another owner",
         Where(object=f"{project}/{name}".strip("/")),
-        next=f"rename the workload, or remove that {native['kind']}{remove}",
+        next=f"rename the workload, or delete that {native['kind']}{delete}",
     )

@@ -1,19 +1,19 @@
-"""What natives are called: the workload's own name where one will do, and within Kubernetes' limits."""
+"""Names of native objects. Most have the name of their workload; all are within Kubernetes' length limits."""
 
 from __future__ import annotations
 
 from pincompute.api.workload import Workload
-from pincompute.objects.content import digest
+from pincompute.objects.content import content_hash
 
 
 def configuration(owner: Workload) -> str:
-    """By its content: a copy of a former revision goes on with the files that it knew."""
-    return f"{owner.metadata.name}-{digest(owner.spec.configuration)}"
+    """Named by its content, so that replicas of a former revision keep their files."""
+    return f"{owner.metadata.name}-{content_hash(owner.spec.configuration)}"
 
 
 def script(owner: Workload, content: str) -> str:
-    """By its content, as its copies may begin at different times."""
-    return f"{owner.metadata.name}-script-{digest(content)}"
+    """Named by its content, because replicas may start at different times."""
+    return f"{owner.metadata.name}-script-{content_hash(content)}"
 
 
 def revision(owner: Workload, number: int = 0) -> str:
@@ -21,25 +21,25 @@ def revision(owner: Workload, number: int = 0) -> str:
 
 
 def ordinal(owner: Workload, pod: str) -> int | None:
-    """1 of `db-1`; nothing where it is not one of the numbered copies."""
+    """1 of `db-1`; None if the pod is no replica of the stateful set."""
     before, _, number = pod.rpartition("-")
     return int(number) if before == owner.metadata.name and number.isdigit() else None
 
 
 def claim_of(owner: Workload, name: str) -> str:
-    """`data` of `data-db-1`; nothing where it is no claim of its copies."""
+    """`data` of `data-db-1`; empty if it is no claim of a replica."""
     rest, _, number = name.rpartition("-")
-    whose = f"-{owner.metadata.name}"
-    return rest.removesuffix(whose) if number.isdigit() and rest.endswith(whose) else ""
+    suffix = f"-{owner.metadata.name}"
+    return rest.removesuffix(suffix) if number.isdigit() and rest.endswith(suffix) else ""
 
 
 def job(owner: Workload, number: int, attempt: int) -> str:
-    """Always with both numbers, so that no other workload's name can be the beginning of it."""
+    """Job of an attempt. It always has both numbers, so that it cannot equal the name of another workload's Job."""
     return f"{owner.metadata.name}-{number}-{attempt}"
 
 
 def tasks(owner: Workload, number: int, attempt: int) -> str:
-    """What the tasks of an attempt are told."""
+    """ConfigMap with the files of an attempt's tasks."""
     return f"{job(owner, number, attempt)}-tasks"
 
 
@@ -48,27 +48,27 @@ def task_job(owner: Workload, number: int, attempt: int, task: int) -> str:
 
 
 def run(owner: Workload, number: int) -> str:
-    """Of a periodic job, by hand; those that come due by themselves end in a number of eight digits."""
+    """Job of a manual run of a cron job. Scheduled runs are named by Kubernetes and end in eight digits."""
     return f"{owner.metadata.name}-now-{number}"
 
 
 def run_number(owner: Workload, job: str) -> int:
-    """3 of `nightly-now-3`; 0 where it is no run by hand."""
+    """3 of `nightly-now-3`; 0 if it is no manual run."""
     before, _, number = job.rpartition("-now-")
     return int(number) if before == owner.metadata.name and number.isdigit() else 0
 
 
 def task_claim(owner: Workload, claim: str, task: int) -> str:
-    """The same from attempt to attempt."""
+    """Claim of a task, the same in every attempt."""
     return f"{owner.metadata.name}-{claim}-t{task}"
 
 
 NO_TIER = "no-tier"
-"""The quota of pods that are of no tier."""
+"""Quota of pods without a tier."""
 OBJECTS = "objects"
-"""The quota of what is kept and not run."""
+"""Quota of objects that are stored, such as ConfigMaps and claims."""
 SUBMITTER = "submitter"
-"""Those who bring work in past the desk."""
+"""Role binding of members who may create workloads without the desk."""
 FROM_PROJECT = "from-project"
 FROM_SYSTEM = "from-system"
 FROM_INGRESS = "from-ingress"
@@ -76,5 +76,5 @@ FROM_CALLERS = "from-callers"
 
 
 def project_role(role: str) -> str:
-    """The ClusterRole that a role in a project is; each adds to those that come after it."""
+    """ClusterRole of a project role. Each role has the permissions of the roles below it, too."""
     return f"pincompute-project-{role}"

@@ -1,114 +1,130 @@
-"""What all natives share, and those that many kinds become; one function makes one, and none holds a client."""
+"""Builds native objects: what all of them share, and the objects that several kinds become.
+
+A native object is a Kubernetes object that a workload or project becomes. Each function builds one; none has a client.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
-from pincompute.api.names import API_VERSION, COST_CENTRE, FIXED, IAM_ROLE, KIND, OWNER, PROJECT, TIER, WANTED, WORKLOAD
-from pincompute.api.noun import Noun
+from pincompute.api.custom_resource import CustomResource
+from pincompute.api.names import (
+    API_VERSION,
+    COST_CENTRE_ANNOTATION,
+    IAM_ROLE_ANNOTATION,
+    IMMUTABLE_HASH_ANNOTATION,
+    KIND_LABEL,
+    OWNER_ANNOTATION,
+    PROJECT_LABEL,
+    TIER_LABEL,
+    WANTED_HASH_ANNOTATION,
+    WORKLOAD_LABEL,
+)
 from pincompute.api.workload import Workload
-from pincompute.objects.content import Object, digest
+from pincompute.objects.content import Object, content_hash
 from pincompute.objects.owners import owner_reference
 from pincompute.planning import names
-from pincompute.planning.fixed import fixed_part
+from pincompute.planning.immutable import immutable_part
 from pincompute.planning.snapshot import Snapshot
-
-Strings = Mapping[str, str]
-EMPTY: Strings = MappingProxyType({})
+from pincompute.planning.steps import EMPTY_STRING_MAP, StringMap
 
 
-def selector(owner: Noun) -> dict[str, str]:
-    return {WORKLOAD: owner.metadata.name}
+def selector_labels(owner: CustomResource) -> dict[str, str]:
+    return {WORKLOAD_LABEL: owner.metadata.name}
 
 
-def labels(owner: Workload) -> dict[str, str]:
-    """Whose it is and what it may use: on everything that a workload becomes."""
+def tracking_labels(owner: Workload) -> dict[str, str]:
+    """Labels of all native objects of a workload: project, workload, kind and tier."""
     return {
-        PROJECT: owner.metadata.namespace,
-        WORKLOAD: owner.metadata.name,
-        KIND: owner.kind,
-        TIER: str(owner.spec.tier),
+        PROJECT_LABEL: owner.metadata.namespace,
+        WORKLOAD_LABEL: owner.metadata.name,
+        KIND_LABEL: owner.kind,
+        TIER_LABEL: str(owner.spec.tier),
     }
 
 
-def native(  # noqa: PLR0913  (what is said of every native, once)
-    snapshot: Snapshot, api_version: str, kind: str, body: Object, *, name: str = "", annotations: Strings = EMPTY
+def build_native(  # noqa: PLR0913  (all parts of a native object)
+    snapshot: Snapshot,
+    api_version: str,
+    kind: str,
+    body: Object,
+    *,
+    name: str = "",
+    annotations: StringMap = EMPTY_STRING_MAP,
 ) -> Object:
-    """One of a workload's; `body` is what stands beside the metadata, as a ConfigMap has no `spec`."""
+    """Build a native object of a workload. `body` has the fields beside the metadata: `spec`, or `data`."""
     owner = snapshot.owner
     metadata = {
         "name": name or owner.metadata.name,
         "namespace": owner.metadata.namespace,
-        "labels": labels(owner),
-        "annotations": {**tracking(snapshot), **annotations},
+        "labels": tracking_labels(owner),
+        "annotations": {**tracking_annotations(snapshot), **annotations},
     }
-    return owned(owner, api_version, kind, metadata, body)
+    return build_owned(owner, api_version, kind, metadata, body)
 
 
-def owned(owner: Noun, api_version: str, kind: str, metadata: Object, body: Object) -> Object:
-    """What every native has, whatever it was made for: its owner, and the digests."""
+def build_owned(owner: CustomResource, api_version: str, kind: str, metadata: Object, body: Object) -> Object:
+    """Add the owner reference and the hashes, which all native objects have."""
     reference = owner_reference(API_VERSION, owner.kind, owner.metadata.name, owner.metadata.uid)
-    return signed(
+    return with_hashes(
         {"apiVersion": api_version, "kind": kind, "metadata": {**metadata, "ownerReferences": [reference]}, **body}
     )
 
 
-def tracking(snapshot: Snapshot) -> dict[str, str]:
-    """Who answers for a workload, and who pays."""
+def tracking_annotations(snapshot: Snapshot) -> dict[str, str]:
+    """Owner and cost centre of a workload; the project's owner is the default."""
     owner, project = snapshot.owner, snapshot.project
-    whose = owner.spec.owner or (project.spec.owner if project else "")
-    return tracked(whose, project.spec.cost_centre if project else "")
+    owner_name = owner.spec.owner or (project.spec.owner if project else "")
+    return owner_annotations(owner_name, project.spec.cost_centre if project else "")
 
 
-def tracked(owner: str, cost_centre: str) -> dict[str, str]:
-    """What cannot be a label, or would be too long for one."""
-    return {name: value for name, value in ((OWNER, owner), (COST_CENTRE, cost_centre)) if value}
+def owner_annotations(owner: str, cost_centre: str) -> dict[str, str]:
+    """Annotations rather than labels, because the values may be too long for labels or have other characters."""
+    return {name: value for name, value in ((OWNER_ANNOTATION, owner), (COST_CENTRE_ANNOTATION, cost_centre)) if value}
 
 
-def signed(made: Object) -> Object:
-    """With the digests by which a later pass sees that nothing has changed, or that it can only be replaced."""
-    annotations = made["metadata"].setdefault("annotations", {})
-    part = fixed_part(made)
-    if part is not None:
-        annotations[FIXED] = digest(part)
-    annotations[WANTED] = digest(made)
-    return made
+def with_hashes(native: Object) -> Object:
+    """Add hashes of the content and of its immutable part, with which `diff` compares it in later passes."""
+    annotations = native["metadata"].setdefault("annotations", {})
+    immutable = immutable_part(native)
+    if immutable is not None:
+        annotations[IMMUTABLE_HASH_ANNOTATION] = content_hash(immutable)
+    annotations[WANTED_HASH_ANNOTATION] = content_hash(native)
+    return native
 
 
 def service_account(snapshot: Snapshot) -> Object:
-    """The identity that its pods have, and nobody else's; tokens are only made for those who ask."""
+    """ServiceAccount of the workload alone. Pods that need a token must request one: none is mounted by default."""
     role = snapshot.owner.spec.iam_role
-    annotations = {IAM_ROLE: role} if role else {}
+    annotations = {IAM_ROLE_ANNOTATION: role} if role else {}
     body = {"automountServiceAccountToken": False}
-    return native(snapshot, "v1", "ServiceAccount", body, annotations=annotations)
+    return build_native(snapshot, "v1", "ServiceAccount", body, annotations=annotations)
 
 
-def configuration(snapshot: Snapshot) -> tuple[Object, ...]:
-    """The files, where there are any."""
+def configuration_files(snapshot: Snapshot) -> tuple[Object, ...]:
+    """ConfigMap with the configuration files, if there are any."""
     files = snapshot.owner.spec.configuration
     if not files:
         return ()
     name = names.configuration(snapshot.owner)
-    return (native(snapshot, "v1", "ConfigMap", {"immutable": True, "data": files}, name=name),)
+    return (build_native(snapshot, "v1", "ConfigMap", {"immutable": True, "data": files}, name=name),)
 
 
 def headless_service(snapshot: Snapshot, ports: list[Object]) -> Object:
-    """A DNS name for each pod."""
+    """Service without an address of its own: it gives each pod a DNS name."""
     spec = {
         "clusterIP": "None",
-        "selector": selector(snapshot.owner),
+        "selector": selector_labels(snapshot.owner),
         "ports": ports,
         "publishNotReadyAddresses": True,
     }
-    return native(snapshot, "v1", "Service", {"spec": spec})
+    return build_native(snapshot, "v1", "Service", {"spec": spec})
 
 
 def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> Object:
     spec = {
-        "selector": {"matchLabels": selector(snapshot.owner)},
+        "selector": {"matchLabels": selector_labels(snapshot.owner)},
         "maxUnavailable": unavailable,
-        # Whom nobody asks can be missed: otherwise one that crashes could neither be replaced nor its node be emptied.
+        # A pod that is not ready serves no request. With the default policy, a crashing pod could block the eviction
+        # that replaces it, and the drain of its node.
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
-    return native(snapshot, "policy/v1", "PodDisruptionBudget", {"spec": spec})
+    return build_native(snapshot, "policy/v1", "PodDisruptionBudget", {"spec": spec})

@@ -1,72 +1,74 @@
-"""What a workload was, whole, so that a rollback restores all of it: kept in the cluster, a record a revision."""
+"""Records of revisions in the cluster, one ConfigMap each, from which a rollback restores a workload completely."""
 
 from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.names import CONFIGURATION, IMAGES, REVISION, RUNTIME
-from pincompute.api.wire import spoken
+from pincompute.api.names import CONFIGURATION_ANNOTATION, IMAGES_ANNOTATION, REVISION_ANNOTATION, RUNTIME_ANNOTATION
+from pincompute.api.structs import without_defaults
 from pincompute.objects.content import Object
 from pincompute.planning import names
-from pincompute.planning.natives import native
-from pincompute.planning.pods.pod import Made
-from pincompute.planning.snapshot import Native, Pod, Snapshot
+from pincompute.planning.natives import build_native
+from pincompute.planning.observed_pods import Pod
+from pincompute.planning.pods.pod import BuiltTemplate
+from pincompute.planning.snapshot import Native, Snapshot
 
-SPEC = "spec.json"
-"""What a record holds, and no other native does."""
-HISTORY = 10
-"""Revisions that are kept, the present one included."""
-RECORD = "ConfigMap"
-"""Not a ControllerRevision: what came of a revision is added to its record, and that kind takes no addition to one
-whose content holds a `<` or an `&`, as it compares the very bytes in which it was first sent."""
+SPEC_KEY = "spec.json"
+"""Key under which a record stores the spec. No other native object has it."""
+MAX_REVISIONS = 10
+"""Number of revisions retained, including the current one."""
+RECORD_KIND = "ConfigMap"
+"""A ControllerRevision would be the obvious kind, but annotations are added to a record later, and the API server
+refuses any update of a ControllerRevision if its data contains `<` or `&`: it compares the bytes of the first request
+with its own encoding, which escapes these characters."""
 
 
-def record(snapshot: Snapshot, made: Made, pods: tuple[Pod, ...]) -> Object:
-    """What was asked for never changes; what came of it is added while it is the present revision."""
+def revision_record(snapshot: Snapshot, built: BuiltTemplate, pods: tuple[Pod, ...]) -> Object:
+    """Record of the current revision. Its spec never changes; image hashes are added as its pods start."""
     owner = snapshot.owner
-    known = {
-        REVISION: str(owner.metadata.generation),
-        RUNTIME: str(made.runtime),
-        CONFIGURATION: names.configuration(owner) if owner.spec.configuration else "",
-        IMAGES: _images(snapshot, pods),
+    facts = {
+        REVISION_ANNOTATION: str(owner.metadata.generation),
+        RUNTIME_ANNOTATION: str(built.runtime),
+        CONFIGURATION_ANNOTATION: names.configuration(owner) if owner.spec.configuration else "",
+        IMAGES_ANNOTATION: _images(snapshot, pods),
     }
-    # Its files lie in a ConfigMap of their own, and both together could be more than one holds.
-    spec = spoken(msgspec.structs.replace(owner.spec, configuration={}))
+    # The configuration files have a ConfigMap of their own; together they could exceed the size limit of one.
+    spec = without_defaults(msgspec.structs.replace(owner.spec, configuration={}))
     text = msgspec.json.format(msgspec.json.encode(spec), indent=1).decode()
-    body = {"immutable": True, "data": {SPEC: text}}
-    annotations = {name: value for name, value in known.items() if value}
-    return native(snapshot, "v1", RECORD, body, name=names.revision(owner), annotations=annotations)
+    body = {"immutable": True, "data": {SPEC_KEY: text}}
+    annotations = {name: value for name, value in facts.items() if value}
+    return build_native(snapshot, "v1", RECORD_KIND, body, name=names.revision(owner), annotations=annotations)
 
 
-def kept(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
-    """The records of former revisions, as many as are worth keeping, and the files that they were configured by."""
+def retained_revisions(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+    """Kind and name of the newest records of former revisions, and of the ConfigMaps with their configuration files."""
     owner = snapshot.owner
     records = [
-        each for each in snapshot.natives if each.kind == RECORD and each.metadata.controller == owner.metadata.uid
+        each
+        for each in snapshot.natives
+        if each.kind == RECORD_KIND and each.metadata.controller_uid == owner.metadata.uid
     ]
-    former = [each for each in records if 0 < _number(each) < owner.metadata.generation]
-    worth = sorted(former, key=_number)[-(HISTORY - 1) :]
-    files = {each.metadata.annotations.get(CONFIGURATION, "") for each in worth} - {""}
-    return (*((RECORD, each.metadata.name) for each in worth), *((RECORD, name) for name in sorted(files)))
+    former = [each for each in records if 0 < _revision_number(each) < owner.metadata.generation]
+    newest = sorted(former, key=_revision_number)[-(MAX_REVISIONS - 1) :]
+    files = {each.metadata.annotations.get(CONFIGURATION_ANNOTATION, "") for each in newest} - {""}
+    return (*((RECORD_KIND, each.metadata.name) for each in newest), *((RECORD_KIND, name) for name in sorted(files)))
 
 
-def images_of(said: str) -> dict[str, str]:
-    """The digest that each container's image had, as a record says it."""
-    return dict(each.split("=", 1) for each in said.split() if "=" in each)
+def parse_images(annotation: str) -> dict[str, str]:
+    """Image digest of each container, from the annotation of a record."""
+    return dict(each.split("=", 1) for each in annotation.split() if "=" in each)
 
 
-def _number(native: Native) -> int:
-    said = native.metadata.annotations.get(REVISION, "")
-    return int(said) if said.isdigit() else 0
+def _revision_number(record: Native) -> int:
+    return record.int_annotation(REVISION_ANNOTATION)
 
 
 def _images(snapshot: Snapshot, pods: tuple[Pod, ...]) -> str:
-    """The digest of each image that runs in pods of ours; of those that are gone the record itself remembers it."""
+    """Image digests of the revision: those already recorded, and those of its pods. The first one recorded stays."""
     name = names.revision(snapshot.owner)
-    before = next((each for each in snapshot.natives if (each.kind, each.metadata.name) == (RECORD, name)), None)
-    said = before.metadata.annotations.get(IMAGES, "") if before else ""
-    known = images_of(said)
-    ours = (each for each in pods if snapshot.made(each))
+    record = next((each for each in snapshot.natives if (each.kind, each.metadata.name) == (RECORD_KIND, name)), None)
+    known = parse_images(record.metadata.annotations.get(IMAGES_ANNOTATION, "") if record else "")
+    ours = (each for each in pods if snapshot.owns_pod(each))
     for pod in sorted(ours, key=lambda each: each.metadata.name):
         for container in pod.status.container_statuses:
             _, at, digest = container.image_id.rpartition("@")

@@ -1,4 +1,4 @@
-"""What planners of every kind say of a workload in the same way."""
+"""Builds the parts of a status that are the same for all kinds."""
 
 from __future__ import annotations
 
@@ -6,69 +6,83 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pincompute.api.names import WORKLOAD
-from pincompute.api.status import Condition, Progress, Status, condition
+from pincompute.api.daemon import PinterestDaemon
+from pincompute.api.names import WORKLOAD_LABEL
+from pincompute.api.service import PinterestService
+from pincompute.api.stateful_set import PinterestStatefulSet
+from pincompute.api.status import Condition, Progress, WorkloadStatus, find_condition
 from pincompute.api.workload import Workload
+from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import Reason
-from pincompute.objects.times import stamp
+from pincompute.objects.times import format_time
+from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan
-from pincompute.planning.pods.pod import Made, simulated
-from pincompute.planning.snapshot import Pod, Snapshot
+from pincompute.planning.pods.pod import BuiltTemplate, is_simulated
+from pincompute.planning.snapshot import Snapshot
 
 
-def pods_of(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """The pods of this workload that live, ended ones left out."""
+def active_pods_of(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """Pods of the workload, without those that have finished or are being deleted."""
     name = snapshot.owner.metadata.name
-    return tuple(pod for pod in snapshot.pods if pod.workload == name and pod.lives)
+    return tuple(pod for pod in snapshot.pods if pod.workload == name and pod.is_active)
 
 
-def progress(wanted: int, pods: Sequence[Pod]) -> Progress:
+def pod_progress(wanted: int, pods: Sequence[Pod]) -> Progress:
     return Progress(
         wanted=wanted,
-        scheduled=sum(pod.says("PodScheduled") for pod in pods),
+        scheduled=sum(pod.has_condition("PodScheduled") for pod in pods),
         started=sum(any(each.state.running for each in pod.status.container_statuses) for pod in pods),
         ready=sum(pod.ready for pod in pods),
     )
 
 
-def said(snapshot: Snapshot, type_: str, reason: Reason, message: str, *, status: bool | None) -> Condition:
-    """One condition; None is Unknown. The time of a change is kept from the status before."""
+def build_condition(snapshot: Snapshot, type_: str, reason: Reason, message: str, *, status: bool | None) -> Condition:
+    """Build a condition; status None is Unknown. The transition time stays unless the status changes."""
     owner = snapshot.owner
-    word = {True: "True", False: "False", None: "Unknown"}[status]
-    before = condition(owner.status.conditions, type_)
-    same = before is not None and before.status == word
+    status_text = {True: "True", False: "False", None: "Unknown"}[status]
+    before = find_condition(owner.status.conditions, type_)
+    same = before is not None and before.status == status_text
     return Condition(
         type=type_,
-        status=word,
+        status=status_text,
         reason=reason.code,
         message=message,
-        last_transition_time=before.last_transition_time if before and same else stamp(snapshot.now),
+        last_transition_time=before.last_transition_time if before and same else format_time(snapshot.now),
         observed_generation=owner.metadata.generation,
     )
 
 
-def common(snapshot: Snapshot, made: Made, pods: Sequence[Pod], why: Problem | None) -> Status:
-    """What a status says of every workload; each kind replaces what it says otherwise."""
+def paused_problem(owner: PinterestService | PinterestStatefulSet | PinterestDaemon) -> Problem | None:
+    """Problem that names the author of a pause; None if the rollout is not paused."""
+    if not owner.spec.rollout.paused:
+        return None
+    return Problem(
+        reasons.PAUSED, f"rollout paused by {owner.spec.rollout.paused}", next=f"pin resume {owner.metadata.name}"
+    )
+
+
+def common_status(snapshot: Snapshot, built: BuiltTemplate, pods: Sequence[Pod], why: Problem | None) -> WorkloadStatus:
+    """Status fields that all workloads share. Each kind replaces those that it computes in another way."""
     owner: Workload = snapshot.owner
-    return Status(
+    return WorkloadStatus(
         observed_generation=owner.metadata.generation,
         revision=owner.metadata.generation,
-        runtime=made.runtime,
-        parts=list(made.parts),
+        runtime=built.runtime,
+        parts=list(built.parts),
         replicas=len(pods),
         ready_replicas=sum(pod.ready for pod in pods),
-        renewed=sum(pod.renewed and pod.parts == made.parts for pod in pods),
-        selector=f"{WORKLOAD}={owner.metadata.name}",
-        simulated=simulated(owner, snapshot.cluster),
+        updated_in_place=sum(pod.updated_in_place and pod.parts == built.parts for pod in pods),
+        selector=f"{WORKLOAD_LABEL}={owner.metadata.name}",
+        simulated=is_simulated(owner, snapshot.cluster),
         next=why.next if why else "",
     )
 
 
-def refused(snapshot: Snapshot, problems: tuple[Problem, ...]) -> Plan:
-    """Nothing can be done, and nothing is undone: what runs goes on."""
+def refused_plan(snapshot: Snapshot, problems: tuple[Problem, ...]) -> Plan:
+    """Plan for a workload that cannot be planned: no step is taken, and running pods stay."""
     owner, first = snapshot.owner, problems[0]
-    goal = said(snapshot, owner.GOAL, first.reason, first.message(), status=False)
+    goal = build_condition(snapshot, owner.GOAL, first.reason, first.message(), status=False)
     others = [each for each in owner.status.conditions if each.type != owner.GOAL]
     generation = owner.metadata.generation
     status = msgspec.structs.replace(

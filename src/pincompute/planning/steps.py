@@ -1,104 +1,121 @@
-"""What can be done to a cluster: values that can be printed and compared, and that say all."""
+"""Steps: the changes that the controller can make to a cluster, as values that can be printed and compared.
+
+A step carries all that its request needs: the whole object to write, and the uid of the object it was computed for.
+The uid is a precondition of the request. If the object was deleted and created again in the meantime, the request
+fails with a conflict and the next pass plans from what is there by then; it never hits an object that the plan did not
+see. Applying a step needs no decision (`controller/apply.py` has one function for each).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
-from pincompute.objects.content import Object, identity
+from pincompute.objects.content import Object, object_label
+
+StringMap = Mapping[str, str]
+EMPTY_STRING_MAP: StringMap = MappingProxyType({})
 
 
 class Create(NamedTuple):
-    """Made by POST: that it exists already would mean that it is not ours."""
+    """Creates an object by POST. "Already exists" is an error: such an object is not owned by the workload."""
 
     native: Object
 
 
 class Apply(NamedTuple):
-    """Ours, and different: applied to the very object that was seen."""
+    """Applies an owned object that differs, by server-side apply with the uid of the object seen."""
 
     native: Object
     uid: str
-    applied: bool = False
-    """So it was before: nothing is left on record from when it was made."""
+    only_applied: bool = False
+    """True if all our fields are recorded as applied, and none as written by the POST that created the object.
+
+    The fields of that POST are recorded under another operation; server-side apply would never remove them, so that
+    they have to be migrated first.
+    """
 
 
 class Adopt(NamedTuple):
-    """Somebody else's until now, and asked for: it becomes ours with all that was written into it, and as wanted."""
+    """Takes over an object of another owner, on the user's request, and writes the wanted content."""
 
     native: Object
     uid: str
 
 
-class Mark(NamedTuple):
-    """The copies that a ReplicaSet has made bear labels as well that they were not made with."""
+class LabelPods(NamedTuple):
+    """Adds labels to the existing pods of a ReplicaSet that is being adopted."""
 
     name: str
     uid: str
-    labels: dict[str, str]
+    labels: StringMap
 
 
 class Delete(NamedTuple):
-    """Ours, and no longer wanted. Where it cannot be changed into what is wanted, the next pass makes it anew."""
+    """Deletes an owned object. If it is deleted because it cannot be changed, the next pass creates it again."""
 
     kind: str
     name: str
     uid: str
-    pods_stay: bool = False
+    orphan_pods: bool = False
+    """True if the pods stay, for the new object to adopt them."""
 
 
 class Evict(NamedTuple):
-    """A pod makes room for its successor, as gently as when its node is emptied."""
+    """Evicts a pod, with respect for its disruption budget, so that its controller replaces it."""
 
     pod: str
     uid: str
 
 
 class Ungate(NamedTuple):
-    """A pod is handed to the scheduler: what it waited for is there."""
+    """Removes our scheduling gate from a pod, so that it can be scheduled."""
 
     pod: str
     uid: str
-    left: tuple[str, ...] = ()
-    """Gates of others, which stay."""
+    remaining_gates: tuple[str, ...] = ()
+    """Scheduling gates of others, which stay."""
 
 
-class Sidecar(NamedTuple):
-    """A container of a part, and which image it is to have."""
+class SidecarImage(NamedTuple):
+    """New image of one sidecar."""
 
-    place: int
-    """Among the init containers."""
+    index: int
+    """Position in the list of init containers."""
     name: str
     image: str
 
 
-class Renew(NamedTuple):
-    """Sidecars get other images where they are: the kubelet restarts those containers, and no other.
+class PatchImages(NamedTuple):
+    """Changes the images of sidecars in place: the kubelet restarts those containers and no other.
 
-    Of a pod; or of a ReplicaSet's template, so that the pods that it makes have them from the start.
+    The object is a pod, or a ReplicaSet. Patching a ReplicaSet's template changes no running pod; pods created later
+    have the new images from the start.
     """
 
     kind: str
     name: str
     uid: str
-    sidecars: tuple[Sidecar, ...]
-    """Those that change."""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    """Of the pod, or of the template's pods."""
+    sidecars: tuple[SidecarImage, ...]
+    """The sidecars that change."""
+    labels: StringMap = EMPTY_STRING_MAP
+    annotations: StringMap = EMPTY_STRING_MAP
+    """Labels and annotations of the pod, or of the template's pods."""
 
 
-Step = Create | Apply | Adopt | Mark | Delete | Evict | Ungate | Renew
+Step = Create | Apply | Adopt | LabelPods | Delete | Evict | Ungate | PatchImages
 
 
-def words(step: Step) -> str:
-    """As logs and stories name it: `Apply Deployment/hello`."""
+def step_text(step: Step) -> str:
+    """Short form for logs and the pass history, such as `Apply Deployment/hello`."""
     match step:
         case Create(native) | Apply(native) | Adopt(native):
-            thing = identity(native)
-        case Delete(kind, name) | Renew(kind, name):
-            thing = f"{kind}/{name}"
-        case Mark(name):
-            thing = f"ReplicaSet/{name}"
+            target = object_label(native)
+        case Delete(kind, name) | PatchImages(kind, name):
+            target = f"{kind}/{name}"
+        case LabelPods(name):
+            target = f"ReplicaSet/{name}"
         case Evict(pod) | Ungate(pod):
-            thing = f"Pod/{pod}"
-    return f"{type(step).__name__} {thing}"
+            target = f"Pod/{pod}"
+    return f"{type(step).__name__} {target}"

@@ -1,4 +1,4 @@
-"""Lines as runtimes write them, and as files of a log volume become them."""
+"""Log lines of container runtimes, and their format for files of a log volume."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pincompute.agents.logs import lines
-from pincompute.agents.logs.lines import Line
-from pincompute.agents.logs.place import Position, committed, position_of
-from pincompute.agents.logs.store import joined
-from pincompute.objects.times import instant
+from pincompute.agents.logs.lines import LogLine
+from pincompute.agents.logs.position import Position, commit_line, parse_commit_line
+from pincompute.agents.logs.store import join_partial_lines
+from pincompute.objects.times import parse_time_ns
 
 TIME = "2026-11-21T17:23:03.1Z"
 
@@ -27,8 +27,8 @@ TIME = "2026-11-21T17:23:03.1Z"
         (b"2026-11-21T17:23:03Z stdout F a\rb\n", ("stdout", True, "a\rb")),
     ],
 )
-def test_a_line_of_a_runtime(written: bytes, read: tuple[str, bool, str]) -> None:
-    found = lines.read(written)
+def test_parses_line_of_container_runtime(written: bytes, read: tuple[str, bool, str]) -> None:
+    found = lines.parse_line(written)
     assert found is not None
     assert found[1:] == read
 
@@ -36,41 +36,45 @@ def test_a_line_of_a_runtime(written: bytes, read: tuple[str, bool, str]) -> Non
 @pytest.mark.parametrize(
     "written", [b"", b"# 0 9 mark", b"hello", b"2026-11-21T17:23:03Z other F x", b"2026 stdout F x"]
 )
-def test_what_is_no_line(written: bytes) -> None:
-    assert lines.read(written) is None
+def test_rejects_other_lines(written: bytes) -> None:
+    assert lines.parse_line(written) is None
 
 
 @given(st.binary(max_size=200).map(lambda text: text + b"\n"))
-def test_whatever_is_written_into_a_file_comes_out_again(text: bytes) -> None:
-    wrapped = lines.wrapped(text, TIME)
-    read = [each for each in map(lines.read, wrapped.split(b"\n")[:-1]) if each]
-    assert [each.text for each in joined(iter(read))] == [
+def test_file_lines_round_trip(text: bytes) -> None:
+    formatted = lines.format_file_lines(text, TIME)
+    read = [each for each in map(lines.parse_line, formatted.split(b"\n")[:-1]) if each]
+    assert [each.text for each in join_partial_lines(iter(read))] == [
         line.decode("utf-8", "replace") for line in text[:-1].split(b"\n")
     ]
 
 
-def test_a_line_that_is_too_long_goes_in_pieces_and_is_one_again() -> None:
-    wrapped = lines.wrapped(b"x" * (2 * lines.LONGEST + 1) + b"\n", TIME)
-    pieces = [each for each in map(lines.read, wrapped.split(b"\n")[:-1]) if each]
-    assert [each.whole for each in pieces] == [False, False, True]
-    assert [len(each.text) for each in joined(iter(pieces))] == [2 * lines.LONGEST + 1]
+def test_splits_and_joins_long_line() -> None:
+    formatted = lines.format_file_lines(b"x" * (2 * lines.MAX_LINE_BYTES + 1) + b"\n", TIME)
+    partial_lines = [each for each in map(lines.parse_line, formatted.split(b"\n")[:-1]) if each]
+    assert [each.complete for each in partial_lines] == [False, False, True]
+    assert [len(each.text) for each in join_partial_lines(iter(partial_lines))] == [2 * lines.MAX_LINE_BYTES + 1]
 
 
-def test_pieces_of_two_streams_are_told_apart() -> None:
-    found = [Line(TIME, "stdout", False, "a"), Line(TIME, "stderr", True, "x"), Line(TIME, "stdout", True, "b")]
-    assert [each.text for each in joined(iter(found))] == ["x", "ab"]
+def test_joins_partial_lines_per_stream() -> None:
+    found = [
+        LogLine(TIME, "stdout", False, "a"),
+        LogLine(TIME, "stderr", True, "x"),
+        LogLine(TIME, "stdout", True, "b"),
+    ]
+    assert [each.text for each in join_partial_lines(iter(found))] == ["x", "ab"]
 
 
 @given(st.integers(0, 9), st.integers(0, 10**9), st.sampled_from(["", "7:64:abc", "mark with words"]))
-def test_a_position_is_read_as_it_was_written(segment: int, offset: int, mark: str) -> None:
-    assert position_of(committed(Position(segment, offset, mark))) == Position(segment, offset, mark)
+def test_commit_line_round_trip(segment: int, offset: int, mark: str) -> None:
+    assert parse_commit_line(commit_line(Position(segment, offset, mark))) == Position(segment, offset, mark)
 
 
-def test_times_compare_however_they_are_spelt() -> None:
+def test_timestamps_compare_by_time() -> None:
     spelt = [
         "2026-11-21T17:23:03Z",
         "2026-11-21T18:23:03.05+01:00",
         "2026-11-21T17:23:03.1Z",
         "2026-11-21T17:23:03.12Z",
     ]
-    assert sorted(spelt, key=instant) == spelt
+    assert sorted(spelt, key=parse_time_ns) == spelt

@@ -1,45 +1,44 @@
-"""Which files of a log volume are shipped, where there are too many."""
+"""Selection of files in a log volume with too many files."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from pincompute.agents.logs.volume import FIRST, MOST, Files
+from pincompute.agents.logs.volume import LOGS_1_IMAGE, MAX_FILES, VolumeStreams
 
 
-def written(folder: Path, count: int) -> None:
-    """One after the other, the last by name first."""
+def write_files(folder: Path, count: int) -> None:
+    """Creates files; the later the name, the older the file."""
     for number in range(count):
         file = folder / f"{number:03}.log"
         file.write_text("a\n")
         os.utime(file, (count - number, count - number))
 
 
-def shipped(files: Files) -> list[str]:
+def shipped(files: VolumeStreams) -> list[str]:
     return [each.container for each in files()]
 
 
-def test_those_that_were_written_last_are_shipped_and_the_others_told_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    written(tmp_path, MOST + 3)
-    files = Files(tmp_path, "me", "web-0", "u1", "pincompute-logs:2")
-    assert shipped(files) == [f"{number:03}.log" for number in range(MOST)]
-    os.utime(tmp_path / f"{MOST + 2:03}.log")
+def test_ships_newest_files_and_logs_the_ignored_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_files(tmp_path, MAX_FILES + 3)
+    files = VolumeStreams(tmp_path, "me", "web-0", "u1", "pincompute-logs:2")
+    assert shipped(files) == [f"{number:03}.log" for number in range(MAX_FILES)]
+    os.utime(tmp_path / f"{MAX_FILES + 2:03}.log")
     now = shipped(files)
-    assert f"{MOST + 2:03}.log" in now
-    assert f"{MOST - 1:03}.log" not in now
-    assert len(now) == MOST
-    said = capfd.readouterr().err
-    assert said.count("3 files are not shipped") == 1
+    assert f"{MAX_FILES + 2:03}.log" in now
+    assert f"{MAX_FILES - 1:03}.log" not in now
+    assert len(now) == MAX_FILES
+    events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert [(each["event"], each["ignored"]) for each in events] == [("log files ignored", 3)]
 
 
-def test_the_first_version_goes_by_name_for_ever(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    written(tmp_path, MOST + 3)
-    files = Files(tmp_path, "me", "web-0", "u1", FIRST)
-    os.utime(tmp_path / f"{MOST + 2:03}.log")
-    assert shipped(files) == [f"{number:03}.log" for number in range(MOST)]
+def test_logs_1_ships_first_files_by_name(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_files(tmp_path, MAX_FILES + 3)
+    files = VolumeStreams(tmp_path, "me", "web-0", "u1", LOGS_1_IMAGE)
+    os.utime(tmp_path / f"{MAX_FILES + 2:03}.log")
+    assert shipped(files) == [f"{number:03}.log" for number in range(MAX_FILES)]
     assert capfd.readouterr().err == ""

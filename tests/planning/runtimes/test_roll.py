@@ -1,4 +1,4 @@
-"""The plan of a roll, and the step of one that is under way."""
+"""Preview of a roll, and the steps of a roll in progress."""
 
 from __future__ import annotations
 
@@ -7,94 +7,119 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import fleet
+import generate_fleet
 import msgspec
 import pytest
 
-from fleets import DONE, NOW, noun, part, runtime, runtimes, service, snapshots
-from pincompute.api.names import SHAPE
-from pincompute.api.runtime import Cursor
+from pincompute.api.names import IN_PLACE_HASH_LABEL
+from pincompute.api.runtime import RollCursor
 from pincompute.api.status import SUCCEEDED, Progress
 from pincompute.base import reasons
-from pincompute.planning.planners import PLANNERS
-from pincompute.planning.pods.templates import in_place, shape_of, templates, use
-from pincompute.planning.runtimes.roll import IN_PLACE, REPLACING, Fate, Line, RollPlan, budget, plan_roll, shape
-from pincompute.planning.runtimes.runtime import Health, Runtimes
-from pincompute.planning.runtimes.runtime_roll import advance, health_of
-from pincompute.planning.runtimes.waves import bucket
+from pincompute.planning.kinds.planners import PLANNERS
+from pincompute.planning.pods.templates import can_update_in_place, in_place_hash_of, pod_templates, resource_use
+from pincompute.planning.runtimes.roll import advance_roll, roll_health
+from pincompute.planning.runtimes.roll_preview import (
+    IN_PLACE_ESTIMATE_S,
+    REPLACE_ESTIMATE_S,
+    RollEffect,
+    RollPlan,
+    WorkloadEffect,
+    plan_roll,
+    roll_plan_json,
+    unavailable_budget,
+)
+from pincompute.planning.runtimes.selection import RollHealth, Runtimes
+from pincompute.planning.runtimes.waves import rollout_bucket
 from pincompute.planning.snapshot import Native
+from runtime_builders import (
+    DONE_AT,
+    NOW,
+    build_part,
+    build_resource,
+    build_runtime,
+    build_runtimes,
+    build_service,
+    build_snapshots,
+)
 
-PARTS = (part("logs-2"), part("logs-3"), part("mesh-1", image="mesh:1", cpu="50m", memory="64Mi", port=15001))
-NEXT = (*PARTS, runtime(42, "logs-2", done=DONE))
+PARTS = (
+    build_part("logs-2"),
+    build_part("logs-3"),
+    build_part("mesh-1", image="mesh:1", cpu="50m", memory="64Mi", port=15001),
+)
+NEXT = (*PARTS, build_runtime(42, "logs-2", done=DONE_AT))
 
 
-def line(owner: Any, *new: str, roll: dict[str, Any] | None = None) -> Line:
-    known = runtimes(*NEXT, runtime(43, *new, roll=roll))
-    (only,) = plan_roll(43, known, snapshots([owner], known)).lines
+def effect_on(owner: Any, *new: str, roll: dict[str, Any] | None = None) -> WorkloadEffect:
+    known = build_runtimes(*NEXT, build_runtime(43, *new, roll=roll))
+    (only,) = plan_roll(43, known, build_snapshots([owner], known)).effects
     return only
 
 
-def test_another_image_is_in_place() -> None:
+def test_another_sidecar_image_is_an_in_place_update() -> None:
     same = {"image": "logs:2", "cpu": "10m"}
-    known = runtimes(
-        part("logs-2", **same),
-        part("logs-3", **{**same, "image": "logs:3"}),
-        runtime(42, "logs-2", done=DONE),
-        runtime(43, "logs-3"),
+    known = build_runtimes(
+        build_part("logs-2", **same),
+        build_part("logs-3", **{**same, "image": "logs:3"}),
+        build_runtime(42, "logs-2", done=DONE_AT),
+        build_runtime(43, "logs-3"),
     )
-    (only,) = plan_roll(43, known, snapshots([service(replicas=12)], known)).lines
-    assert (only.fate, only.pods, only.change.cpu) == (Fate.IN_PLACE, 12, 0)
-    assert only.seconds == 12 * IN_PLACE
+    (only,) = plan_roll(43, known, build_snapshots([build_service(replicas=12)], known)).effects
+    assert (only.effect, only.pods, only.resource_change.cpu) == (RollEffect.IN_PLACE, 12, 0)
+    assert only.seconds == 12 * IN_PLACE_ESTIMATE_S
 
 
-def test_another_part_replaces_pods_and_says_what_it_costs() -> None:
-    only = line(service(replicas=4), "logs-2", "mesh-1", roll={"unavailable": "50%"})
-    assert (only.fate, only.pods) == (Fate.REPLACED, 4)
-    assert only.change == (4 * Fraction(50, 1000), 4 * 64 * 1024**2)
-    assert only.seconds == 2 * REPLACING
-    assert line(service(replicas=5), "mesh-1", roll={"unavailable": 2}).seconds == 3 * REPLACING
+def test_new_part_replaces_pods_and_reports_its_resources() -> None:
+    only = effect_on(build_service(replicas=4), "logs-2", "mesh-1", roll={"unavailable": "50%"})
+    assert (only.effect, only.pods) == (RollEffect.REPLACED, 4)
+    assert only.resource_change == (4 * Fraction(50, 1000), 4 * 64 * 1024**2)
+    assert only.seconds == 2 * REPLACE_ESTIMATE_S
+    assert effect_on(build_service(replicas=5), "mesh-1", roll={"unavailable": 2}).seconds == 3 * REPLACE_ESTIMATE_S
 
 
-def test_a_part_that_goes_replaces_pods_too_and_gives_back_what_it_used() -> None:
-    known = runtimes(*PARTS, runtime(42, "logs-2", "mesh-1", done=DONE), runtime(43, "logs-2"))
-    planned = plan_roll(43, known, snapshots([service(replicas=4)], known))
-    assert [each.fate for each in planned.lines] == [Fate.REPLACED]
-    assert planned.lines[0].change.cpu == -4 * Fraction(50, 1000)
-    assert planned.parts == ("mesh-1 goes",)
+def test_removed_part_replaces_pods_and_frees_its_resources() -> None:
+    known = build_runtimes(*PARTS, build_runtime(42, "logs-2", "mesh-1", done=DONE_AT), build_runtime(43, "logs-2"))
+    planned = plan_roll(43, known, build_snapshots([build_service(replicas=4)], known))
+    assert [each.effect for each in planned.effects] == [RollEffect.REPLACED]
+    assert planned.effects[0].resource_change.cpu == -4 * Fraction(50, 1000)
+    assert planned.part_changes == ("mesh-1 is removed",)
 
 
-def test_what_a_part_does_not_serve_stays_as_it_is() -> None:
-    known = runtimes(
-        part("logs-2"),
-        part("mesh-1", image="mesh:1", serves={"tiers": ["reserved"]}),
-        runtime(42, "logs-2", done=DONE),
-        runtime(43, "logs-2", "mesh-1"),
+def test_workloads_not_served_by_a_new_part_are_unchanged() -> None:
+    known = build_runtimes(
+        build_part("logs-2"),
+        build_part("mesh-1", image="mesh:1", serves={"tiers": ["reserved"]}),
+        build_runtime(42, "logs-2", done=DONE_AT),
+        build_runtime(43, "logs-2", "mesh-1"),
     )
-    planned = plan_roll(43, known, snapshots([service("a"), service("b", tier="reserved")], known))
-    assert [(each.name, each.fate) for each in planned.lines] == [("a", Fate.UNCHANGED), ("b", Fate.REPLACED)]
-    assert planned.parts == ("mesh-1 is new",)
+    planned = plan_roll(43, known, build_snapshots([build_service("a"), build_service("b", tier="reserved")], known))
+    assert [(each.name, each.effect) for each in planned.effects] == [
+        ("a", RollEffect.UNCHANGED),
+        ("b", RollEffect.REPLACED),
+    ]
+    assert planned.part_changes == ("mesh-1 is new",)
 
 
-def test_a_hold_and_what_breaks_it() -> None:
-    owner = service(hold={"runtime": 42, "until": "2026-12-31"})
-    held = line(owner, "mesh-1")
-    assert (held.fate, held.until) == (Fate.HELD, "2026-12-31")
-    assert line(owner, "mesh-1", roll={"security": "CVE", "breakHolds": True}).fate == Fate.REPLACED
-    assert line(service(hold={"runtime": 43, "until": "2026-12-31"}), "mesh-1").fate == Fate.REPLACED
+def test_hold_is_reported_unless_the_roll_breaks_holds() -> None:
+    owner = build_service(hold={"runtime": 42, "until": "2026-12-31"})
+    held = effect_on(owner, "mesh-1")
+    assert (held.effect, held.held_until) == (RollEffect.HELD, "2026-12-31")
+    assert effect_on(owner, "mesh-1", roll={"security": "CVE", "breakHolds": True}).effect == RollEffect.REPLACED
+    assert effect_on(build_service(hold={"runtime": 43, "until": "2026-12-31"}), "mesh-1").effect == RollEffect.REPLACED
 
 
-def test_what_would_be_refused_says_why() -> None:
-    taken = line(service(port=15001), "mesh-1")
-    assert taken.fate == Fate.REFUSED
-    assert [each.reason for each in taken.problems] == [reasons.PART_CONFLICT]
-    unknown = line(service(sidecarConfig={"logs": {}}), "mesh-1")
+def test_refused_workloads_have_their_problem() -> None:
+    conflict = effect_on(build_service(port=15001), "mesh-1")
+    assert conflict.effect == RollEffect.REFUSED
+    assert [each.reason for each in conflict.problems] == [reasons.PART_CONFLICT]
+    unknown = effect_on(build_service(sidecarConfig={"logs": {}}), "mesh-1")
     assert [each.reason for each in unknown.problems] == [reasons.PART_UNKNOWN]
-    gone = line(service(), "logs-9")
-    assert [each.reason for each in gone.problems] == [reasons.PART_GONE]
+    missing = effect_on(build_service(), "logs-9")
+    assert [each.reason for each in missing.problems] == [reasons.PART_MISSING]
 
 
-def test_work_that_ends_by_itself_is_not_disturbed() -> None:
-    """By natives alone, so that it holds for every kind of work."""
+def test_templates_of_finite_kinds_are_marked() -> None:
+    """Checked on native objects, so that it holds for all kinds."""
     spec = {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}
     job: dict[str, Any] = {
         "kind": "Job",
@@ -109,10 +134,10 @@ def test_work_that_ends_by_itself_is_not_disturbed() -> None:
     roles = {"Worker": {"replicas": 2, "template": {"spec": spec}}, "PS": {"template": {"spec": spec}}}
     training = {"kind": "TFJob", "metadata": {"name": "a"}, "spec": {"tfReplicaSpecs": roles}}
     daemon = {"kind": "DaemonSet", "metadata": {"name": "a"}, "spec": {"template": {"spec": spec}}}
-    found = list(
-        templates([job, cron, training, daemon, {"kind": "Service", "metadata": {"name": "a"}, "spec": {}}], 7)
+    templates = list(
+        pod_templates([job, cron, training, daemon, {"kind": "Service", "metadata": {"name": "a"}, "spec": {}}], 7)
     )
-    assert [(each.native, each.ends, each.copies) for each in found] == [
+    assert [(each.key, each.is_finite, each.replicas) for each in templates] == [
         ("Job/a", True, 3),
         ("CronJob/a", True, 1),
         ("TFJob/a/Worker", True, 2),
@@ -121,235 +146,239 @@ def test_work_that_ends_by_itself_is_not_disturbed() -> None:
     ]
 
 
-def test_work_that_runs_gets_it_when_it_begins_again() -> None:
+def test_work_in_progress_gets_the_runtime_when_finished() -> None:
     metadata = {"name": "resize", "uid": "uid-1", "generation": 1}
-    owner = noun({"kind": "PinterestJobSet", "metadata": metadata, "spec": {"image": "resize:1", "tasks": 5}})
-    known = runtimes(*NEXT, runtime(43, "mesh-1"))
-    (new,) = snapshots([owner], known)
+    owner = build_resource({"kind": "PinterestJobSet", "metadata": metadata, "spec": {"image": "resize:1", "tasks": 5}})
+    known = build_runtimes(*NEXT, build_runtime(43, "mesh-1"))
+    (new,) = build_snapshots([owner], known)
     first = PLANNERS[owner.kind](new)
     natives = tuple(msgspec.convert(each, Native) for each in first.wanted)
     running = new._replace(owner=msgspec.structs.replace(owner, status=first.status), natives=natives)
-    for seen in (new, running):
-        (only,) = plan_roll(43, known, [seen]).lines
-        assert (only.fate, only.pods, only.seconds) == (Fate.WHEN_FINISHED, 5, 0)
-    # Another image reaches what runs where it is.
-    images = runtimes(*NEXT, runtime(43, "logs-3"))
-    fates = [plan_roll(43, images, [seen]).lines[0].fate for seen in (new, running)]
-    assert fates == [Fate.WHEN_FINISHED, Fate.IN_PLACE]
-    assert PLANNERS[owner.kind](running._replace(runtimes=known.finished(43))).wanted == first.wanted
+    for snapshot in (new, running):
+        (only,) = plan_roll(43, known, [snapshot]).effects
+        assert (only.effect, only.pods, only.seconds) == (RollEffect.WHEN_FINISHED, 5, 0)
+    # Images of running sidecars can be updated in place.
+    images = build_runtimes(*NEXT, build_runtime(43, "logs-3"))
+    effects = [plan_roll(43, images, [snapshot]).effects[0].effect for snapshot in (new, running)]
+    assert effects == [RollEffect.WHEN_FINISHED, RollEffect.IN_PLACE]
+    assert PLANNERS[owner.kind](running._replace(runtimes=known.after_roll(43))).wanted == first.wanted
 
 
-def test_what_has_ended_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = {"runtime": 42, "conditions": [condition("Succeeded", "True", "Available", DONE)]}
-    owner = service(status=ended)
+def test_finished_work_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = {"runtime": 42, "conditions": [condition("Succeeded", "True", "Available", DONE_AT)]}
+    owner = build_service(status=ended)
     monkeypatch.setattr(type(owner), "GOAL", SUCCEEDED)
-    assert line(owner, "mesh-1").fate == Fate.UNCHANGED
+    assert effect_on(owner, "mesh-1").effect == RollEffect.UNCHANGED
 
 
-def test_a_roll_that_is_half_done_counts_only_what_is_left() -> None:
-    known = runtimes(*NEXT, runtime(43, "mesh-1", roll={}, cursor={"percent": 50, "since": DONE}))
-    owners = [service(uid=str(number)) for number in range(40)]
-    planned = plan_roll(43, known, snapshots(owners, known))
-    assert len(planned.of(Fate.REPLACED)) == sum(bucket(each) >= 50 for each in owners)
+def test_preview_of_a_roll_in_progress_counts_the_rest() -> None:
+    known = build_runtimes(*NEXT, build_runtime(43, "mesh-1", roll={}, cursor={"percent": 50, "since": DONE_AT}))
+    owners = [build_service(uid=str(number)) for number in range(40)]
+    planned = plan_roll(43, known, build_snapshots(owners, known))
+    assert len(planned.with_effect(RollEffect.REPLACED)) == sum(rollout_bucket(each) >= 50 for each in owners)
 
 
-def test_sidecars_count_with_the_containers_and_init_containers_where_they_need_more() -> None:
-    def asks(name: str, cpu: str, **more: str) -> dict[str, Any]:
+def test_resource_use_is_the_sum_of_running_containers_or_the_peak_of_the_start() -> None:
+    def container(name: str, cpu: str, **more: str) -> dict[str, Any]:
         return {"name": name, "resources": {"requests": {"cpu": cpu}}, **more}
 
     pod = {
-        "containers": [asks("a", "1")],
-        "initContainers": [asks("s", "500m", restartPolicy="Always"), asks("i", "2")],
+        "containers": [container("a", "1")],
+        "initContainers": [container("s", "500m", restartPolicy="Always"), container("i", "2")],
     }
-    assert use({"spec": pod}).cpu == Fraction(5, 2)
-    pod["initContainers"][1] = asks("i", "100m")
-    assert use({"spec": pod}).cpu == Fraction(3, 2)
+    assert resource_use({"spec": pod}).cpu == Fraction(5, 2)
+    pod["initContainers"][1] = container("i", "100m")
+    assert resource_use({"spec": pod}).cpu == Fraction(3, 2)
 
 
 @pytest.mark.parametrize(
     ("change", "same"),
     [({"image": "b"}, True), ({"env": []}, False), ({"name": "b"}, False), ({"image": "b", "args": ["x"]}, False)],
 )
-def test_in_place_is_the_image_of_a_sidecar_and_nothing_else(change: dict[str, Any], same: bool) -> None:
+def test_only_sidecar_images_can_be_updated_in_place(change: dict[str, Any], same: bool) -> None:
     before, after = (_with(each, "a") for each in ({"name": "a", "image": "a"}, {"name": "a", "image": "a"} | change))
-    assert in_place(before, after) is same
+    assert can_update_in_place(before, after) is same
     before, after = (_with(each) for each in ({"name": "a", "image": "a"}, {"name": "a", "image": "a"} | change))
-    assert not in_place(before, after)
-    assert not in_place({"spec": {}}, {"spec": {}})
+    assert not can_update_in_place(before, after)
+    assert not can_update_in_place({"spec": {}}, {"spec": {}})
 
 
 def _with(container: dict[str, Any], *sidecars: str) -> dict[str, Any]:
-    """A template whose pods run it before their program, and such beside."""
+    """Template with one init container, which is a sidecar if it is listed."""
     spec = {"initContainers": [container]}
-    return {"metadata": {"labels": {SHAPE: shape_of({"spec": spec}, sidecars)}}, "spec": spec}
+    return {"metadata": {"labels": {IN_PLACE_HASH_LABEL: in_place_hash_of({"spec": spec}, sidecars)}}, "spec": spec}
 
 
 @pytest.mark.parametrize(("pods", "share", "at_a_time"), [(10, "25%", 2), (3, "10%", 1), (10, 4, 4), (1, "100%", 1)])
-def test_the_budget_is_never_less_than_one(pods: int, share: int | str, at_a_time: int) -> None:
-    assert budget(pods, share) == at_a_time
+def test_unavailable_budget_is_at_least_one(pods: int, share: int | str, at_a_time: int) -> None:
+    assert unavailable_budget(pods, share) == at_a_time
 
 
 def planned_fleet(count: int) -> RollPlan:
-    known = runtimes(*map(noun, fleet.runtimes())).finished(42)
-    return plan_roll(43, known, snapshots(map(noun, fleet.workloads(count)), known))
+    known = build_runtimes(*map(build_resource, generate_fleet.runtimes())).after_roll(42)
+    return plan_roll(43, known, build_snapshots(map(build_resource, generate_fleet.workloads(count)), known))
 
 
-def test_two_hundred_workloads() -> None:
+def test_preview_of_two_hundred_workloads() -> None:
     planned = planned_fleet(200)
-    assert len(planned.lines) == 200
-    assert planned.parts == ("logs-2 becomes logs-3", "mesh-1 is new")
-    fates = Counter(each.fate for each in planned.lines)
-    assert all(fates[each] for each in Fate if each != Fate.UNCHANGED)
-    for each in planned.lines:
-        assert each.kind != "PinterestJobSet" or each.fate in {Fate.WHEN_FINISHED, Fate.HELD}
-    for each in planned.of(Fate.IN_PLACE):
-        assert each.change == (0, 0)
-    for each in planned.of(Fate.REPLACED):
-        assert each.tier == "reserved"
-        assert each.change.cpu == each.pods * Fraction(10, 1000)
-    moving = fates[Fate.IN_PLACE] + fates[Fate.REPLACED]
-    assert sum(each.workloads for each in planned.waves) == moving
+    assert len(planned.effects) == 200
+    assert planned.part_changes == ("logs-2 becomes logs-3", "mesh-1 is new")
+    counts = Counter(each.effect for each in planned.effects)
+    assert all(counts[each] for each in RollEffect if each != RollEffect.UNCHANGED)
+    for workload in planned.effects:
+        assert workload.kind != "PinterestJobSet" or workload.effect in {RollEffect.WHEN_FINISHED, RollEffect.HELD}
+    for workload in planned.with_effect(RollEffect.IN_PLACE):
+        assert workload.resource_change == (0, 0)
+    for workload in planned.with_effect(RollEffect.REPLACED):
+        assert workload.tier == "reserved"
+        assert workload.resource_change.cpu == workload.pods * Fraction(10, 1000)
+    changed = counts[RollEffect.IN_PLACE] + counts[RollEffect.REPLACED]
+    assert sum(each.workloads for each in planned.waves) == changed
     assert planned.seconds == sum(each.seconds for each in planned.waves) >= 3 * 600
 
 
-def test_the_order_of_workloads_does_not_matter_and_programs_can_read_it() -> None:
-    known = runtimes(*map(noun, fleet.runtimes())).finished(42)
-    seen = snapshots(map(noun, fleet.workloads(40)), known)
-    assert plan_roll(43, known, seen) == plan_roll(43, known, seen[::-1])
-    told = shape(plan_roll(43, known, seen))
-    assert msgspec.json.decode(msgspec.json.encode(told)) == told
+def test_order_of_workloads_does_not_matter_and_json_is_encodable() -> None:
+    known = build_runtimes(*map(build_resource, generate_fleet.runtimes())).after_roll(42)
+    snapshots = build_snapshots(map(build_resource, generate_fleet.workloads(40)), known)
+    assert plan_roll(43, known, snapshots) == plan_roll(43, known, snapshots[::-1])
+    document = roll_plan_json(plan_roll(43, known, snapshots))
+    assert msgspec.json.decode(msgspec.json.encode(document)) == document
 
 
-# A roll that is under way.
+# A roll in progress.
 
 BEGAN = "2026-01-31T11:55:00Z"
-CURSOR = Cursor(percent=5, since=BEGAN)
+CURSOR = RollCursor(percent=5, since=BEGAN)
 
 
 def condition(type_: str, status: str, reason: str, since: str) -> dict[str, str]:
     return {"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": since}
 
 
-def under_way(health: Health, **roll: Any) -> tuple[Any, Runtimes]:
-    owner = runtime(43, "logs-3", roll=roll, cursor={"percent": 5, "since": BEGAN})
-    return owner, runtimes(*NEXT, owner)._replace(health=health)
+def roll_in_progress(health: RollHealth, **roll: Any) -> tuple[Any, Runtimes]:
+    owner = build_runtime(43, "logs-3", roll=roll, cursor={"percent": 5, "since": BEGAN})
+    return owner, build_runtimes(*NEXT, owner)._replace(health=health)
 
 
 class Waiting(NamedTuple):
-    """A wave, how those that it reached are doing, and what comes of it."""
+    """Health of a wave, and the expected step."""
 
-    health: Health
+    health: RollHealth
     roll: dict[str, Any]
     percent: int
     reason: reasons.Reason
-    words: str
-    wake_after: float | None = None
+    message: str
+    wake_after_s: float | None = None
 
 
 WAITING = (
-    Waiting(Health(), {}, 5, reasons.PROGRESSING, "wave 1 of 3 (5%) has begun"),
-    Waiting(Health(CURSOR, 4, 3), {}, 5, reasons.PROGRESSING, "3 of 4 workloads have it and are well"),
-    Waiting(Health(CURSOR, 4, 4), {}, 5, reasons.PROGRESSING, "watched until 2026-01-31T12:05:00Z", 300.0),
-    Waiting(Health(CURSOR, 4, 4), {"pauseSeconds": 300}, 25, reasons.PROGRESSING, "wave 2 of 3 (25%) has begun"),
-    Waiting(Health(CURSOR, 0, 0), {"pauseSeconds": 0}, 25, reasons.PROGRESSING, "wave 2 of 3"),
-    Waiting(Health(CURSOR, 4, 3, ("me/a",)), {}, 5, reasons.ROLL_UNHEALTHY, "1 of 4 workloads fail since"),
-    Waiting(Health(CURSOR, 9, 4, tuple("abcde")), {}, 5, reasons.ROLL_UNHEALTHY, "a, b, c and 2 more"),
-    Waiting(Health(CURSOR, 4, 3, ("me/a",)), {"failures": 1, "pauseSeconds": 0}, 25, reasons.PROGRESSING, "wave 2"),
-    Waiting(Health(CURSOR, 4, 4), {"pauseSeconds": 0, "paused": "ann: errors"}, 5, reasons.PAUSED, "ann: errors"),
+    Waiting(RollHealth(), {}, 5, reasons.PROGRESSING, "wave 1 of 3 (5%) started"),
+    Waiting(RollHealth(CURSOR, 4, 3), {}, 5, reasons.PROGRESSING, "3 of 4 workloads healthy"),
+    Waiting(RollHealth(CURSOR, 4, 4), {}, 5, reasons.PROGRESSING, "observed until 2026-01-31T12:05:00Z", 300.0),
+    Waiting(RollHealth(CURSOR, 4, 4), {"pauseSeconds": 300}, 25, reasons.PROGRESSING, "wave 2 of 3 (25%) started"),
+    Waiting(RollHealth(CURSOR, 0, 0), {"pauseSeconds": 0}, 25, reasons.PROGRESSING, "wave 2 of 3"),
+    Waiting(RollHealth(CURSOR, 4, 3, ("me/a",)), {}, 5, reasons.ROLL_UNHEALTHY, "1 of 4 workloads have failed since"),
+    Waiting(RollHealth(CURSOR, 9, 4, tuple("abcde")), {}, 5, reasons.ROLL_UNHEALTHY, "a, b, c and 2 more"),
+    Waiting(RollHealth(CURSOR, 4, 3, ("me/a",)), {"failures": 1, "pauseSeconds": 0}, 25, reasons.PROGRESSING, "wave 2"),
+    Waiting(RollHealth(CURSOR, 4, 4), {"pauseSeconds": 0, "paused": "ann: errors"}, 5, reasons.PAUSED, "ann: errors"),
 )
 
 
-@pytest.mark.parametrize("row", WAITING, ids=lambda row: row.words)
-def test_what_a_wave_waits_for(row: Waiting) -> None:
-    step = advance(*under_way(row.health, **row.roll), NOW)
+@pytest.mark.parametrize("row", WAITING, ids=lambda row: row.message)
+def test_step_of_a_wave(row: Waiting) -> None:
+    step = advance_roll(*roll_in_progress(row.health, **row.roll), NOW)
     assert step.cursor is not None
-    assert (step.cursor.percent, step.reason, step.wake_after) == (row.percent, row.reason, row.wake_after)
-    assert row.words in step.message
+    assert (step.cursor.percent, step.reason, step.wake_after_s) == (row.percent, row.reason, row.wake_after_s)
+    assert row.message in step.message
 
 
-def test_a_roll_goes_wave_by_wave_to_its_end_and_rests_there() -> None:
-    owner = runtime(43, "logs-3", roll={"waves": [10, 100], "pauseSeconds": 60})
+def test_roll_goes_wave_by_wave_to_its_end_and_stays_there() -> None:
+    owner = build_runtime(43, "logs-3", roll={"waves": [10, 100], "pauseSeconds": 60})
     percents: list[int] = []
     now = NOW
     while not owner.status.done:
-        known = runtimes(*NEXT, owner)
-        known = known._replace(health=Health(known.cursor, 3, 3))
-        step = advance(owner, known, now)
-        assert advance(owner, known, now) == step
+        known = build_runtimes(*NEXT, owner)
+        known = known._replace(health=RollHealth(known.cursor, 3, 3))
+        step = advance_roll(owner, known, now)
+        assert advance_roll(owner, known, now) == step
         status = msgspec.structs.replace(owner.status, cursor=step.cursor, done=step.done)
         owner = msgspec.structs.replace(owner, status=status)
         percents.append(step.cursor.percent if step.cursor else 0)
         now += timedelta(seconds=30)
     assert percents == [10, 10, 100, 100, 100]
-    assert runtimes(*NEXT, owner).current == 43
+    assert build_runtimes(*NEXT, owner).current == 43
 
 
 @pytest.mark.parametrize(
     ("health", "proven"),
     [
-        (Health(CURSOR, 4, 4, in_place=9), True),
-        (Health(CURSOR, 4, 4, replaced=9), True),
-        (Health(CURSOR, 4, 4), False),
+        (RollHealth(CURSOR, 4, 4, in_place=9), True),
+        (RollHealth(CURSOR, 4, 4, replaced=9), True),
+        (RollHealth(CURSOR, 4, 4), False),
     ],
 )
-def test_a_runtime_is_proven_once_copies_have_run_with_it_through_a_wave(health: Health, proven: bool) -> None:
-    owner, known = under_way(health, pauseSeconds=0)
-    begun = advance(owner, known, NOW).cursor
+def test_runtime_is_proven_after_a_wave_with_changed_pods(health: RollHealth, proven: bool) -> None:
+    owner, known = roll_in_progress(health, pauseSeconds=0)
+    begun = advance_roll(owner, known, NOW).cursor
     assert begun is not None
     assert begun.proven == proven
-    assert known.proven(42)
-    assert not known.proven(43)
+    assert known.is_proven(42)
+    assert not known.is_proven(43)
     status = msgspec.structs.replace(owner.status, cursor=begun)
     rolling = msgspec.structs.replace(owner, status=status)
-    later = runtimes(*NEXT, rolling)
-    assert later.proven(43) == proven
-    # And it stays so, although nothing was changed in the wave between.
-    following = advance(rolling, later._replace(health=Health(begun, 4, 4)), NOW).cursor
+    later = build_runtimes(*NEXT, rolling)
+    assert later.is_proven(43) == proven
+    # It stays proven, although the following wave changed nothing.
+    following = advance_roll(rolling, later._replace(health=RollHealth(begun, 4, 4)), NOW).cursor
     assert following is not None
     assert following.proven == proven
 
 
-def test_a_roll_back_is_one_word_and_everybody_has_the_older_one_at_once() -> None:
-    owner = runtime(43, "logs-3", roll={"stopped": "ann: logs-3 loses lines"}, cursor={"percent": 25, "since": BEGAN})
-    known = runtimes(*NEXT, owner)
+def test_stopped_roll_returns_to_the_former_runtime_at_once() -> None:
+    owner = build_runtime(
+        43, "logs-3", roll={"stopped": "ann: logs-3 loses lines"}, cursor={"percent": 25, "since": BEGAN}
+    )
+    known = build_runtimes(*NEXT, owner)
     assert (known.current, known.next) == (42, 0)
-    step = advance(owner, known, NOW)
-    assert (step.cursor, step.reason) == (None, reasons.STOPPED)
-    assert step.message == "it was taken back by ann: logs-3 loses lines; everybody has runtime 42 again"
+    step = advance_roll(owner, known, NOW)
+    assert (step.cursor, step.reason) == (None, reasons.ROLL_STOPPED)
+    assert step.message == "rolled back by ann: logs-3 loses lines; all workloads have runtime 42"
 
 
-def well(uid: str, number: int, *, ready: str = "True", reason: str = "Available", since: str = DONE) -> Any:
+def healthy_service(
+    uid: str, number: int, *, ready: str = "True", reason: str = "Available", since: str = DONE_AT
+) -> Any:
     status = {"runtime": number, "observedGeneration": 1, "conditions": [condition("Ready", ready, reason, since)]}
-    return service(f"w-{uid}", uid, status)
+    return build_service(f"w-{uid}", uid, status)
 
 
-def test_health_is_of_those_that_the_wave_has_reached() -> None:
-    known = runtimes(*NEXT, runtime(43, "logs-3", roll={}, cursor={"percent": 100, "since": BEGAN}))
+def test_health_counts_workloads_that_the_wave_has_reached() -> None:
+    known = build_runtimes(*NEXT, build_runtime(43, "logs-3", roll={}, cursor={"percent": 100, "since": BEGAN}))
     later = "2026-01-31T11:57:00Z"
     workloads = [
-        well("there", 43),
-        well("not-yet-planned", 42),
-        well("starting", 43, ready="False", reason="Progressing", since=later),
-        well("failing", 43, ready="False", reason="CrashLoop", since=later),
-        well("failing-before", 43, ready="False", reason="CrashLoop", since=DONE),
-        well("kept-still", 42, ready="False", reason="Paused", since=later),
-        service("held", "held", hold={"runtime": 42, "until": "2026-12-31"}),
+        healthy_service("healthy", 43),
+        healthy_service("not-yet-planned", 42),
+        healthy_service("starting", 43, ready="False", reason="Progressing", since=later),
+        healthy_service("failing", 43, ready="False", reason="CrashLoop", since=later),
+        healthy_service("failing-before", 43, ready="False", reason="CrashLoop", since=DONE_AT),
+        healthy_service("paused", 42, ready="False", reason="Paused", since=later),
+        build_service("held", "held", hold={"runtime": 42, "until": "2026-12-31"}),
     ]
-    found = health_of(workloads, known, NOW)
-    assert found == Health(known.cursor, 4, 1, ("me/w-failing",))
-    assert health_of(workloads[::-1], known, NOW) == found
+    health = roll_health(workloads, known, NOW)
+    assert health == RollHealth(known.cursor, 4, 1, ("me/w-failing",))
+    assert roll_health(workloads[::-1], known, NOW) == health
 
 
-def test_without_a_roll_nothing_is_counted() -> None:
-    assert health_of([well("there", 42)], runtimes(*NEXT), NOW) == Health()
+def test_health_is_empty_without_a_roll() -> None:
+    assert roll_health([healthy_service("healthy", 42)], build_runtimes(*NEXT), NOW) == RollHealth()
 
 
-def test_work_that_gets_on_is_well_before_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = well("there", 43, ready="False", reason="Progressing")
+def test_progressing_finite_work_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = healthy_service("healthy", 43, ready="False", reason="Progressing")
     monkeypatch.setattr(type(owner), "GOAL", SUCCEEDED)
     progress = msgspec.structs.replace(owner.status, progress=Progress(), conditions=[
         msgspec.structs.replace(each, type=SUCCEEDED) for each in owner.status.conditions
     ])  # fmt: skip
     begun = msgspec.structs.replace(owner, status=progress)
-    known = runtimes(*NEXT, runtime(43, "logs-3", roll={}, cursor={"percent": 100, "since": BEGAN}))
-    assert health_of([begun], known, NOW) == Health(known.cursor, 1, 1)
+    known = build_runtimes(*NEXT, build_runtime(43, "logs-3", roll={}, cursor={"percent": 100, "since": BEGAN}))
+    assert roll_health([begun], known, NOW) == RollHealth(known.cursor, 1, 1)

@@ -1,1 +1,1 @@
-"""Identity: who signs a pod's certificate, and how a program uses its own."""
+"""Pod identity: the signer of pod certificates, and their use by programs in pods."""

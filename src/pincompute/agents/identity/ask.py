@@ -1,6 +1,7 @@
-"""Asks for its pod's certificate from within: `python -m pincompute.agents.identity.ask FOLDER MEANS`.
+"""Requests and renews its pod's certificate: `python -m pincompute.agents.identity.ask FOLDER CREDENTIALS`.
 
-It stands in pods, so it holds as little as it can: what it takes to ask is taken by a child, and given back with it.
+It runs as a sidecar in every pod and therefore imports as little as possible: a child process does each request, and
+its memory is released when it ends. The name of this module is part of runtime parts that are already installed.
 """
 
 from __future__ import annotations
@@ -10,62 +11,67 @@ import signal
 import sys
 import time
 
-PAUSE = 600.0
-"""Seconds after which it looks again whether others are trusted by now."""
-LONGEST = 60.0
-"""Seconds between two tries."""
+TRUST_CHECK_INTERVAL_S = 600.0
+"""How often to check whether the roots of the trust domain have changed."""
+MAX_BACKOFF_S = 60.0
+"""Longest delay between two attempts."""
 JITTER = 0.05
-"""Pods that were made together renew apart: by so much of a life before and after its half."""
-FAILED, WITHOUT = 1, 2
-"""How a child ends that could not renew the certificate, and one that has none to show."""
+"""Renewal happens at half of the lifetime plus or minus this fraction, so that pods of one rollout spread out."""
+FAILED, NO_CERTIFICATE = 1, 2
+"""Exit codes of the child: renewal failed but a valid certificate exists, and no valid certificate exists."""
 
 
 def main() -> None:
-    """The first word names where key and certificate are to lie, the second where lies what it asks with."""
-    folder, means = sys.argv[1:]
-    # The first process of a container hears only what it says that it hears.
+    """Arguments: the folder for key and certificate, and the folder with token and authorities."""
+    folder, credentials = sys.argv[1:]
+    # As PID 1 of a container, this process ignores signals without an explicit handler.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
     failures = 0
     while True:
-        share = 0.5 + JITTER * (2 * _chance() - 1)
-        code, rest = _look(folder, means, share)
-        if code == WITHOUT:
-            # The kubelet starts it again, ever later, and tells what it said last.
+        renew_at = 0.5 + JITTER * (2 * _random_fraction() - 1)
+        code, valid_for_s = _renew_in_child(folder, credentials, renew_at)
+        if code == NO_CERTIFICATE:
+            # The kubelet restarts the container with backoff and reports its last message.
             sys.exit(1)
         failures = failures + 1 if code else 0
-        time.sleep(min(LONGEST, 2.0 ** min(failures, 10)) * (1 + _chance()) / 2 if failures else min(rest, PAUSE))
+        time.sleep(
+            min(MAX_BACKOFF_S, 2.0 ** min(failures, 10)) * (1 + _random_fraction()) / 2
+            if failures
+            else min(valid_for_s, TRUST_CHECK_INTERVAL_S)
+        )
 
 
-def _look(folder: str, means: str, share: float) -> tuple[int, float]:
-    """How it ended, and for how many seconds there is nothing to do."""
-    ours, theirs = os.pipe()
+def _renew_in_child(folder: str, credentials: str, renew_at: float) -> tuple[int, float]:
+    """Exit code of the child, and the seconds until the next renewal."""
+    reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        os._exit(_as_child(theirs, folder, means, share))
-    os.close(theirs)
-    said = os.read(ours, 64)
-    os.close(ours)
+        os._exit(_run_child(writer, folder, credentials, renew_at))
+    os.close(writer)
+    output = os.read(reader, 64)
+    os.close(reader)
     _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), float(said or 0)
+    return os.waitstatus_to_exitcode(status), float(output or 0)
 
 
-def _as_child(tell: int, folder: str, means: str, share: float) -> int:
+def _run_child(writer: int, folder: str, credentials: str, renew_at: float) -> int:
     from pathlib import Path
 
-    from pincompute.agents.identity import asking
+    from pincompute.agents.identity import certificate_request
 
     try:
-        os.write(tell, str(asking.keep(Path(folder), Path(means), share)).encode())
-    except asking.Failed as failed:
+        valid_for_s = certificate_request.ensure_certificate(Path(folder), Path(credentials), renew_at)
+        os.write(writer, str(valid_for_s).encode())
+    except certificate_request.RequestFailed as failed:
         sys.stderr.write(f"{failed}\n")
         sys.stderr.flush()
-        return FAILED if asking.valid(Path(folder)) else WITHOUT
+        return FAILED if certificate_request.has_valid_certificate(Path(folder)) else NO_CERTIFICATE
     return 0
 
 
-def _chance() -> float:
-    """From 0 to 1; the module for it would bring a library of cryptography with it."""
+def _random_fraction() -> float:
+    """Random number from 0 to 1. The module `random` would load OpenSSL's hash functions into memory."""
     return int.from_bytes(os.urandom(4)) / (1 << 32)
 
 

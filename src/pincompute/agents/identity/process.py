@@ -1,4 +1,4 @@
-"""The signer's process: it answers until told to end, and says how it is."""
+"""Process of the signer, with its health page and metrics."""
 
 from __future__ import annotations
 
@@ -12,73 +12,78 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Metric, ge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from pincompute.agents.identity.issuing import Issuer
-from pincompute.agents.identity.root import Root
+from pincompute.agents.identity.issuer import Issuer
+from pincompute.agents.identity.root_ca import RootAuthority
 from pincompute.agents.identity.signer import Signer
-from pincompute.agents.process import answering, until_told
-from pincompute.api.names import LOG_SHIPPER, LOG_STORE, NODES, SYSTEM
+from pincompute.agents.process import cancel_on_signal, serve_http
+from pincompute.api.names import LOG_SHIPPER, LOG_STORE, NODES_NAMESPACE, SYSTEM_NAMESPACE
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 
-STALE = 600.0
-"""Seconds without a word from the API server; of a quiet kind it may say nothing until the watch is renewed."""
+STALE_AFTER_S = 600.0
+"""A signer that heard nothing from the API server for this long is unhealthy.
 
+Longer than a watch lasts, because a watch without requests may have no events.
+"""
 
-PARTS = frozenset({(SYSTEM, LOG_STORE), (NODES, LOG_SHIPPER)})
-"""The platform's own parts that run in the cluster, where the signer does, and speak to pods."""
+PLATFORM_ACCOUNTS = frozenset({(SYSTEM_NAMESPACE, LOG_STORE), (NODES_NAMESPACE, LOG_SHIPPER)})
+"""Service accounts of the platform's own parts that run in the cluster and connect to pods."""
 
 
 async def run(access: Access, listen: str, certificate: Path, key: Path) -> None:
-    """Until told to end; its files are for others to renew."""
-    with until_told():
+    """Runs until a signal, with a signing certificate that another process renews."""
+    with cancel_on_signal():
         async with Client(access, agent="signer") as client:
             signer = Signer(client, Issuer(certificate, key))
-            async with _page(listen, signer):
+            async with _serve_status(listen, signer):
                 await signer.run()
 
 
 async def run_in_cluster(access: Access, listen: str, folder: Path) -> None:
-    """Until told to end; what it signs with is the cluster's, and laid into the folder."""
-    with until_told():
+    """Runs until a signal, with the cluster's signing certificate, which it renews and writes to the folder."""
+    with cancel_on_signal():
         async with Client(access, agent="signer") as client:
-            root = Root(client, folder)
+            root = RootAuthority(client, folder)
             await root.establish()
-            signer = Signer(client, Issuer(root.certificate, root.key), PARTS)
-            async with _page(listen, signer), asyncio.TaskGroup() as group:
-                group.create_task(root.renew())
+            signer = Signer(client, Issuer(root.certificate, root.key), PLATFORM_ACCOUNTS)
+            async with _serve_status(listen, signer), asyncio.TaskGroup() as group:
+                group.create_task(root.renew_forever())
                 await signer.run()
 
 
 @asynccontextmanager
-async def _page(listen: str, signer: Signer) -> AsyncGenerator[None]:
+async def _serve_status(listen: str, signer: Signer) -> AsyncGenerator[None]:
     async def healthz(_: web.Request) -> web.Response:
-        text = f"heard the API server {signer.age:.0f} s ago, {signer.waiting} requests wait\n"
-        return web.Response(text=text, status=200 if signer.age < STALE else 503)
+        text = f"last message of the API server {signer.staleness_s:.0f} s ago, {signer.queue_length} requests queued\n"
+        return web.Response(text=text, status=200 if signer.staleness_s < STALE_AFTER_S else 503)
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Figures(signer))
+    registry.register(_SignerMetrics(signer))
     application = web.Application()
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/metrics", metrics)
-    async with answering(listen, application):
+    async with serve_http(listen, application):
         yield
 
 
-class _Figures(Collector):
-    """As Prometheus reads them: taken from plain counters when somebody asks."""
+class _SignerMetrics(Collector):
+    """Metrics of the signer, computed from its counters at each scrape."""
 
     def __init__(self, signer: Signer) -> None:
         self._signer = signer
 
     def collect(self) -> Iterator[Metric]:
         signer = self._signer
-        answers = CounterMetricFamily("pincompute_signer_answers", "Answers, and tries that failed.", labels=["answer"])
-        for answer in ("Issued", "Denied", "Failed", "Again"):
-            answers.add_metric([answer.lower()], signer.counts[answer])
-        yield answers
-        yield GaugeMetricFamily("pincompute_signer_waiting", "Requests that wait for an answer.", signer.waiting)
-        ends = "When the signer's own certificate ends."
-        yield GaugeMetricFamily("pincompute_signer_ends_timestamp_seconds", ends, signer.issuer.ends)
+        results = CounterMetricFamily("pincompute_signer_results", "Certificate requests by result.", labels=["result"])
+        for result in ("Issued", "Denied", "Failed", "Retried"):
+            results.add_metric([result.lower()], signer.result_counts[result])
+        yield results
+        yield GaugeMetricFamily("pincompute_signer_queue_length", "Queued certificate requests.", signer.queue_length)
+        yield GaugeMetricFamily(
+            "pincompute_signer_certificate_expiry_timestamp_seconds",
+            "Expiry of the signer's own certificate.",
+            signer.issuer.expires_at,
+        )

@@ -1,4 +1,4 @@
-"""The signer: answers every request for a pod's certificate once, with a certificate or with the reason why not."""
+"""Signer: decides each certificate request of a pod once, with a certificate or with the reason of the denial."""
 
 from __future__ import annotations
 
@@ -10,116 +10,118 @@ from typing import Any
 import msgspec
 import structlog
 
-from pincompute.agents.identity.evidence import gather
-from pincompute.agents.identity.forms import FORMS, Answer, Asked, Form
-from pincompute.agents.identity.issuing import Issuer, requested_key
-from pincompute.api.names import IDENTITY
-from pincompute.base.pause import backoff
+from pincompute.agents.identity.evidence import gather_evidence
+from pincompute.agents.identity.issuer import Issuer, parse_requested_key
+from pincompute.agents.identity.request_kinds import REQUEST_KINDS, AnyRequest, RequestKind, SigningResult
+from pincompute.api.names import IDENTITY_SIGNER
+from pincompute.base.backoff import backoff_s
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import IDENTITY_FAILED
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Invalid, NotFound
 from pincompute.kube.informer import Informer, Key
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.pods.identity import Account, Request, decide
+from pincompute.planning.pods.certificate_approval import PodCertificateRequest, ServiceAccountKey, decide_certificate
 
-HANDS = 8
-"""How many requests are worked at together: most of the time of one is waiting for the API server."""
-LONGEST = 30.0
-"""Seconds between two tries, where the cluster or the signer's own files are at fault."""
+WORKER_COUNT = 8
+"""Requests processed concurrently: each one mostly waits for the API server."""
+MAX_BACKOFF_S = 30.0
+"""Longest delay between two attempts, if the cluster or the signer's own files cause a failure."""
 
 log = structlog.get_logger()
 
-
-Place = tuple[Form, Key]
-"""Where a request stands: of which form it is, and its key among those."""
+RequestRef = tuple[RequestKind, Key]
 
 
 class Signer:
-    def __init__(self, client: Client, issuer: Issuer, parts: frozenset[Account] = frozenset()) -> None:
-        self.counts: Counter[str] = Counter()
-        """Answers so far, by Issued, Denied and Failed, and what is tried again."""
+    """Watches both kinds of requests and processes them by a queue."""
+
+    def __init__(self, client: Client, issuer: Issuer, parts: frozenset[ServiceAccountKey] = frozenset()) -> None:
+        self.result_counts: Counter[str] = Counter()
+        """Results so far: Issued, Denied, Failed, and Retried attempts."""
         self.issuer = issuer
         self._client = client
         self._parts = parts
-        self._waiting: asyncio.Queue[Place] = asyncio.Queue()
-        self._failures: Counter[Place] = Counter()
-        ours = f"spec.signerName={IDENTITY}"
-        self._requests: dict[Form, Informer[Any]] = {
-            form: Informer(client, form.resource, type=form.type, fields=ours, on_change=partial(self._take, form))
-            for form in FORMS
+        self._queue: asyncio.Queue[RequestRef] = asyncio.Queue()
+        self._failures: Counter[RequestRef] = Counter()
+        fields = f"spec.signerName={IDENTITY_SIGNER}"
+        self._informers: dict[RequestKind, Informer[Any]] = {
+            kind: Informer(client, kind.resource, type=kind.type, fields=fields, on_change=partial(self._enqueue, kind))
+            for kind in REQUEST_KINDS
         }
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for each in self._requests.values():
-                group.create_task(each.run())
-            for _ in range(HANDS):
+            for informer in self._informers.values():
+                group.create_task(informer.run())
+            for _ in range(WORKER_COUNT):
                 group.create_task(self._work(group))
 
     @property
-    def age(self) -> float:
-        """Seconds since the API server was last heard of those requests of which it was heard the longest ago."""
-        return max(each.age() for each in self._requests.values())
+    def staleness_s(self) -> float:
+        """Seconds since the last message of the API server, for the kind of request with the older one."""
+        return max(each.staleness_s() for each in self._informers.values())
 
     @property
-    def waiting(self) -> int:
-        return self._waiting.qsize()
+    def queue_length(self) -> int:
+        return self._queue.qsize()
 
-    def _take(self, form: Form, event: Event[Asked]) -> None:
+    def _enqueue(self, kind: RequestKind, event: Event[AnyRequest]) -> None:
         if event.type != DELETED and not event.object.answered:
             metadata = event.object.metadata
-            self._waiting.put_nowait((form, (metadata.namespace, metadata.name)))
+            self._queue.put_nowait((kind, (metadata.namespace, metadata.name)))
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
-        """What is nobody's decision is tried again: after a denial the pod would never start."""
+        """Processes queued requests. Errors of the signer or cluster are retried, because a denial would be final."""
         while True:
-            place = await self._waiting.get()
-            form, key = place
-            asked = self._requests[form].items.get(key)
-            if asked is None or asked.answered:
-                self._failures.pop(place, None)
+            ref = await self._queue.get()
+            kind, key = ref
+            request = self._informers[kind].items.get(key)
+            if request is None or request.answered:
+                self._failures.pop(ref, None)
                 continue
             try:
-                await self._answer(form, asked)
+                await self._process(kind, request)
             except (Refused, OSError, msgspec.ValidationError) as error:
-                self._failures[place] += 1
-                self.counts["Again"] += 1
-                failures = self._failures[place]
-                log.warning("no answer yet", pod=_pod(form.request(asked)), why=str(error), failures=failures)
-                group.create_task(self._later(place))
+                self._failures[ref] += 1
+                self.result_counts["Retried"] += 1
+                failures = self._failures[ref]
+                pod = _pod_name(kind.as_pod_request(request))
+                log.warning("certificate request failed", pod=pod, why=str(error), failures=failures)
+                group.create_task(self._enqueue_later(ref))
 
-    async def _later(self, place: Place) -> None:
-        await self._client.clock.sleep(backoff(self._failures[place], self._client.chance(), LONGEST))
-        self._waiting.put_nowait(place)
+    async def _enqueue_later(self, ref: RequestRef) -> None:
+        await self._client.clock.sleep(backoff_s(self._failures[ref], self._client.random(), MAX_BACKOFF_S))
+        self._queue.put_nowait(ref)
 
-    async def _answer(self, form: Form, asked: Asked) -> None:
-        request = form.request(asked)
-        answer = await self._decided(request)
+    async def _process(self, kind: RequestKind, request: AnyRequest) -> None:
+        pod_request = kind.as_pod_request(request)
+        result = await self._decide(pod_request)
         try:
-            await form.write(self._client, asked, answer)
+            await kind.write_result(self._client, request, result)
         except (Conflict, NotFound):
-            # It has another answer, or nobody waits for one any more.
+            # The request has a result already, or was deleted.
             return
         except Invalid as error:
-            problem = Problem(IDENTITY_FAILED, "the cluster does not accept the certificate", note=error.message)
-            answer = Answer.of(problem, answer.at, "Failed")
-            await form.write(self._client, asked, answer)
-        self.counts[answer.type] += 1
-        log.info(answer.type.lower(), pod=_pod(request), reason=answer.reason, said=answer.message)
+            problem = Problem(IDENTITY_FAILED, "the cluster rejected the certificate", note=error.message)
+            result = SigningResult.from_problem(problem, result.at, "Failed")
+            await kind.write_result(self._client, request, result)
+        self.result_counts[result.type] += 1
+        event = f"certificate {result.type.lower()}"
+        log.info(event, pod=_pod_name(pod_request), reason=result.reason, message=result.message)
 
-    async def _decided(self, request: Request) -> Answer:
+    async def _decide(self, request: PodCertificateRequest) -> SigningResult:
         now = self._client.clock.now()
-        evidence = await gather(self._client, request)
-        decision = decide(request, evidence, self.issuer.trust_domain, now, self._parts)
+        evidence = await gather_evidence(self._client, request)
+        decision = decide_certificate(request, evidence, self.issuer.trust_domain, now, self._parts)
         if isinstance(decision, Problem):
-            return Answer.of(decision, now)
+            return SigningResult.from_problem(decision, now)
         try:
-            key = requested_key(request.spec.key)
+            key = parse_requested_key(request.spec.key)
         except Refused as refused:
-            return Answer.of(refused.problems[0], now)
-        return Answer.granting(decision, self.issuer.chain(decision, key), now)
+            return SigningResult.from_problem(refused.problems[0], now)
+        return SigningResult.issued(decision, self.issuer.issue_chain(decision, key), now)
 
 
-def _pod(request: Request) -> str:
+def _pod_name(request: PodCertificateRequest) -> str:
     return f"{request.metadata.namespace}/{request.spec.pod_name}"

@@ -1,1 +1,1 @@
-"""Logs: shippers that carry what containers say to a store, which keeps it when their pods are gone."""
+"""Logs: shippers send the output of containers to a store, which keeps it after their pods are deleted."""

@@ -1,4 +1,4 @@
-"""Who asks, by the certificate that they show: one of ours, whom the platform vouches for, or a workload's own pod."""
+"""Authenticates callers of the log store by their certificate: a process of the platform, or a pod of a workload."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from pincompute.agents.identity.bundle import peer_id
-from pincompute.agents.logs.pods import Known
-from pincompute.api.names import HAND, LOG_SHIPPER, NODES, PREFIX, SYSTEM
+from pincompute.agents.logs.pods import PodRecord
+from pincompute.api.names import CLI_MANAGER, LOG_SHIPPER, NAME_PREFIX, NODES_NAMESPACE, SYSTEM_NAMESPACE
 
 
 class Caller(NamedTuple):
+    """An authenticated caller; all fields are empty for an unknown one."""
+
     user: str = ""
     project: str = ""
     workload: str = ""
-    """A pod is known by its workload only."""
+    """Set for pods, whose certificates name the workload and not the pod."""
 
-    def may_write(self, known: Known) -> bool:
-        whose = self.project, self.workload
-        return self.user == LOG_SHIPPER or (bool(self.workload) and whose == (known.project, known.workload))
+    def may_write(self, pod: PodRecord) -> bool:
+        own = (self.project, self.workload) == (pod.project, pod.workload)
+        return self.user == LOG_SHIPPER or (bool(self.workload) and own)
 
 
-def one_of_ours(certificate: bytes) -> Caller:
-    """At the door where only the platform's own authority is believed."""
+def platform_caller(certificate: bytes) -> Caller:
+    """Caller of the listener that trusts only the platform's own authority."""
     names = x509.load_der_x509_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return Caller(user=str(names[0].value) if len(names) == 1 else "")
 
 
-WHOEVER_MAY = Caller(user=HAND)
-"""At the door within the store's own pod: the API server lets only those come so far who may look into it."""
+LOOPBACK_CALLER = Caller(user=CLI_MANAGER)
+"""Caller of the loopback listener: the API server authorizes users for port-forwards to the store's pod."""
 
 
-def a_pod(certificate: bytes, trust_domain: str) -> Caller:
-    """At the door where only the signer of pods is believed; the platform's own parts may be pods, too."""
-    who = peer_id(certificate, trust_domain)
-    if len(who.path) != 2:
+def pod_caller(certificate: bytes, trust_domain: str) -> Caller:
+    """Caller of the listener that trusts only the signer of pods: a workload, or a part of the platform in a pod."""
+    spiffe_id = peer_id(certificate, trust_domain)
+    if len(spiffe_id.path) != 2:
         return Caller()
-    place, name = who.path
-    return Caller(user=PREFIX + name) if place in {SYSTEM, NODES} else Caller("", place, name)
+    namespace, name = spiffe_id.path
+    if namespace in {SYSTEM_NAMESPACE, NODES_NAMESPACE}:
+        return Caller(user=NAME_PREFIX + name)
+    return Caller("", namespace, name)

@@ -1,6 +1,6 @@
-"""Ships what containers of a node print: `python -m pincompute.agents.logs.node FOLDER STORE [TRUST CERTIFICATE KEY]`.
+"""Ships logs of a node's containers: `python -m pincompute.agents.logs.node FOLDER STORE [TRUST CERTIFICATE KEY]`.
 
-Who it is, the last three files say; in a pod its identity.
+It authenticates by the last three files, or in a pod by its identity.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pincompute.agents.logs.courier import Courier, Identity, Papers
-from pincompute.agents.logs.follow import Follower, names
-from pincompute.agents.logs.place import Stream
-from pincompute.agents.logs.ship import Shipper
+from pincompute.agents.logs.follower import Follower, list_names
+from pincompute.agents.logs.position import Stream
+from pincompute.agents.logs.shipper import Shipper
+from pincompute.agents.logs.store_client import FileCredentials, IdentityCredentials, StoreClient
 
-PAUSE = 0.5
+POLL_INTERVAL_S = 0.5
 
 
-def find(folder: Path) -> dict[Stream, Callable[[], Follower]]:
-    """By the kubelet's folders: `PROJECT_POD_UID/CONTAINER/RESTART.log`."""
+def find_streams(folder: Path) -> dict[Stream, Callable[[], Follower]]:
+    """Streams in the kubelet's folders: `PROJECT_POD_UID/CONTAINER/RESTART.log`."""
     found: dict[Stream, Callable[[], Follower]] = {}
     for pod in _folders(folder):
         if pod.name.count("_") != 2:
@@ -30,21 +30,25 @@ def find(folder: Path) -> dict[Stream, Callable[[], Follower]]:
             for restart in _restarts(container.path):
                 stream = Stream(project, name, uid, container.name, restart)
                 path = Path(container.path, f"{restart}.log")
-                found[stream] = partial(Follower, stream, partial(files, path), whole, inodes=False)
+                found[stream] = partial(Follower, stream, partial(rotated_files, path), complete_lines, inodes=False)
     return found
 
 
-def files(newest: Path) -> list[Path]:
-    """Those before it bear the time at which they were turned over; the older ones are packed."""
-    there = names(newest.parent)
-    former = sorted(each for each in there if each.startswith(f"{newest.name}.") and not each.endswith(".tmp"))
-    unpacked = set(former)
-    kept = [each for each in former if not (each.endswith(".gz") and each.removesuffix(".gz") in unpacked)]
-    return [*(newest.parent / each for each in kept), *([newest] if newest.name in there else [])]
+def rotated_files(newest: Path) -> list[Path]:
+    """The kubelet's files of a stream, oldest first.
+
+    Rotated files are named by the time of their rotation; older ones are compressed. While one is being compressed,
+    both forms exist and the plain one counts.
+    """
+    names = list_names(newest.parent)
+    rotated = sorted(each for each in names if each.startswith(f"{newest.name}.") and not each.endswith(".tmp"))
+    plain = set(rotated)
+    chosen = [each for each in rotated if not (each.endswith(".gz") and each.removesuffix(".gz") in plain)]
+    return [*(newest.parent / each for each in chosen), *([newest] if newest.name in names else [])]
 
 
-def whole(lines: bytes) -> bytes:
-    """What a runtime that was killed left unfinished is no line."""
+def complete_lines(lines: bytes) -> bytes:
+    """Drops an incomplete last line, which a killed container runtime leaves behind."""
     return lines[: lines.rfind(b"\n") + 1]
 
 
@@ -57,13 +61,15 @@ def _folders(path: Path | str) -> list[os.DirEntry[str]]:
 
 
 def _restarts(path: str) -> list[int]:
-    return sorted({int(each.partition(".log")[0]) for each in names(path) if each.partition(".log")[0].isdigit()})
+    return sorted({int(each.partition(".log")[0]) for each in list_names(path) if each.partition(".log")[0].isdigit()})
 
 
 def main() -> None:
-    folder, store, *papers = sys.argv[1:]
-    shown = Papers(*map(Path, papers)) if papers else Identity(Path(os.environ["IDENTITY_FOLDER"]))
-    Shipper(Courier(store, shown), partial(find, Path(folder)), PAUSE).run()
+    folder, store, *files = sys.argv[1:]
+    credentials = (
+        FileCredentials(*map(Path, files)) if files else IdentityCredentials(Path(os.environ["IDENTITY_FOLDER"]))
+    )
+    Shipper(StoreClient(store, credentials), partial(find_streams, Path(folder)), POLL_INTERVAL_S).run()
 
 
 if __name__ == "__main__":

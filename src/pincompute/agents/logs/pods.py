@@ -1,4 +1,4 @@
-"""The pods that the store knows: whose they are, and how their containers ended."""
+"""Pods known to the log store, with their workloads and the exits of their containers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections import OrderedDict
 
 import msgspec
 
-from pincompute.api.logs import End
-from pincompute.api.names import WORKLOAD
-from pincompute.api.wire import Wire
-from pincompute.planning.pods.lives import TELLING, Pod, lives_of
+from pincompute.api.logs import ContainerExit
+from pincompute.api.names import WORKLOAD_LABEL
+from pincompute.api.structs import LenientStruct
+from pincompute.planning.pods.container_runs import REPLICA_LABELS, LoggedPod, container_runs_of
 
-REMEMBERED = 10_000
-"""Pods that are gone, of which lines may still be on their way."""
+MAX_DELETED_PODS = 10_000
+"""Deleted pods that are remembered, because shippers may still send their last lines."""
 
 
-class Known(Wire, frozen=True, kw_only=True):
-    """What is remembered of a pod for as long as its lines are kept."""
+class PodRecord(LenientStruct, frozen=True, kw_only=True):
+    """Facts about a pod, stored as long as its lines."""
 
     project: str
     name: str
@@ -25,55 +25,55 @@ class Known(Wire, frozen=True, kw_only=True):
     main: str = ""
     created: str = ""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
-    ends: dict[str, dict[int, End]] = msgspec.field(default_factory=dict)
-    """Of each container, by the number of the life that ended."""
-    gone: str = ""
+    ends: dict[str, dict[int, ContainerExit]] = msgspec.field(default_factory=dict)
+    """Exits by container and restart number."""
+    deleted_at: str = msgspec.field(name="gone", default="")
 
 
-class Pods:
-    """Kept by a watch; what a pod was outlives it here for as long as anybody may still ask."""
+class PodRegistry:
+    """Records of existing and recently deleted pods, updated by a watch."""
 
     def __init__(self) -> None:
-        self._there: dict[str, Known] = {}
-        self._gone: OrderedDict[str, Known] = OrderedDict()
+        self._existing: dict[str, PodRecord] = {}
+        self._deleted: OrderedDict[str, PodRecord] = OrderedDict()
 
-    def get(self, uid: str) -> Known | None:
-        return self._there.get(uid) or self._gone.get(uid)
+    def get(self, uid: str) -> PodRecord | None:
+        return self._existing.get(uid) or self._deleted.get(uid)
 
-    def remember(self, known: Known) -> None:
-        """By what was on disk."""
-        self._there[known.uid] = known
+    def restore(self, record: PodRecord) -> None:
+        """Adds a record that was read from disk."""
+        self._existing[record.uid] = record
 
-    def see(self, pod: Pod) -> Known:
+    def observe(self, pod: LoggedPod) -> PodRecord:
         uid = pod.metadata.uid
-        before = self._there.get(uid)
-        self._there[uid] = known_of(pod, before)
-        return self._there[uid]
+        before = self._existing.get(uid)
+        self._existing[uid] = pod_record(pod, before)
+        return self._existing[uid]
 
-    def forget(self, pod: Pod, at: str) -> Known:
-        last = msgspec.structs.replace(self.see(pod), gone=at)
-        del self._there[last.uid]
-        self._gone[last.uid] = last
-        while len(self._gone) > REMEMBERED:
-            self._gone.popitem(last=False)
-        return last
+    def mark_deleted(self, pod: LoggedPod, at: str) -> PodRecord:
+        record = msgspec.structs.replace(self.observe(pod), deleted_at=at)
+        del self._existing[record.uid]
+        self._deleted[record.uid] = record
+        while len(self._deleted) > MAX_DELETED_PODS:
+            self._deleted.popitem(last=False)
+        return record
 
 
-def known_of(pod: Pod, before: Known | None) -> Known:
-    """As it is seen now, with the ends that were seen before."""
+def pod_record(pod: LoggedPod, before: PodRecord | None) -> PodRecord:
+    """Record of the pod as it is now, with the container exits of the previous record."""
     metadata = pod.metadata
     ends = {name: dict(each) for name, each in (before.ends if before else {}).items()}
-    for each in pod.containers:
-        for life in lives_of(each):
-            if life.end:
-                ends.setdefault(each.name, {})[life.restart] = life.end
-    return Known(
+    for container in pod.containers:
+        for run in container_runs_of(container):
+            if run.end:
+                ends.setdefault(container.name, {})[run.restart] = run.end
+    return PodRecord(
         project=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        workload=metadata.labels.get(WORKLOAD, ""),
+        workload=metadata.labels.get(WORKLOAD_LABEL, ""),
         main=next((each.name for each in pod.spec.containers), ""),
         created=str(metadata.creation_timestamp),
-        labels={name: metadata.labels[name] for name in TELLING if name in metadata.labels},
+        labels={name: metadata.labels[name] for name in REPLICA_LABELS if name in metadata.labels},
         ends=ends,
     )

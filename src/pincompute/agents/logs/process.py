@@ -1,4 +1,4 @@
-"""The store as a process: it sees the pods, takes what shippers bring, answers readers, and keeps its house."""
+"""Process of the log store: watches pods, serves shippers and readers, and enforces retention."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import NamedTuple
 from aiohttp import web
 
 from pincompute.agents.identity.bundle import own_id, server_context
-from pincompute.agents.logs.callers import WHOEVER_MAY, Caller, a_pod, one_of_ours
-from pincompute.agents.logs.server import application
-from pincompute.agents.logs.store import Store
-from pincompute.agents.process import answering, until_told
-from pincompute.api.names import DESK, HAND, WORKLOAD
+from pincompute.agents.logs.callers import LOOPBACK_CALLER, Caller, platform_caller, pod_caller
+from pincompute.agents.logs.server import build_app
+from pincompute.agents.logs.store import LogStore
+from pincompute.agents.process import cancel_on_signal, serve_http
+from pincompute.api.names import CLI_MANAGER, DESK, WORKLOAD_LABEL
 from pincompute.base.clock import Clock, SystemClock
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.resource import PODS
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.pods.lives import Pod
+from pincompute.planning.pods.container_runs import LoggedPod
 
-READERS = frozenset({DESK, HAND})
-HOUSEKEEPING = 60.0
-PAUSE = 1.0
+READER_NAMES = frozenset({DESK, CLI_MANAGER})
+RETENTION_INTERVAL_S = 60.0
+POLL_INTERVAL_S = 1.0
 
 
-class Door(NamedTuple):
-    """Where our own processes come."""
+class TlsListener(NamedTuple):
+    """Listener for processes of the platform outside the cluster."""
 
     listen: str
     certificate: Path
     trust: Path
 
-    def context(self) -> ssl.SSLContext:
+    def ssl_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
@@ -45,81 +45,81 @@ class Door(NamedTuple):
         context.load_cert_chain(self.certificate, self.certificate.with_suffix(".key"))
         return context
 
-    def who(self, request: web.Request) -> Caller:
-        return one_of_ours(_shown(request))
+    def authenticate(self, request: web.Request) -> Caller:
+        return platform_caller(_client_certificate(request))
 
 
-class PodsDoor(NamedTuple):
-    """Where pods come: another authority vouches for them, and is believed nowhere else."""
+class PodListener(NamedTuple):
+    """Listener for pods, whose certificates are from another authority, which is trusted only here."""
 
     listen: str
     identity: Path
-    """The folder of the store's own identity."""
+    """Folder of the store's own identity."""
 
-    def context(self) -> ssl.SSLContext:
+    def ssl_context(self) -> ssl.SSLContext:
         return server_context(self.identity)
 
-    def who(self, request: web.Request) -> Caller:
-        return a_pod(_shown(request), own_id(self.identity).trust_domain)
+    def authenticate(self, request: web.Request) -> Caller:
+        return pod_caller(_client_certificate(request), own_id(self.identity).trust_domain)
 
 
-class OwnDoor(NamedTuple):
-    """Where people come by way of the API server, which forwards them to the loopback address of this pod."""
+class LoopbackListener(NamedTuple):
+    """Listener for users, whose connections the API server forwards to the loopback address of this pod."""
 
     listen: str
 
-    def context(self) -> None:
-        """What comes here comes by the API server's own connection."""
+    def ssl_context(self) -> None:
+        """None: the API server's connection to the pod is encrypted already."""
 
-    def who(self, _: web.Request) -> Caller:
-        return WHOEVER_MAY
-
-
-_Doors = Sequence[Door | PodsDoor | OwnDoor]
+    def authenticate(self, _: web.Request) -> Caller:
+        return LOOPBACK_CALLER
 
 
-def _shown(request: web.Request) -> bytes:
+_Listeners = Sequence[TlsListener | PodListener | LoopbackListener]
+
+
+def _client_certificate(request: web.Request) -> bytes:
     assert request.transport is not None
-    shown: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
-    return shown.getpeercert(binary_form=True) or b""
+    tls: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
+    return tls.getpeercert(binary_form=True) or b""
 
 
-async def run(access: Access, folder: Path, doors: _Doors) -> None:
-    """Until told to end."""
-    with until_told():
+async def run(access: Access, folder: Path, listeners: _Listeners) -> None:
+    """Runs until a signal."""
+    with cancel_on_signal():
         async with Client(access, agent="log-store") as client:
-            await _run(client, Store(folder), doors)
+            await _run_store(client, LogStore(folder), listeners)
 
 
-async def _run(client: Client, store: Store, doors: _Doors) -> None:
+async def _run_store(client: Client, store: LogStore, listeners: _Listeners) -> None:
     clock = SystemClock()
 
-    def changed(event: Event[Pod]) -> None:
+    def on_pod_change(event: Event[LoggedPod]) -> None:
         if event.type == DELETED:
-            store.forget(event.object, clock.now())
+            store.mark_pod_deleted(event.object, clock.now())
         else:
-            store.see(event.object)
+            store.observe_pod(event.object)
 
     async with asyncio.TaskGroup() as group:
-        pods = Informer(client, PODS, type=Pod, labels=WORKLOAD, on_change=changed)
+        pods = Informer(client, PODS, type=LoggedPod, labels=WORKLOAD_LABEL, on_change=on_pod_change)
         group.create_task(pods.run())
-        # Who writes of what cannot be told before.
+        # Writes are authorized by the pod's workload, which is known only after the first list.
         await pods.synced.wait()
-        store.catch_up(clock.now())
+        store.mark_missing_pods_deleted(clock.now())
         async with AsyncExitStack() as stack:
-            # Before it, nobody knows how much room there is.
-            store.keep_house(clock.now())
-            for door in doors:
-                page = application(store, door.who, READERS)
-                await stack.enter_async_context(answering(door.listen, page, tls=door.context(), grace=1.0))
+            # The first run determines the free space.
+            store.enforce_retention(clock.now())
+            for listener in listeners:
+                app = build_app(store, listener.authenticate, READER_NAMES)
+                await stack.enter_async_context(serve_http(listener.listen, app, tls=listener.ssl_context(), grace=1.0))
             while True:
-                await _until_due(store, clock)
-                store.keep_house(clock.now())
+                await _wait_for_retention(store, clock)
+                store.enforce_retention(clock.now())
 
 
-async def _until_due(store: Store, clock: Clock) -> None:
-    """A minute, or a moment where the store is crowded."""
-    end = clock.monotonic() + HOUSEKEEPING
-    await clock.sleep(PAUSE)
-    while clock.monotonic() < end and not store.crowded:
-        await clock.sleep(PAUSE)
+async def _wait_for_retention(store: LogStore, clock: Clock) -> None:
+    """Waits for the interval, or for less if the store is nearly full."""
+    end = clock.monotonic() + RETENTION_INTERVAL_S
+    await clock.sleep(POLL_INTERVAL_S)
+    while clock.monotonic() < end and not store.nearly_full:
+        await clock.sleep(POLL_INTERVAL_S)

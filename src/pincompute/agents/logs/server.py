@@ -1,4 +1,4 @@
-"""The store's face: shippers bring batches and ask how far they are; readers ask for lives and their lines."""
+"""HTTP API of the log store: positions and batches for shippers, container runs and lines for readers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from pincompute.agents.logs.callers import Caller
-from pincompute.agents.logs.hearers import Heard
-from pincompute.agents.logs.place import Batch, Position, Stream
-from pincompute.agents.logs.pods import Known
-from pincompute.agents.logs.store import Store
-from pincompute.api.logs import HEARTBEAT, Life
+from pincompute.agents.logs.pods import PodRecord
+from pincompute.agents.logs.position import Batch, Position, Stream
+from pincompute.agents.logs.store import LogStore
+from pincompute.agents.logs.subscribers import Subscription
+from pincompute.api.logs import HEARTBEAT_INTERVAL_S, ContainerRun
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import LOGS_FULL
 
-MOST_BYTES = 16 << 20
-"""Of a batch: every line of one is longer by the time that stands before it."""
+MAX_BODY_BYTES = 16 << 20
+"""Size limit of a batch. It exceeds the shipper's read size, because each line gets a timestamp."""
 
 log = structlog.get_logger()
 
@@ -30,97 +30,105 @@ class TooEarly(web.HTTPClientError):
     status_code = 425
 
 
-_Who = Callable[[web.Request], Caller]
+_Authenticate = Callable[[web.Request], Caller]
 
 
-def application(store: Store, who: _Who, readers: frozenset[str]) -> web.Application:
-    routes = Routes(store, who, readers)
-    app = web.Application(middlewares=[_told], client_max_size=MOST_BYTES)
+def build_app(store: LogStore, authenticate: _Authenticate, readers: frozenset[str]) -> web.Application:
+    """Application of one listener, which authenticates callers in its own way."""
+    routes = Routes(store, authenticate, readers)
+    app = web.Application(middlewares=[_error_middleware], client_max_size=MAX_BODY_BYTES)
     app.add_routes(
         [
             web.get("/healthz", _healthz),
             web.get("/v1/positions", routes.position),
-            web.post("/v1/batches", routes.take),
-            web.get("/v1/lives", routes.lives),
+            web.post("/v1/batches", routes.append_batch),
+            web.get("/v1/lives", routes.container_runs),
             web.get("/v1/lines", routes.lines),
-            web.get("/v1/fresh", routes.fresh),
+            web.get("/v1/fresh", routes.follow_lines),
         ]
     )
     return app
 
 
 class Routes:
-    def __init__(self, store: Store, who: _Who, readers: frozenset[str]) -> None:
+    """Request handlers."""
+
+    def __init__(self, store: LogStore, authenticate: _Authenticate, readers: frozenset[str]) -> None:
         self._store = store
-        self._who = who
+        self._authenticate = authenticate
         self._readers = readers
 
     async def position(self, request: web.Request) -> web.Response:
         stream = _stream(request.query)
-        return _json(self._store.position(stream, self._known(request, stream)))
+        return _json(self._store.position(stream, self._authorize_write(request, stream)))
 
-    async def take(self, request: web.Request) -> web.Response:
+    async def append_batch(self, request: web.Request) -> web.Response:
         query = request.query
         stream = _stream(query)
-        known = self._known(request, stream)
+        pod = self._authorize_write(request, stream)
         segment, mark = int(query["segment"]), query["mark"]
         if not mark.isprintable():
-            raise ValueError("the mark cannot be printed")
+            raise ValueError("mark must be printable")
         start, end = Position(segment, int(query["start"])), Position(segment, int(query["end"]), mark)
-        taken, position = self._store.take(Batch(stream, start, end, await request.read()), known)
-        return _json(position, 200 if taken else 409)
+        stored, position = self._store.append(Batch(stream, start, end, await request.read()), pod)
+        return _json(position, 200 if stored else 409)
 
-    async def lives(self, request: web.Request) -> web.Response:
-        self._must_read(request)
-        return _json(self._store.lives(request.query["project"], request.query["workload"]))
+    async def container_runs(self, request: web.Request) -> web.Response:
+        self._authorize_read(request)
+        return _json(self._store.container_runs(request.query["project"], request.query["workload"]))
 
     async def lines(self, request: web.Request) -> web.Response:
-        self._must_read(request)
+        self._authorize_read(request)
         query = request.query
-        life = Life(pod=query["pod"], uid=query["uid"], container=query["container"], restart=int(query["restart"]))
+        run = ContainerRun(
+            pod=query["pod"], uid=query["uid"], container=query["container"], restart=int(query["restart"])
+        )
         tail, since = int(query["tail"]), int(query["since"])
-        return _json(self._store.entries(query["project"], query["workload"], life, tail=tail, since=since))
+        return _json(self._store.read_entries(query["project"], query["workload"], run, tail=tail, since=since))
 
-    async def fresh(self, request: web.Request) -> web.StreamResponse:
-        """What is written into files from now on, a line of JSON a batch; between them empty ones, by which a reader
-        tells silence from a store that is lost."""
-        self._must_read(request)
+    async def follow_lines(self, request: web.Request) -> web.StreamResponse:
+        """Streams new lines of volume files, one line of JSON per batch.
+
+        Empty lines are heartbeats, by which a reader distinguishes a quiet workload from a lost store.
+        """
+        self._authorize_read(request)
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        hearers, query = self._store.hearers, request.query
-        # Whoever asked may leave at any moment, and that is nothing to tell anybody.
-        with hearers.listening(query["project"], query["workload"]) as heard, suppress(ConnectionResetError):
+        subscribers, query = self._store.subscribers, request.query
+        # A reader that disconnects is no error.
+        with subscribers.subscribe(query["project"], query["workload"]) as batches, suppress(ConnectionResetError):
             await response.prepare(request)
             await response.write(b"\n")
-            await _write(response, heard)
+            await _write_batches(response, batches)
         return response
 
-    def _known(self, request: web.Request, stream: Stream) -> Known:
-        """Whose pod it is, and that the caller may write of it."""
-        known = self._store.pods.get(stream.uid)
-        if known is None:
-            # It may only just have begun, and be told of in the next moment.
-            raise TooEarly(text="this pod is not known yet")
-        if not known.workload:
-            raise web.HTTPNotFound(text="this pod is of no workload")
-        if (known.project, known.name) != (stream.project, stream.pod) or not self._who(request).may_write(known):
-            raise web.HTTPForbidden(text="only its own node and its own sidecar may write of a pod")
-        return known
+    def _authorize_write(self, request: web.Request, stream: Stream) -> PodRecord:
+        """Record of the stream's pod, if the caller may write its logs."""
+        pod = self._store.pods.get(stream.uid)
+        if pod is None:
+            # The pod may be so new that our watch has not reported it yet.
+            raise TooEarly(text="unknown pod")
+        if not pod.workload:
+            raise web.HTTPNotFound(text="the pod belongs to no workload")
+        caller = self._authenticate(request)
+        if (pod.project, pod.name) != (stream.project, stream.pod) or not caller.may_write(pod):
+            raise web.HTTPForbidden(text="only the node and the sidecar of a pod may write its logs")
+        return pod
 
-    def _must_read(self, request: web.Request) -> None:
-        if self._who(request).user not in self._readers:
-            raise web.HTTPForbidden(text="a pod may not read")
+    def _authorize_read(self, request: web.Request) -> None:
+        if self._authenticate(request).user not in self._readers:
+            raise web.HTTPForbidden(text="pods must not read logs")
 
 
-async def _write(response: web.StreamResponse, heard: Heard) -> None:
+async def _write_batches(response: web.StreamResponse, batches: Subscription) -> None:
     while True:
         try:
-            fresh = await asyncio.wait_for(heard.get(), HEARTBEAT)
+            batch = await asyncio.wait_for(batches.get(), HEARTBEAT_INTERVAL_S)
         except TimeoutError:
             await response.write(b"\n")
         else:
-            if fresh is None:
+            if batch is None:
                 return
-            await response.write(msgspec.json.encode(fresh) + b"\n")
+            await response.write(msgspec.json.encode(batch) + b"\n")
 
 
 async def _healthz(_: web.Request) -> web.Response:
@@ -138,16 +146,17 @@ def _json(value: object, status: int = 200) -> web.Response:
 
 
 @web.middleware
-async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _error_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turns errors into responses that a shipper understands."""
     try:
         return await handler(request)
     except Refused as refused:
         first = refused.problems[0]
         if first.reason is LOGS_FULL:
-            log.error("the store is full", why=first.note)
-        return web.Response(text=refused.text(), status=first.reason.http)
+            log.error("log store full", why=first.note)
+        return web.Response(text=refused.text(), status=first.reason.http_status)
     except (KeyError, ValueError) as error:
-        return web.Response(text=f"the request cannot be read: {error}", status=400)
+        return web.Response(text=f"invalid request: {error}", status=400)
     except OSError as error:
-        log.error("the store cannot be read", why=error.strerror or str(error))
-        return web.Response(text=f"the store cannot be read: {error.strerror}", status=503)
+        log.error("log store read failed", why=error.strerror or str(error))
+        return web.Response(text=f"cannot read the stored logs: {error.strerror}", status=503)

@@ -1,4 +1,4 @@
-"""The store: files of lines, `PROJECT/WORKLOAD/POD_UID/CONTAINER/LIFE.log`, which outlive the pods they are of."""
+"""Log store: a file per container run, `PROJECT/WORKLOAD/POD_UID/CONTAINER/RUN.log`, kept after its pod is deleted."""
 
 from __future__ import annotations
 
@@ -13,239 +13,247 @@ import msgspec
 import structlog
 
 from pincompute.agents.logs import lines
-from pincompute.agents.logs.hearers import Hearers
-from pincompute.agents.logs.keeping import Limits, Lying, decide
-from pincompute.agents.logs.kept import Kept
-from pincompute.agents.logs.place import Batch, Position, Stream
-from pincompute.agents.logs.pods import Known, Pods, known_of
-from pincompute.api.logs import Entry, Fresh, Life
+from pincompute.agents.logs.pods import PodRecord, PodRegistry, pod_record
+from pincompute.agents.logs.position import Batch, Position, Stream
+from pincompute.agents.logs.retention import RetentionLimits, StoredStream, plan_retention
+from pincompute.agents.logs.stream_file import StreamFile
+from pincompute.agents.logs.subscribers import Subscribers
+from pincompute.api.logs import ContainerRun, LogBatch, LogEntry
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import LOGS_FULL
-from pincompute.objects.times import instant, stamp
-from pincompute.planning.pods.lives import Pod
+from pincompute.objects.times import format_time, parse_time_ns
+from pincompute.planning.pods.container_runs import LoggedPod
 
-SHORT = 256 << 10
-"""Bytes that the last lines of a stream are taken to have, for the sum of all."""
-_POD = "pod.json"
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+SHORTENED_STREAM_BYTES = 256 << 10
+"""Assumed size of a shortened stream, for the plan of retention."""
+_POD_FILE = "pod.json"
+_SAFE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 log = structlog.get_logger()
 
 
-class Store:
+class LogStore:
+    """Stores batches of shippers and reads lines of workloads. All its methods are called by one thread."""
+
     def __init__(
         self,
         folder: Path,
-        limits: Limits = Limits(),  # noqa: B008  (a value that never changes)
+        limits: RetentionLimits = RetentionLimits(),  # noqa: B008  (a value that never changes)
         free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     ) -> None:
-        self.pods = Pods()
-        self.hearers = Hearers()
+        self.pods = PodRegistry()
+        self.subscribers = Subscribers()
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._limits = limits
         self._free = free
-        self._kept: dict[Stream, Kept] = {}
-        self._room: int | None = None
-        """Bytes that may still be taken; not known before its house was kept for the first time."""
-        self._owed: dict[str, Known] = {}
-        """What could not be written of pods, by their uids, and is tried again."""
+        self._open_streams: dict[Stream, StreamFile] = {}
+        self._free_bytes: int | None = None
+        """Bytes that can still be accepted; unknown before the first run of retention."""
+        self._unwritten: dict[str, PodRecord] = {}
+        """Records that could not be written, by uid of the pod; retried with each run of retention."""
 
-    def position(self, stream: Stream, known: Known) -> Position:
-        return self._of(stream, known).position
+    def position(self, stream: Stream, pod: PodRecord) -> Position:
+        return self._open_stream(stream, pod).position
 
     @property
-    def crowded(self) -> bool:
-        """Whether its house should be kept soon."""
-        return self._room is not None and self._room < self._limits.spare // 2
+    def nearly_full(self) -> bool:
+        """Whether retention should run before its next interval."""
+        return self._free_bytes is not None and self._free_bytes < self._limits.headroom_bytes // 2
 
-    def take(self, batch: Batch, known: Known) -> tuple[bool, Position]:
-        """Whether it was stored, and where the stream is now; refused where there is no room."""
-        if self._room is not None and len(batch.lines) > self._room:
-            raise Refused(_full("it holds as much as it may"))
-        kept = self._of(batch.stream, known)
+    def append(self, batch: Batch, pod: PodRecord) -> tuple[bool, Position]:
+        """Whether the batch was stored, and the stream's position. Refused if the store is full."""
+        if self._free_bytes is not None and len(batch.lines) > self._free_bytes:
+            raise Refused(_logs_full("the size limit is reached"))
+        stream_file = self._open_stream(batch.stream, pod)
         try:
-            if not kept.path.parent.exists():
-                kept.path.parent.mkdir(parents=True)
-                self._remember(known)
-            taken = kept.take(batch)
+            if not stream_file.path.parent.exists():
+                stream_file.path.parent.mkdir(parents=True)
+                self._write_record(pod)
+            stored = stream_file.append(batch)
         except OSError as error:
-            # Somebody else has filled the disk since it looked.
-            self._room = 0
-            raise Refused(_full(error.strerror or str(error))) from error
-        if taken and self._room is not None:
-            self._room -= len(batch.lines)
-        life = _life(known, batch.stream.container, batch.stream.restart)
-        if taken and life.of_a_file and self.hearers.any(known.project, known.workload):
-            self.hearers.tell(known.project, known.workload, Fresh(life, _entries(batch.lines.split(b"\n"))))
-        return taken, kept.position
+            # Another program has filled the disk since the last run of retention.
+            self._free_bytes = 0
+            raise Refused(_logs_full(error.strerror or str(error))) from error
+        if stored and self._free_bytes is not None:
+            self._free_bytes -= len(batch.lines)
+        run = _container_run(pod, batch.stream.container, batch.stream.restart)
+        if stored and run.is_volume_file and self.subscribers.has_subscribers(pod.project, pod.workload):
+            self.subscribers.publish(pod.project, pod.workload, LogBatch(run, _parse_entries(batch.lines.split(b"\n"))))
+        return stored, stream_file.position
 
-    def see(self, pod: Pod) -> None:
-        """Of a pod that has said something, what becomes of it is on disk as well."""
-        before = self._recall(pod)
-        known = self.pods.see(pod)
-        if known != before and self._pod(known).exists():
-            self._remember(known)
+    def observe_pod(self, pod: LoggedPod) -> None:
+        """Updates the record of a pod, also on disk if the pod has stored lines."""
+        before = self._find_record(pod)
+        record = self.pods.observe(pod)
+        if record != before and self._record_path(record).exists():
+            self._write_record(record)
 
-    def forget(self, pod: Pod, now: datetime) -> None:
-        self._recall(pod)
-        known = self.pods.forget(pod, stamp(now))
-        if self._pod(known).exists():
-            self._remember(known)
-        for stream in [each for each in self._kept if each.uid == known.uid]:
-            del self._kept[stream]
+    def mark_pod_deleted(self, pod: LoggedPod, now: datetime) -> None:
+        self._find_record(pod)
+        record = self.pods.mark_deleted(pod, format_time(now))
+        if self._record_path(record).exists():
+            self._write_record(record)
+        for stream in [each for each in self._open_streams if each.uid == record.uid]:
+            del self._open_streams[stream]
 
-    def catch_up(self, now: datetime) -> None:
-        """Pods that went away while nobody looked: told apart once all are seen that there are."""
-        for known in list(self._all()):
-            if not known.gone and self.pods.get(known.uid) is None:
-                self._remember(msgspec.structs.replace(known, gone=stamp(now)))
+    def mark_missing_pods_deleted(self, now: datetime) -> None:
+        """Marks pods that were deleted while this process did not run. Call it once all existing pods are observed."""
+        for record in list(self._stored_records()):
+            if not record.deleted_at and self.pods.get(record.uid) is None:
+                self._write_record(msgspec.structs.replace(record, deleted_at=format_time(now)))
 
-    def lives(self, project: str, workload: str) -> list[Life]:
-        """All that is kept of a workload, whether it is still there or not."""
-        found: list[Life] = []
-        for pod in sorted(_folders(self._folder / _safe(project) / _safe(workload))):
-            known = _read(pod)
-            if known is None:
+    def container_runs(self, project: str, workload: str) -> list[ContainerRun]:
+        """All stored runs of a workload, also of a deleted one."""
+        found: list[ContainerRun] = []
+        for pod in sorted(_folders(self._folder / _check_name(project) / _check_name(workload))):
+            record = _read_record(pod)
+            if record is None:
                 continue
             for container in sorted(_folders(pod)):
-                found += [_life(known, container.name, number) for number in sorted(_numbers(container))]
+                found += [_container_run(record, container.name, each) for each in sorted(_run_numbers(container))]
         return found
 
-    def entries(self, project: str, workload: str, life: Life, *, tail: int, since: int) -> list[Entry]:
-        """Its last lines; what a runtime has broken in pieces is one line again."""
-        pod = self._folder / _safe(project) / _safe(workload) / f"{_safe(life.pod)}_{_safe(life.uid)}"
-        kept = Kept(pod / _safe(life.container) / f"{life.restart}.log")
-        found = [each for each in _entries(kept.last()) if not since or instant(each.time) > since]
+    def read_entries(self, project: str, workload: str, run: ContainerRun, *, tail: int, since: int) -> list[LogEntry]:
+        """The last lines of a run. Lines that the container runtime has split are joined."""
+        workload_folder = self._folder / _check_name(project) / _check_name(workload)
+        pod = workload_folder / f"{_check_name(run.pod)}_{_check_name(run.uid)}"
+        stream_file = StreamFile(pod / _check_name(run.container) / f"{run.restart}.log")
+        found = [each for each in _parse_entries(stream_file.tail()) if not since or parse_time_ns(each.time) > since]
         return found[-tail:] if tail else []
 
-    def keep_house(self, now: datetime) -> None:
-        """By the limits, of which the disk may be one: where others fill it, what they need is given back to them."""
-        lying = [*self._lying(now)]
-        decision = decide(lying, self._limits._replace(total=self._most(lying)), SHORT)
-        # To shorten needs a little room itself.
-        for each in decision.removed:
-            self._remove(each)
-        for each in decision.shortened:
-            with _told("not shortened"):
-                self._at(each).shorten(self._limits.lines)
-        for known in list(self._owed.values()):
-            self._remember(known)
-        left = [*self._lying(now)]
-        self._room = self._most(left) - sum(each.size for each in left)
-        if decision.shortened or decision.removed:
-            log.info("logs shortened", shortened=len(decision.shortened), removed=len(decision.removed))
+    def enforce_retention(self, now: datetime) -> None:
+        """Removes and shortens streams by the limits, and by the free disk space if other programs use the disk."""
+        stored = [*self._stored_streams(now)]
+        limits = self._limits._replace(total_bytes=self._usable_bytes(stored))
+        plan = plan_retention(stored, limits, SHORTENED_STREAM_BYTES)
+        # Removal goes first, because shortening needs some space for a new file.
+        for stream in plan.to_remove:
+            self._remove_stream(stream)
+        for stream in plan.to_shorten:
+            with _log_errors("log shorten failed"):
+                self._stream_file(stream).shorten(self._limits.min_lines)
+        for record in list(self._unwritten.values()):
+            self._write_record(record)
+        remaining = [*self._stored_streams(now)]
+        self._free_bytes = self._usable_bytes(remaining) - sum(each.size_bytes for each in remaining)
+        if plan.to_shorten or plan.to_remove:
+            log.info("retention enforced", shortened=len(plan.to_shorten), removed=len(plan.to_remove))
 
-    def _most(self, lying: Sequence[Lying]) -> int:
-        there = sum(each.size for each in lying)
-        return min(self._limits.total, max(0, there + self._free(self._folder) - self._limits.reserve))
+    def _usable_bytes(self, stored: Sequence[StoredStream]) -> int:
+        """Total size that the streams may have, by the limits and the disk."""
+        used = sum(each.size_bytes for each in stored)
+        return min(self._limits.total_bytes, max(0, used + self._free(self._folder) - self._limits.reserve_bytes))
 
-    def _remove(self, lying: Lying) -> None:
-        """What is gone for good takes its pod's folder with it."""
-        kept = self._at(lying)
-        kept.path.unlink(missing_ok=True)
-        kept.former.unlink(missing_ok=True)
-        _remove_empty(kept.path.parent, self._folder)
+    def _remove_stream(self, stream: StoredStream) -> None:
+        """Removes the files of a stream, and the folder of its pod with the last one."""
+        stream_file = self._stream_file(stream)
+        stream_file.path.unlink(missing_ok=True)
+        stream_file.rotated_path.unlink(missing_ok=True)
+        _remove_empty_folders(stream_file.path.parent, self._folder)
 
-    def _lying(self, now: datetime) -> Iterator[Lying]:
-        for pod in self._pods():
-            known = _read(pod)
-            gone = now.timestamp() - instant(known.gone) / 1e9 if known and known.gone else -1.0
+    def _stored_streams(self, now: datetime) -> Iterator[StoredStream]:
+        for pod in self._pod_folders():
+            record = _read_record(pod)
+            deleted_at = record.deleted_at if record else ""
+            deleted_for_s = now.timestamp() - parse_time_ns(deleted_at) / 1e9 if deleted_at else -1.0
             for container in _folders(pod):
-                for number in _numbers(container):
-                    kept = Kept(container / f"{number}.log")
-                    place = str(kept.path.relative_to(self._folder))
-                    yield Lying(place, pod.name, container.name, number, kept.size(), gone)
+                for number in _run_numbers(container):
+                    stream_file = StreamFile(container / f"{number}.log")
+                    path = str(stream_file.path.relative_to(self._folder))
+                    size_bytes = stream_file.size_bytes()
+                    yield StoredStream(path, pod.name, container.name, number, size_bytes, deleted_for_s)
 
-    def _at(self, lying: Lying) -> Kept:
-        path = self._folder / lying.place
-        return next((each for each in self._kept.values() if each.path == path), None) or Kept(path)
+    def _stream_file(self, stream: StoredStream) -> StreamFile:
+        """The open file of a stream, whose position must stay current, or a new one."""
+        path = self._folder / stream.relative_path
+        return next((each for each in self._open_streams.values() if each.path == path), None) or StreamFile(path)
 
-    def _of(self, stream: Stream, known: Known) -> Kept:
-        kept = self._kept.get(stream)
-        if kept is None:
-            path = self._pod(known).parent / _safe(stream.container) / f"{stream.restart}.log"
-            kept = self._kept[stream] = Kept(path)
-        return kept
+    def _open_stream(self, stream: Stream, pod: PodRecord) -> StreamFile:
+        stream_file = self._open_streams.get(stream)
+        if stream_file is None:
+            path = self._record_path(pod).parent / _check_name(stream.container) / f"{stream.restart}.log"
+            stream_file = self._open_streams[stream] = StreamFile(path)
+        return stream_file
 
-    def _pod(self, known: Known) -> Path:
-        folder = self._folder / _safe(known.project) / _safe(known.workload) / f"{_safe(known.name)}_{_safe(known.uid)}"
-        return folder / _POD
+    def _record_path(self, pod: PodRecord) -> Path:
+        workload = self._folder / _check_name(pod.project) / _check_name(pod.workload)
+        return workload / f"{_check_name(pod.name)}_{_check_name(pod.uid)}" / _POD_FILE
 
-    def _remember(self, known: Known) -> None:
-        """Soon, where it cannot be now: that a disk is full is nobody's end."""
-        path = self._pod(known)
+    def _write_record(self, record: PodRecord) -> None:
+        """Writes the record now or later: a full disk must not end the process."""
+        path = self._record_path(record)
         fresh = path.with_suffix(".new")
-        self._owed[known.uid] = known
-        with _told("a pod's end is not remembered yet"):
-            fresh.write_bytes(msgspec.json.encode(known))
+        self._unwritten[record.uid] = record
+        with _log_errors("pod record write failed"):
+            fresh.write_bytes(msgspec.json.encode(record))
             fresh.replace(path)
-            del self._owed[known.uid]
+            del self._unwritten[record.uid]
 
-    def _recall(self, pod: Pod) -> Known | None:
-        """What was known of it before; also by the process before this one."""
+    def _find_record(self, pod: LoggedPod) -> PodRecord | None:
+        """Previous record of a pod, from memory or from the files of an earlier process."""
         before = self.pods.get(pod.metadata.uid)
         if before is None:
-            before = _read(self._pod(known_of(pod, None)).parent)
+            before = _read_record(self._record_path(pod_record(pod, None)).parent)
             if before is not None:
-                self.pods.remember(before)
+                self.pods.restore(before)
         return before
 
-    def _pods(self) -> Iterator[Path]:
+    def _pod_folders(self) -> Iterator[Path]:
         for project in _folders(self._folder):
             for workload in _folders(project):
                 yield from _folders(workload)
 
-    def _all(self) -> Iterator[Known]:
-        return (known for known in map(_read, self._pods()) if known)
+    def _stored_records(self) -> Iterator[PodRecord]:
+        return (each for each in map(_read_record, self._pod_folders()) if each)
 
 
 @contextmanager
-def _told(what: str) -> Generator[None]:
+def _log_errors(event: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        log.error(what, why=error.strerror or str(error))
+        log.error(event, why=error.strerror or str(error))
 
 
-def _full(why: str) -> Problem:
-    return Problem(LOGS_FULL, "the store of logs takes no more", note=why, next="make room on its disk")
+def _logs_full(why: str) -> Problem:
+    return Problem(LOGS_FULL, "the log store is full", note=why, next="free disk space")
 
 
-def _life(known: Known, container: str, number: int) -> Life:
-    return Life(
-        pod=known.name, uid=known.uid, container=container, restart=number, labels=known.labels, main=known.main,
-        created=known.created, gone=known.gone, end=known.ends.get(container, {}).get(number),
+def _container_run(pod: PodRecord, container: str, number: int) -> ContainerRun:
+    return ContainerRun(
+        pod=pod.name, uid=pod.uid, container=container, restart=number, labels=pod.labels, main_container=pod.main,
+        created=pod.created, pod_deleted_at=pod.deleted_at, end=pod.ends.get(container, {}).get(number),
     )  # fmt: skip
 
 
-def _entries(kept: Iterable[bytes]) -> list[Entry]:
-    return [*joined(each for each in map(lines.read, kept) if each)]
+def _parse_entries(stored: Iterable[bytes]) -> list[LogEntry]:
+    return [*join_partial_lines(each for each in map(lines.parse_line, stored) if each)]
 
 
-def joined(found: Iterator[lines.Line]) -> Iterator[Entry]:
-    """The pieces of a line follow each other, but for those of the other stream."""
-    begun: dict[str, list[str]] = {}
+def join_partial_lines(partial_lines: Iterator[lines.LogLine]) -> Iterator[LogEntry]:
+    """Joins partial lines. Parts of one line are consecutive within their stream, stdout or stderr."""
+    unfinished: dict[str, list[str]] = {}
     time = ""
-    for each in found:
-        time = each.time
-        begun.setdefault(each.stream, []).append(each.text)
-        if each.whole:
-            yield Entry(time, "".join(begun.pop(each.stream)))
-    for pieces in begun.values():
-        yield Entry(time, "".join(pieces))
+    for line in partial_lines:
+        time = line.time
+        unfinished.setdefault(line.stream, []).append(line.text)
+        if line.complete:
+            yield LogEntry(time, "".join(unfinished.pop(line.stream)))
+    for parts in unfinished.values():
+        yield LogEntry(time, "".join(parts))
 
 
-def _safe(name: str) -> str:
-    """A name of ours, or of a file that somebody chose: never a way out of the folder."""
-    if not _NAME.fullmatch(name) or ".." in name:
-        raise ValueError(f"{name!r} is no name")
+def _check_name(name: str) -> str:
+    """The name, if it is a safe file name. Users choose names of volume files, which must not leave the folder."""
+    if not _SAFE_NAME.fullmatch(name) or ".." in name:
+        raise ValueError(f"{name!r} must be a name without slashes")
     return name
 
 
-def _read(pod: Path) -> Known | None:
+def _read_record(pod: Path) -> PodRecord | None:
     try:
-        return msgspec.json.decode((pod / _POD).read_bytes(), type=Known)
+        return msgspec.json.decode((pod / _POD_FILE).read_bytes(), type=PodRecord)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 
@@ -257,13 +265,13 @@ def _folders(folder: Path) -> list[Path]:
         return []
 
 
-def _numbers(container: Path) -> set[int]:
+def _run_numbers(container: Path) -> set[int]:
     found = (each.name.partition(".log")[0] for each in container.iterdir())
     return {int(each) for each in found if each.isdigit()}
 
 
-def _remove_empty(container: Path, root: Path) -> None:
-    """And the folders above, as far as nothing else is in them."""
+def _remove_empty_folders(container: Path, root: Path) -> None:
+    """Removes the container's folder and the folders above it, as far as they are empty."""
     pod = container.parent
     if not any(container.iterdir()):
         container.rmdir()

@@ -1,1 +1,1 @@
-"""Images: the registry that keeps them, and the ways in which they come into it."""
+"""Builds images, loads them from archives, and runs the platform's registry."""

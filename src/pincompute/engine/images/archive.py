@@ -1,4 +1,4 @@
-"""The files of an image that was built elsewhere: a tar archive, packed or not, or a folder; read without unpacking."""
+"""Reads the files of an image archive (tar, gzipped tar or folder) without extracting it."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ from typing import IO, Protocol
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DISK_FULL, IMAGE_INVALID
 
-GZIP = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 1 << 20
 
-# The first bytes of what people mistake for an image.
+# First bytes of files that are mistaken for images.
 _MAGIC = {
     b"PK\x03\x04": "a zip archive",
     b"\x7fELF": "a program",
-    b"\xfd7zXZ": "packed by xz; unpack it first",
-    b"BZh": "packed by bzip2; unpack it first",
-    b"\x28\xb5\x2f\xfd": "packed by zstd; unpack it first",
+    b"\xfd7zXZ": "an xz file; decompress it first",
+    b"BZh": "a bzip2 file; decompress it first",
+    b"\x28\xb5\x2f\xfd": "a zstd file; decompress it first",
 }
 
 
 class Archive(Protocol):
-    """Files by their path within."""
+    """Files of an image archive by their path in it."""
 
     source: Path
 
     def names(self) -> list[str]: ...
 
     def open(self, name: str) -> IO[bytes]:
-        """KeyError where there is none of that name."""
+        """Raises KeyError if there is no such file."""
         ...
 
 
 @contextmanager
-def opened(source: Path) -> Iterator[Archive]:
+def open_archive(source: Path) -> Iterator[Archive]:
     if not os.access(source, os.R_OK):
-        what = "this file may not be read" if source.exists() else "there is no such file or folder"
+        what = "no permission to read this file" if source.exists() else "no such file or folder"
         raise Refused(Problem(IMAGE_INVALID, what, Where(file=str(source))))
     if source.is_dir():
         yield _Folder(source)
     else:
-        with _unpacked(source) as file, _tar(source, file) as tar:
+        with _decompressed(source) as file, _tar(source, file) as tar:
             yield _Tar(source, tar)
 
 
-def invalid(source: Path, what: str, note: str = "") -> Refused:
-    following = "bring in what `docker save` or `buildah push IMAGE oci-archive:FILE` writes"
-    return Refused(Problem(IMAGE_INVALID, what, Where(file=str(source)), note=note, next=following))
+def invalid_image(source: Path, what: str, note: str = "") -> Refused:
+    next_ = "use a file from `docker save` or `buildah push IMAGE oci-archive:FILE`"
+    return Refused(Problem(IMAGE_INVALID, what, Where(file=str(source)), note=note, next=next_))
 
 
-def chunks(content: IO[bytes]) -> Iterator[bytes]:
+def read_chunks(content: IO[bytes]) -> Iterator[bytes]:
     while chunk := content.read(_CHUNK):
         yield chunk
 
@@ -72,7 +72,7 @@ class _Folder:
 
     def open(self, name: str) -> IO[bytes]:
         file = (self.source / name).resolve()
-        # What an image names must lie within it: nobody's own files are sent off by a crafted folder.
+        # Path traversal: a crafted folder must not upload files from outside it.
         if not file.is_relative_to(self.source.resolve()) or not file.is_file():
             raise KeyError(name)
         return file.open("rb")
@@ -95,41 +95,41 @@ class _Tar:
 
 
 @contextmanager
-def _unpacked(source: Path) -> Iterator[IO[bytes]]:
-    """The file itself, or its content where it is gzip: reading here and there in a packed file would be slow."""
+def _decompressed(source: Path) -> Iterator[IO[bytes]]:
+    """The file itself, or its decompressed content if it is gzipped, because random access in gzip is slow."""
     with source.open("rb") as file:
-        packed = file.read(2) == GZIP
+        gzipped = file.read(2) == GZIP_MAGIC
         file.seek(0)
-        if not packed:
+        if not gzipped:
             yield file
             return
-        with tempfile.TemporaryFile() as plain:
+        with tempfile.TemporaryFile() as decompressed:
             try:
-                shutil.copyfileobj(gzip.GzipFile(fileobj=file), plain, _CHUNK)
-                plain.seek(0)
+                shutil.copyfileobj(gzip.GzipFile(fileobj=file), decompressed, _CHUNK)
+                decompressed.seek(0)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise invalid(source, "the file is damaged or was cut off", str(error)) from error
+                raise invalid_image(source, "the file is damaged or truncated", str(error)) from error
             except OSError as error:
-                what = f"no room to unpack it in {tempfile.gettempdir()}: {error.strerror}"
+                what = f"no space to decompress it in {tempfile.gettempdir()}: {error.strerror}"
                 raise Refused(Problem(DISK_FULL, what, Where(file=str(source)))) from error
-            yield plain
+            yield decompressed
 
 
 @contextmanager
 def _tar(source: Path, file: IO[bytes]) -> Iterator[tarfile.TarFile]:
     try:
-        # Reading all headers finds out here whether the end is missing.
+        # Reading all headers detects a truncated archive.
         tar = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115
         tar.getmembers()
     except tarfile.ReadError as error:
         if "unexpected end" in str(error):
-            raise invalid(source, "the archive was cut off before its end") from error
-        raise invalid(source, f"not an image: it looks like {_looks(file)}") from error
+            raise invalid_image(source, "the archive is truncated") from error
+        raise invalid_image(source, f"not an image: it looks like {_guess_format(file)}") from error
     with tar:
         yield tar
 
 
-def _looks(file: IO[bytes]) -> str:
+def _guess_format(file: IO[bytes]) -> str:
     file.seek(0)
     head = file.read(512)
     for magic, what in _MAGIC.items():
@@ -137,4 +137,4 @@ def _looks(file: IO[bytes]) -> str:
             return what
     if not head:
         return "an empty file"
-    return "a text file" if b"\0" not in head and head.isascii() else "some other binary file"
+    return "a text file" if b"\0" not in head and head.isascii() else "an unknown binary file"

@@ -1,4 +1,4 @@
-"""The images in an archive, whether `docker save` wrote it or it is an OCI layout: names, manifest and blobs."""
+"""Lists the images of an archive, `docker save` or OCI layout: names, manifest and blobs."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from typing import IO, NamedTuple, TypeVar
 
 import msgspec
 
-from pincompute.engine.images.archive import GZIP, Archive, chunks, invalid
+from pincompute.engine.images.archive import GZIP_MAGIC, Archive, invalid_image, read_chunks
 from pincompute.engine.images.format import (
     CONFIG,
     INDEXES,
     LAYER,
     MANIFEST,
-    Configuration,
     Descriptor,
+    DockerManifestEntry,
+    ImageConfig,
+    ImagePlatform,
     Index,
     Manifest,
-    Saved,
-    Target,
 )
 
 T = TypeVar("T")
 
-# Where an OCI layout says what an image is called: containerd's and Docker's way, then the specification's.
+# Annotations with the name of an image: of containerd and Docker, then of the OCI specification.
 _NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Blob(NamedTuple):
-    """One piece of an image, and the file of the archive that holds it."""
+    """One blob of an image, and the file of the archive with its content."""
 
     digest: str
     size: int
     file: str
 
 
-class Contents(NamedTuple):
+class ImageContents(NamedTuple):
     names: tuple[str, ...]
-    """What the archive calls it, if anything."""
+    """Names in the archive, if any."""
     manifest: bytes
     media_type: str
     config: Blob
@@ -53,25 +53,25 @@ class Contents(NamedTuple):
         return self.config.size + sum(layer.size for layer in self.layers)
 
 
-def contents(archive: Archive) -> list[Contents]:
+def read_images(archive: Archive) -> list[ImageContents]:
     names = archive.names()
-    # New Dockers write both kinds at once; their own list knows the names better.
+    # Recent versions of Docker write both formats; only manifest.json has all names.
     if "manifest.json" in names:
-        return [_saved(archive, each) for each in _json(archive, "manifest.json", list[Saved])]
+        return [_docker_image(archive, each) for each in _json(archive, "manifest.json", list[DockerManifestEntry])]
     if "index.json" in names:
-        return list(_laid_out(archive))
+        return list(_oci_images(archive))
     found = ", ".join(names[:5]) or "nothing"
-    raise invalid(archive.source, "not an image: there is neither manifest.json nor index.json", f"there is: {found}")
+    raise invalid_image(archive.source, "not an image: it has no manifest.json and no index.json", f"files: {found}")
 
 
-def _laid_out(archive: Archive) -> Iterator[Contents]:
+def _oci_images(archive: Archive) -> Iterator[ImageContents]:
     for entry in _json(archive, "index.json", Index).manifests:
         names = tuple(entry.annotations[key] for key in _NAMES if key in entry.annotations)
         chosen = _for_this_machine(archive, entry)
-        body = _checked(archive, chosen)
+        body = _read_verified(archive, chosen)
         manifest = _decode(archive, chosen.digest, body, Manifest)
-        yield Contents(
-            # A reference name may be a mere tag, which names nothing.
+        yield ImageContents(
+            # A reference name may be a tag only, which is no image name.
             tuple(name for name in names[:1] if set(name) & set(":/")),
             body,
             chosen.media_type,
@@ -81,29 +81,33 @@ def _laid_out(archive: Archive) -> Iterator[Contents]:
 
 
 def _for_this_machine(archive: Archive, entry: Descriptor) -> Descriptor:
-    """Of an image for several machines, the one for ours."""
+    """The manifest for this machine's architecture of a multi-platform image."""
     if entry.media_type not in INDEXES:
         return entry
-    here = Target("linux", _ARCHITECTURES.get(platform.machine(), platform.machine()))
-    choices = _decode(archive, entry.digest, _checked(archive, entry), Index).manifests
+    here = ImagePlatform("linux", _ARCHITECTURES.get(platform.machine(), platform.machine()))
+    choices = _decode(archive, entry.digest, _read_verified(archive, entry), Index).manifests
     for choice in choices:
         if choice.platform == here:
             return choice
     offered = ", ".join(f"{choice.platform.os}/{choice.platform.architecture}" for choice in choices)
-    raise invalid(
-        archive.source, f"the image is not for this machine, {here.os}/{here.architecture}", f"it is for: {offered}"
+    raise invalid_image(
+        archive.source,
+        f"the image does not support this machine, {here.os}/{here.architecture}",
+        f"it supports: {offered}",
     )
 
 
-def _saved(archive: Archive, saved: Saved) -> Contents:
-    """Docker's own format has no manifest, so one is written; layers stay as they are."""
+def _docker_image(archive: Archive, saved: DockerManifestEntry) -> ImageContents:
+    """Write the manifest that Docker's format lacks; layers are used unchanged."""
     body = _read(archive, saved.config)
-    ids = _decode(archive, saved.config, body, Configuration).rootfs.diff_ids
+    ids = _decode(archive, saved.config, body, ImageConfig).rootfs.diff_ids
     if len(ids) != len(saved.layers):
-        raise invalid(archive.source, f"{saved.config} speaks of {len(ids)} layers, and there are {len(saved.layers)}")
+        raise invalid_image(
+            archive.source, f"{saved.config} lists {len(ids)} layers, the archive has {len(saved.layers)}"
+        )
     config = Descriptor(CONFIG, _sha256([body]), len(body))
     layers = [_layer(archive, file, expected) for file, expected in zip(saved.layers, ids, strict=True)]
-    return Contents(
+    return ImageContents(
         tuple(saved.repo_tags or ()),
         msgspec.json.encode(Manifest(config=config, layers=layers)),
         MANIFEST,
@@ -113,30 +117,30 @@ def _saved(archive: Archive, saved: Saved) -> Contents:
 
 
 def _layer(archive: Archive, file: str, diff_id: str) -> Descriptor:
-    """A layer that is not packed has the digest that its image names; the registry will check it."""
+    """Descriptor of a layer. The digest of an uncompressed layer is its diff id, which the registry verifies."""
     with _open(archive, file) as content:
-        packed = content.read(2) == GZIP
+        gzipped = content.read(2) == GZIP_MAGIC
         content.seek(0)
-        digest = _sha256(chunks(content)) if packed else diff_id
+        digest = _sha256(read_chunks(content)) if gzipped else diff_id
         size = content.seek(0, 2)
-    return Descriptor(f"{LAYER}+gzip" if packed else LAYER, digest, size)
+    return Descriptor(f"{LAYER}+gzip" if gzipped else LAYER, digest, size)
 
 
 def _blob(archive: Archive, descriptor: Descriptor) -> Blob:
-    file = _place(archive, descriptor.digest)
+    file = _blob_path(archive, descriptor.digest)
     with _open(archive, file) as content:
         size = content.seek(0, 2)
     if size != descriptor.size:
-        raise invalid(
-            archive.source, f"{descriptor.digest} should have {descriptor.size} bytes and has {size}: it is damaged"
+        raise invalid_image(
+            archive.source, f"damaged: {descriptor.digest} has {size} bytes instead of {descriptor.size}"
         )
     return Blob(descriptor.digest, size, file)
 
 
-def _checked(archive: Archive, descriptor: Descriptor) -> bytes:
-    body = _read(archive, _place(archive, descriptor.digest))
+def _read_verified(archive: Archive, descriptor: Descriptor) -> bytes:
+    body = _read(archive, _blob_path(archive, descriptor.digest))
     if _sha256([body]) != descriptor.digest:
-        raise invalid(archive.source, f"the content of {descriptor.digest} is not what that digest promises")
+        raise invalid_image(archive.source, f"damaged: the content of {descriptor.digest} has another digest")
     return body
 
 
@@ -147,9 +151,9 @@ def _sha256(parts: Iterable[bytes]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _place(archive: Archive, digest: str) -> str:
+def _blob_path(archive: Archive, digest: str) -> str:
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-        raise invalid(archive.source, f"'{digest}' is not a sha256 digest")
+        raise invalid_image(archive.source, f"'{digest}' is not a sha256 digest")
     return f"blobs/{digest.replace(':', '/')}"
 
 
@@ -161,7 +165,7 @@ def _decode(archive: Archive, name: str, body: bytes, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise invalid(archive.source, f"{name} is not what it should be: {error}") from error
+        raise invalid_image(archive.source, f"{name} is not valid: {error}") from error
 
 
 def _read(archive: Archive, name: str) -> bytes:
@@ -173,4 +177,4 @@ def _open(archive: Archive, name: str) -> IO[bytes]:
     try:
         return archive.open(name)
     except KeyError as error:
-        raise invalid(archive.source, f"the image lacks {name}, which it speaks of") from error
+        raise invalid_image(archive.source, f"the image refers to {name}, which it does not contain") from error

@@ -1,4 +1,4 @@
-"""The documents that describe an image: those of the OCI, and those that `docker save` writes."""
+"""JSON documents that describe an image: of the OCI image format and of `docker save`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ INDEXES = (
 )
 
 
-class Target(msgspec.Struct, frozen=True):
-    """The machine that an image is for."""
+class ImagePlatform(msgspec.Struct, frozen=True):
+    """Operating system and architecture of an image."""
 
     os: str = ""
     architecture: str = ""
@@ -25,7 +25,7 @@ class Descriptor(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True
     digest: str
     size: int
     annotations: dict[str, str] = {}
-    platform: Target = Target()
+    platform: ImagePlatform = ImagePlatform()
 
 
 class Index(msgspec.Struct, frozen=True):
@@ -39,17 +39,17 @@ class Manifest(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     layers: list[Descriptor]
 
 
-class Saved(msgspec.Struct, rename="pascal", frozen=True):
-    """One entry of the `manifest.json` that `docker save` writes."""
+class DockerManifestEntry(msgspec.Struct, rename="pascal", frozen=True):
+    """One entry of the `manifest.json` of `docker save`."""
 
     config: str
     layers: list[str]
     repo_tags: list[str] | None = None
 
 
-class RootFiles(msgspec.Struct, frozen=True):
+class RootFs(msgspec.Struct, frozen=True):
     diff_ids: list[str]
 
 
-class Configuration(msgspec.Struct, frozen=True):
-    rootfs: RootFiles
+class ImageConfig(msgspec.Struct, frozen=True):
+    rootfs: RootFs

@@ -1,4 +1,4 @@
-"""The platform's own image, and that of the programs beside applications; built again only when they would differ."""
+"""Builds PinCompute's own images, cached by the content of the sources, and pushes them to a registry."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import NamedTuple
 import pincompute
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import IMAGE_BUILD_FAILED
-from pincompute.engine.images import building
-from pincompute.engine.images.archive import opened
-from pincompute.engine.images.loading import Loaded, load, send
-from pincompute.engine.images.named import Named
+from pincompute.engine.images import builder
+from pincompute.engine.images.archive import open_archive
+from pincompute.engine.images.loading import LoadedImage, load_images, send_images
+from pincompute.engine.images.named_archive import NamedArchive
 from pincompute.engine.progress import Progress
-from pincompute.kube.registry import Registry
+from pincompute.kube.image_registry import ImageRegistry
 
 NAME = f"pincompute:{pincompute.__version__}"
 
 ROOT = Path(pincompute.__file__).parents[2]
-"""The clone that this program runs from."""
+"""Root of the source tree from which this program runs."""
 
-# All that decides what is in an image, beside its requirements.
+# Sources that determine the content of an image, besides its requirements.
 INPUTS = ("Containerfile", "pyproject.toml", "src/pincompute")
 
 
 class Variant(NamedTuple):
-    """What the Containerfile can make."""
+    """One target of the Containerfile."""
 
     name: str
-    """By which the Containerfile, and what it requires, knows it."""
-    called: str
+    """Stage of the Containerfile, and name of the requirements file."""
+    image_name: str
     base: tuple[str, ...]
 
     @property
@@ -43,38 +43,42 @@ class Variant(NamedTuple):
         return f"requirements/{self.name}.txt"
 
 
-WHOLE = Variant("desk", "pincompute", building.base("git"))
-"""All that a platform runs by itself: its desk reads repositories."""
-BESIDE = Variant("core", "pincompute-core", building.BASE)
-"""What stands beside applications."""
+FULL_VARIANT = Variant("desk", "pincompute", builder.base_arguments("git"))
+"""All processes of a platform; with git, by which the desk reads repositories."""
+SIDECAR_VARIANT = Variant("core", "pincompute-core", builder.BASE_ARGUMENTS)
+"""Sidecars and init containers of workloads."""
 
 PYTHON = "3.11"
-"""The one in the base."""
-KEY = 16
-"""Letters that stand for a content."""
+"""Python version of the base."""
+KEY_LENGTH = 16
+"""Length of a content key in file names."""
 
 
-async def bring(registry: Registry, progress: Progress, names: Sequence[str] = (NAME,)) -> list[Loaded]:
-    """Have the image in the registry; where both are as they were, nothing is built or sent."""
-    return await load(registry, archive(progress, WHOLE), names)
+async def push_own_image(
+    registry: ImageRegistry, progress: Progress, names: Sequence[str] = (NAME,)
+) -> list[LoadedImage]:
+    """Push the platform's image. Nothing is built or sent if neither sources nor registry have changed."""
+    return await load_images(registry, build_archive(progress, FULL_VARIANT), names)
 
 
-async def bring_parts(registry: Registry, progress: Progress, names: Sequence[str]) -> list[Loaded]:
-    """Our programs under the name of each part's image, which says in it which part and version it is."""
-    with opened(archive(progress, BESIDE)) as made:
-        return [loaded for each in names for loaded in await send(registry, Named(made, each), [each])]
+async def push_variants(registry: ImageRegistry, progress: Progress, names: Sequence[str]) -> list[LoadedImage]:
+    """Push the sidecar image under several names; each image has its own name in its environment."""
+    with open_archive(build_archive(progress, SIDECAR_VARIANT)) as built:
+        return [loaded for each in names for loaded in await send_images(registry, NamedArchive(built, each), [each])]
 
 
-def archive(progress: Progress, variant: Variant) -> Path:
-    """The image as an OCI archive in the cache, in place of the one before."""
-    target = building.images() / f"{variant.called}-{content_key(ROOT, variant)}.tar"
+def build_archive(progress: Progress, variant: Variant) -> Path:
+    """The image as an OCI archive in the cache; archives of earlier contents are deleted."""
+    target = builder.images_folder() / f"{variant.image_name}-{content_key(ROOT, variant)}.tar"
     if target.exists():
         return target
-    with building.workshop(progress) as shop:
-        context = shop / variant.called
-        _lay_out(context, variant)
-        building.build(shop, context, target, progress, base=variant.base, words=(f"--build-arg=WITH={variant.name}",))
-    for other in set(building.images().glob(f"{variant.called}-{'?' * KEY}.tar")) - {target}:
+    with builder.build_folder(progress) as work_folder:
+        context = work_folder / variant.image_name
+        _write_context(context, variant)
+        builder.build_image(
+            work_folder, context, target, progress, base=variant.base, arguments=(f"--build-arg=WITH={variant.name}",)
+        )
+    for other in set(builder.images_folder().glob(f"{variant.image_name}-{'?' * KEY_LENGTH}.tar")) - {target}:
         other.unlink(missing_ok=True)
     return target
 
@@ -83,7 +87,7 @@ def content_key(root: Path, variant: Variant) -> str:
     digest = hashlib.sha256(repr(variant.base).encode())
     for file in sorted(file for each in (*INPUTS, variant.requirements) for file in _files(root / each)):
         digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:KEY]
+    return digest.hexdigest()[:KEY_LENGTH]
 
 
 def _files(path: Path) -> list[Path]:
@@ -92,42 +96,42 @@ def _files(path: Path) -> list[Path]:
     return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
 
 
-def _lay_out(context: Path, variant: Variant) -> None:
-    """The Containerfile and, so that building it needs no network, everything that pip would have fetched."""
+def _write_context(context: Path, variant: Variant) -> None:
+    """Write the build context: the Containerfile and all Python packages, so that the build needs no network."""
     if not (ROOT / "Containerfile").exists():
         raise Refused(
             Problem(
                 IMAGE_BUILD_FAILED,
-                "the platform's own image is built from a clone of PinCompute, and this is an installed package",
+                "PinCompute's image can be built from a source tree only, and this is an installed package",
             )
         )
     context.mkdir()
     shutil.copy(ROOT / "Containerfile", context)
     packages = context / "packages"
     _install(packages, "--only-binary", ":all:", "--require-hashes", "--requirements", str(ROOT / variant.requirements))
-    # uv keeps what it built of a folder until its pyproject.toml changes; the sources change more often.
+    # uv caches the wheel of a folder until pyproject.toml changes, so it must be told to rebuild.
     _install(packages, "--no-deps", "--refresh-package", "pincompute", str(ROOT))
-    # What would speak of this machine: commands name its Python, records the folder of the sources.
+    # Remove files that depend on this machine: scripts contain the path of Python, records that of the sources.
     shutil.rmtree(packages / "bin")
     for record in (packages / ".lock", *packages.glob("pincompute-*/*.json")):
         record.unlink(missing_ok=True)
 
 
-def _install(packages: Path, *words: str) -> None:
-    """By uv from wherever this machine gets its packages, but for the image's Python and libraries."""
-    there = ["--python-version", PYTHON, "--python-platform", f"{machine.machine()}-unknown-linux-gnu"]
-    into = ["--python", sys.executable, "--target", str(packages)]
+def _install(packages: Path, *arguments: str) -> None:
+    """Install packages with uv for the image's Python version and platform, from this machine's configured index."""
+    platform_options = ["--python-version", PYTHON, "--python-platform", f"{machine.machine()}-unknown-linux-gnu"]
+    target_options = ["--python", sys.executable, "--target", str(packages)]
     done = subprocess.run(
-        [_uv(), "pip", "install", *into, *there, *words],
+        [_uv(), "pip", "install", *target_options, *platform_options, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
         last = "\n".join(done.stdout.splitlines()[-12:])
-        raise Refused(Problem(IMAGE_BUILD_FAILED, "uv could not gather what the platform's image holds", note=last))
+        raise Refused(Problem(IMAGE_BUILD_FAILED, "uv failed to install the packages of PinCompute's image", note=last))
 
 
 def _uv() -> str:
     found = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if found is None:
-        raise Refused(Problem(IMAGE_BUILD_FAILED, "the platform's image is built with uv, and it is not on the PATH"))
+        raise Refused(Problem(IMAGE_BUILD_FAILED, "uv is not on the PATH; PinCompute's image is built with it"))
     return found

@@ -1,4 +1,4 @@
-"""The platform's own registry of images, from which its nodes take every image."""
+"""The platform's image registry, from which its nodes pull all images."""
 
 from __future__ import annotations
 
@@ -6,35 +6,43 @@ from pathlib import Path
 
 import msgspec
 
-from pincompute.engine.debian import bring, program, version
-from pincompute.engine.files import write_changed
-from pincompute.engine.parts import Part, Web
+from pincompute.engine.config_files import write_if_changed
+from pincompute.engine.debian import ensure_programs, find_program, program_version
+from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
-from pincompute.objects.content import digest
+from pincompute.objects.content import content_hash
 
 NAME = "registry"
 PROGRAM = "docker-registry"
 
 
-def parts(platform: Platform) -> list[Part]:
-    found = program(PROGRAM)
-    assert found, "prepare() brought it"
+def registry_parts(platform: Platform) -> list[Part]:
+    found = find_program(PROGRAM)
+    assert found, "prepare_registry() has fetched it"
     command = (str(found), "serve", str(_config(platform)))
-    # It reads its certificate only once, so a renewed one must start it anew.
-    certificate = {"PINCOMPUTE_CERTIFICATE": digest(platform.authority.certificate(NAME).read_text())}
-    return [Part(NAME, command, Web(f"https://{address(platform)}/v2/"), certificate, version=version(PROGRAM))]
+    # The registry reads its certificate at the start only, so a renewed one must change the fingerprint.
+    certificate = {"PINCOMPUTE_CERTIFICATE": content_hash(platform.authority.certificate(NAME).read_text())}
+    return [
+        Part(
+            NAME,
+            command,
+            HttpProbe(f"https://{registry_address(platform)}/v2/"),
+            certificate,
+            version=program_version(PROGRAM),
+        )
+    ]
 
 
-def prepare(platform: Platform) -> None:
-    """Bring the program and its certificate, and lay down its configuration: JSON, which is YAML too."""
-    bring(PROGRAM)
+def prepare_registry(platform: Platform) -> None:
+    """Fetch the program, issue its certificate, and write its configuration: JSON, which is valid YAML."""
+    ensure_programs(PROGRAM)
     platform.authority.issue(NAME, hosts=(platform.address,))
     _data(platform).mkdir(parents=True, exist_ok=True, mode=0o700)
     content = msgspec.json.format(msgspec.json.encode(_configuration(platform)))
-    write_changed(_config(platform), content.decode())
+    write_if_changed(_config(platform), content.decode())
 
 
-def address(platform: Platform) -> str:
+def registry_address(platform: Platform) -> str:
     return f"{platform.address}:{platform.ports[NAME]}"
 
 
@@ -48,7 +56,7 @@ def _configuration(platform: Platform) -> dict[str, object]:
             "delete": {"enabled": True},
         },
         "http": {
-            "addr": address(platform),
+            "addr": registry_address(platform),
             "tls": {"certificate": str(authority.certificate(NAME)), "key": str(authority.key(NAME))},
         },
     }

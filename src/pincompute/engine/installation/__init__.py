@@ -1,1 +1,1 @@
-"""The platform on a cluster that exists: what it consists of there, and how it comes, changes and goes."""
+"""Installs, upgrades and removes the platform on an existing cluster."""

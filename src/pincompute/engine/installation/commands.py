@@ -1,4 +1,4 @@
-"""`pin install` and `pin uninstall`: the platform on a cluster that exists, in one command each."""
+"""The commands `pin install` and `pin uninstall`."""
 
 from __future__ import annotations
 
@@ -13,74 +13,86 @@ import click
 import yaml
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import DESK, SYSTEM
+from pincompute.api.names import DESK, SYSTEM_NAMESPACE
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import NOT_INSTALLED, USAGE
-from pincompute.base.settings import setting
-from pincompute.engine.installation import rights
-from pincompute.engine.installation.contents import EVERYTHING, VERSION, Words, contents, stays
-from pincompute.engine.installation.desk import Pair, give, lacking
-from pincompute.engine.installation.install import bring, first_project, superfluous, write
-from pincompute.engine.installation.look import Seen, look, problems, settled
-from pincompute.engine.installation.runtime import bring as bring_runtimes
-from pincompute.engine.installation.said import Asked, of_a_desk
-from pincompute.engine.installation.uninstall import census
-from pincompute.engine.installation.uninstall import uninstall as take_away
+from pincompute.base.settings import setting_value
+from pincompute.engine.installation import permissions
+from pincompute.engine.installation.cluster_inspection import (
+    ClusterState,
+    find_problems,
+    inspect_cluster,
+    resolve_config,
+)
+from pincompute.engine.installation.desk import CertificatePair, apply_certificate, missing_secrets
+from pincompute.engine.installation.install import apply_and_wait, apply_objects, install_project, superfluous_objects
+from pincompute.engine.installation.objects import (
+    MAXIMAL_CONFIG,
+    VERSION,
+    InstallConfig,
+    platform_objects,
+    survives_uninstall,
+)
+from pincompute.engine.installation.options import DeskRequest, desk_options
+from pincompute.engine.installation.runtime import install_runtimes
+from pincompute.engine.installation.uninstall import list_own_objects
+from pincompute.engine.installation.uninstall import uninstall as uninstall_platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load, usual
-from pincompute.objects.content import Object, identity
-from pincompute.objects.image import parse
+from pincompute.kube.kubeconfig import default_kubeconfig, load_kubeconfig
+from pincompute.objects.content import Object, object_label
+from pincompute.objects.image import parse_image
 
 _DOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Way(NamedTuple):
-    """To which cluster, and how a person says so once more."""
+class ClusterTarget(NamedTuple):
+    """The cluster that a command works on."""
 
     kubeconfig: str
     context: str
 
     def client(self) -> Client:
-        return Client(load(self.kubeconfig or usual(), self.context), agent="pin")
+        return Client(load_kubeconfig(self.kubeconfig or default_kubeconfig(), self.context), agent="pin")
 
     @property
-    def words(self) -> str:
-        said = {"--kubeconfig": self.kubeconfig, "--context": self.context}
-        return "".join(f" {option} {value}" for option, value in said.items() if value)
+    def as_options(self) -> str:
+        """The options that select this cluster, for commands that messages suggest."""
+        values = {"--kubeconfig": self.kubeconfig, "--context": self.context}
+        return "".join(f" {option} {value}" for option, value in values.items() if value)
 
 
 def _to_cluster(command: F) -> F:
-    """The options that say where; the command gets them as one value, `way`, and whether it is to ask."""
+    """Add the options that select the cluster. The command gets a ClusterTarget, and `ask`: whether to confirm."""
 
     @wraps(command)
     def gathered(kubeconfig: str, context: str, yes: bool, **others: Any) -> Any:
-        return command(Way(kubeconfig, context), ask=not yes and sys.stdin.isatty(), **others)
+        return command(ClusterTarget(kubeconfig, context), ask=not yes and sys.stdin.isatty(), **others)
 
     for option in (
-        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
-        click.option("--context", default="", help="The context of the kubeconfig."),
-        click.option("--kubeconfig", default="", help="The cluster; that of kubectl unless you say so."),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation."),
+        click.option("--context", default="", help="Context of the kubeconfig. Default: its current context."),
+        click.option("--kubeconfig", default="", help="Kubeconfig file. Default: as for kubectl."),
     ):
         gathered = option(gathered)
     return gathered  # type: ignore[return-value]
 
 
-def _image(_: click.Context, __: click.Parameter, said: str) -> str:
+def _image(_: click.Context, __: click.Parameter, value: str) -> str:
     try:
-        if said:
-            parse(said)
+        if value:
+            parse_image(value)
     except ValueError as error:
-        raise click.BadParameter(f"'{said}': {error}") from error
-    return said
+        raise click.BadParameter(f"'{value}': {error}") from error
+    return value
 
 
-def _domain(_: click.Context, __: click.Parameter, said: str) -> str:
-    if said and not _DOMAIN.fullmatch(said):
-        raise click.BadParameter(f"'{said}' is no host name, with or without a port, such as apps.example.com:8080")
-    return said
+def _domain(_: click.Context, __: click.Parameter, value: str) -> str:
+    if value and not _DOMAIN.fullmatch(value):
+        raise click.BadParameter(f"'{value}': must be a host name with an optional port, such as apps.example.com:8080")
+    return value
 
 
 @click.command()
@@ -90,170 +102,195 @@ def _domain(_: click.Context, __: click.Parameter, said: str) -> str:
     default="",
     callback=_image,
     metavar="REF",
-    help="The platform's own image, as the cluster's nodes pull it.",
+    help="Image of the platform, as the nodes of the cluster pull it.",
 )
-@click.option("--domain", default="", callback=_domain, metavar="HOST[:PORT]", help="Under which its ingress answers.")
-@click.option("--runtime", is_flag=True, help="Give workloads identity and logs, as runtimes 1 and 2.")
-@click.option("--pod-logs", default="", metavar="FOLDER", help="Where nodes keep what containers print; /var/log/pods.")
-@click.option("--dry-run", is_flag=True, help="Print what would be applied, and do nothing.")
-@of_a_desk
-def install(way: Way, image: str, domain: str, pod_logs: str, asked: Asked, **how: bool) -> None:
-    """Bring the platform to a cluster that exists, or the one there to this version.
+@click.option(
+    "--domain", default="", callback=_domain, metavar="HOST[:PORT]", help="Host and port of the cluster's ingress."
+)
+@click.option("--runtime", is_flag=True, help="Create runtimes 1 and 2, which give workloads identity and logs.")
+@click.option(
+    "--pod-logs", default="", metavar="FOLDER", help="Folder of container logs on the nodes. Default: /var/log/pods."
+)
+@click.option("--dry-run", is_flag=True, help="Print the objects that would be applied, and change nothing.")
+@desk_options
+def install(target: ClusterTarget, image: str, domain: str, pod_logs: str, asked: DeskRequest, **how: bool) -> None:
+    """Install the platform on an existing cluster, or upgrade it to this version.
 
-    It says first what it makes, and on a terminal it asks. Nothing that runs on the cluster notices.
+    Prints its plan first, and on a terminal asks for confirmation. Running workloads are not interrupted.
     """
 
-    def settle(seen: Seen) -> Words:
-        return settled(seen, image, domain, pod_logs, asked.desk)
+    def resolve(cluster: ClusterState) -> InstallConfig:
+        return resolve_config(cluster, image, domain, pod_logs, asked.desk)
 
-    asyncio.run(_install(way, settle, asked.pair, said=bool(domain), **how))
+    asyncio.run(_install(target, resolve, asked.pair, domain_given=bool(domain), **how))
 
 
 @click.command()
 @_to_cluster
-@click.option("--workloads", is_flag=True, help="End all work and all projects too, and leave nothing behind.")
-def uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
-    """Take the platform off a cluster; its workloads go on running.
+@click.option("--workloads", is_flag=True, help="Also delete all workloads, projects and kinds.")
+def uninstall(target: ClusterTarget, *, ask: bool, workloads: bool) -> None:
+    """Remove the platform from a cluster. Workloads keep running.
 
-    A new `pin install` takes them up again, and nothing is made anew.
+    A later `pin install` manages them again without recreating a pod.
     """
-    asyncio.run(_uninstall(way, ask=ask, workloads=workloads))
+    asyncio.run(_uninstall(target, ask=ask, workloads=workloads))
 
 
-async def _install(  # noqa: PLR0913  (they are the words of one command)
-    way: Way, settle: Callable[[Seen], Words], pair: Pair | None, *, said: bool, ask: bool, dry_run: bool, runtime: bool
+async def _install(  # noqa: PLR0913  (the options of one command)
+    target: ClusterTarget,
+    resolve: Callable[[ClusterState], InstallConfig],
+    pair: CertificatePair | None,
+    *,
+    domain_given: bool,
+    ask: bool,
+    dry_run: bool,
+    runtime: bool,
 ) -> None:
     progress = Progress()
-    async with way.client() as client:
-        refuse_all(await rights.missing(client, rights.to_install(), contents(Words())))
-        seen = await look(client, contents(EVERYTHING))
-        words = settle(seen)
-        wanted = contents(words)
-        if words.desk.address:
-            refuse_all(await rights.missing(client, rights.for_a_desk(), wanted))
-        refuse_all(problems(seen, wanted, runtime=runtime))
-        if seen.ours and not seen.facts and not said:
-            # What went with the platform is not guessed: another domain would be another address of every service.
-            what = "the platform was here before, and under which domain its services answer went with it"
-            raise Refused(Problem(USAGE, what, next=f"pin install{way.words} --domain HOST[:PORT]"))
-        progress.say(_met(seen))
-        progress.say(_told(seen, wanted, words))
+    async with target.client() as client:
+        refuse_all(
+            await permissions.missing_permissions(
+                client, permissions.install_permissions(), platform_objects(InstallConfig())
+            )
+        )
+        cluster = await inspect_cluster(client, platform_objects(MAXIMAL_CONFIG))
+        config = resolve(cluster)
+        wanted = platform_objects(config)
+        if config.desk.address:
+            refuse_all(await permissions.missing_permissions(client, permissions.desk_permissions(), wanted))
+        refuse_all(find_problems(cluster, wanted, runtime=runtime))
+        if cluster.installed_objects and not cluster.cluster_facts and not domain_given:
+            # The recorded domain was deleted with the platform. It is not guessed, as another one would change the
+            # address of every service.
+            what = "--domain is required: the platform was uninstalled here, and the domain of its services is unknown"
+            raise Refused(Problem(USAGE, what, next=f"pin install{target.as_options} --domain HOST[:PORT]"))
+        progress.echo(_cluster_line(cluster))
+        progress.echo(_install_plan(cluster, wanted, config))
         if dry_run:
             click.echo(yaml.safe_dump_all(wanted, sort_keys=False, explicit_start=True), nl=False)
             return
-        if words.desk.address:
-            refuse_all(await lacking(client, words.desk, paired=bool(pair)))
+        if config.desk.address:
+            refuse_all(await missing_secrets(client, config.desk, paired=bool(pair)))
         if ask:
-            click.confirm(f"{'Upgrade' if seen.runs else 'Install'} it?", abort=True, err=True)
+            click.confirm("Upgrade?" if cluster.has_operator else "Install?", abort=True, err=True)
         if pair:
-            await write(client, [each for each in wanted if each["kind"] == "Namespace"])
-            await give(client, pair)
-        await bring(client, seen, wanted, progress)
-        project = await first_project(client, setting("project"), "kubectl describe project")
-        prepared = runtime and not await _given_runtime(client, words)
-    port = "" if words.port == 80 else f":{words.port}"
-    mine = "" if project == setting("project") else f" --project {project}"
-    there = way.words or " --kubeconfig " + usual()
-    click.echo(f"PinCompute {VERSION} runs there; services answer at http://NAME.{project}.{words.domain}{port}")
+            await apply_objects(client, [each for each in wanted if each["kind"] == "Namespace"])
+            await apply_certificate(client, pair)
+        await apply_and_wait(client, cluster, wanted, progress)
+        project = await install_project(client, setting_value("project"), "kubectl describe project")
+        prepared = runtime and not await _create_runtimes(client, config)
+    port = "" if config.port == 80 else f":{config.port}"
+    mine = "" if project == setting_value("project") else f" --project {project}"
+    there = target.as_options or " --kubeconfig " + default_kubeconfig()
+    click.echo(f"PinCompute {VERSION} is installed; services answer at http://NAME.{project}.{config.domain}{port}")
     if prepared:
-        click.echo(f"the workloads that are there get runtime 1 when you say so: pin runtime roll 1{there}")
-    if words.desk.address:
-        click.echo(f"its desk is the Service {DESK} in {SYSTEM}: have {words.desk.address} lead there")
-        login = f"pin login {words.desk.address} --name {words.name}"
-        people = any(name == "issuer" for name, _ in words.desk.words)
+        click.echo(f"existing workloads have no runtime yet; to roll out runtime 1: pin runtime roll 1{there}")
+    if config.desk.address:
+        click.echo(f"route {config.desk.address} to the desk: Service {DESK}, namespace {SYSTEM_NAMESPACE}")
+        login = f"pin login {config.desk.address} --name {config.name}"
+        people = any(name == "issuer" for name, _ in config.desk.options)
         click.echo(
-            f"next: {login}" if people else f"next: PIN_TOKEN=FILE {login}        (--desk-word issuer=… for people)"
+            f"next: {login}"
+            if people
+            else f"next: PIN_TOKEN=FILE {login}        (sign-in of people needs --desk-word issuer=…)"
         )
     else:
         click.echo(f"next: pin deploy hello --image hello:dev --port 8080{mine}{there}")
 
 
-async def _given_runtime(client: Client, words: Words) -> bool:
-    """Whether everybody has it: nobody is disturbed where nobody is."""
-    work = await census(client)
+async def _create_runtimes(client: Client, config: InstallConfig) -> bool:
+    """Create the bundled runtimes; return whether one is rolled out.
+
+    They are rolled out at once only on a cluster without workloads, where no pod is replaced by it.
+    """
+    work = await list_own_objects(client)
     idle = not any(work[each] for each in WORKLOADS)
-    await bring_runtimes(client, words.image, rolled=idle)
+    await install_runtimes(client, config.image, rolled=idle)
     return idle or bool(work["Runtime"])
 
 
-async def _uninstall(way: Way, *, ask: bool, workloads: bool) -> None:
+async def _uninstall(target: ClusterTarget, *, ask: bool, workloads: bool) -> None:
     progress = Progress()
-    async with way.client() as client:
-        refuse_all(await rights.missing(client, rights.to_remove(workloads=workloads)))
-        seen = await look(client, [])
-        if not seen.ours:
-            what = f"`pin install` made nothing on {seen.server}"
-            raise Refused(Problem(NOT_INSTALLED, what, next="--context OTHER, if you meant another cluster"))
-        work = await census(client)
-        served = bool(work["Runtime"])
+    async with target.client() as client:
+        refuse_all(
+            await permissions.missing_permissions(client, permissions.uninstall_permissions(workloads=workloads))
+        )
+        cluster = await inspect_cluster(client, [])
+        if not cluster.installed_objects:
+            what = f"PinCompute is not installed on {cluster.server}"
+            raise Refused(Problem(NOT_INSTALLED, what, next="--context OTHER, for another cluster"))
+        work = await list_own_objects(client)
+        uses_runtime = bool(work["Runtime"])
         count = sum(len(work[each]) for each in WORKLOADS)
-        progress.say(_met(seen))
-        progress.say(_going(seen, count, len(work["Project"]), workloads=workloads, served=served))
+        progress.echo(_cluster_line(cluster))
+        progress.echo(
+            _uninstall_plan(cluster, count, len(work["Project"]), workloads=workloads, uses_runtime=uses_runtime)
+        )
         if ask:
-            click.confirm("Remove it?", abort=True, err=True)
-        await take_away(client, seen, progress, workloads=workloads, served=served)
+            click.confirm("Uninstall?", abort=True, err=True)
+        await uninstall_platform(client, cluster, progress, workloads=workloads, uses_runtime=uses_runtime)
     if workloads:
-        click.echo("PinCompute and all that it ran are gone")
+        click.echo("PinCompute, its workloads and projects are removed")
     else:
-        click.echo(f"PinCompute is gone; {_counted(count, 'workload')} running as before")
-        click.echo(f"to have it back:   pin install{way.words}{_as_it_was(seen)}")
-        click.echo(f"to end those too:  pin uninstall --workloads{way.words}")
+        click.echo(f"PinCompute is removed; {_counted(count, 'workload')} still running")
+        click.echo(f"to reinstall:               pin install{target.as_options}{_reinstall_options(cluster)}")
+        click.echo(f"to remove workloads, too:   pin uninstall --workloads{target.as_options}")
 
 
-def _met(seen: Seen) -> str:
-    """Whose cluster it is."""
-    return f"{seen.server} is Kubernetes {seen.version}; you are {seen.user} there (context {seen.context})"
+def _cluster_line(cluster: ClusterState) -> str:
+    return f"cluster {cluster.server}: Kubernetes {cluster.version}, user {cluster.user}, context {cluster.context}"
 
 
-def _told(seen: Seen, wanted: list[Object], words: Words) -> str:
-    """What is about to be made."""
-    there = {identity(each) for each in seen.ours}
-    new = [each for each in wanted if identity(each) not in there]
-    gone = superfluous(seen, wanted)
-    if seen.runs:
-        head = f"PinCompute {seen.installed} is there, and becomes {VERSION}"
-    elif seen.ours:
-        head = f"PinCompute {VERSION} is installed, and takes up what {seen.installed} left"
+def _install_plan(cluster: ClusterState, wanted: list[Object], config: InstallConfig) -> str:
+    """The plan of an installation."""
+    there = {object_label(each) for each in cluster.installed_objects}
+    new = [each for each in wanted if object_label(each) not in there]
+    gone = superfluous_objects(cluster, wanted)
+    if cluster.has_operator:
+        head = f"upgrade PinCompute {cluster.installed_version} to {VERSION}"
+    elif cluster.installed_objects:
+        head = f"install PinCompute {VERSION}, managing the workloads of {cluster.installed_version} again"
     else:
-        head = f"PinCompute {VERSION} is installed"
+        head = f"install PinCompute {VERSION}"
     desk = (
-        f"a desk for {words.desk.address}"
-        if words.desk.address
-        else "no desk: a project that takes only what landed takes nothing; --desk https://… brings one"
+        f"desk: {config.desk.address}"
+        if config.desk.address
+        else "desk: none; without one, projects with `review: landed` accept no workloads; add --desk https://…"
     )
-    counts = f"{len(new)} objects made, {len(wanted) - len(new)} as they are or changed, {len(gone)} removed"
-    said = (
-        "and who signs for pods and keeps their logs"
-        if words.support
-        else "alone: pods are given no certificates there"
+    counts = f"{len(new)} objects to create, {len(wanted) - len(new)} to keep or change, {len(gone)} to delete"
+    support = (
+        "with signer and log store"
+        if config.runtime_support
+        else "without signer and log store, as this cluster has no pod certificates"
     )
-    return f"{head}: two operators of {words.image} in {SYSTEM}, {said}\n  {desk}\n  {counts}; see them with --dry-run"
+    operators = f"2 operator replicas of {config.image} in {SYSTEM_NAMESPACE}, {support}"
+    return f"{head}: {operators}\n  {desk}\n  {counts}; print them with --dry-run"
 
 
-def _going(seen: Seen, count: int, projects: int, *, workloads: bool, served: bool) -> str:
-    """What is about to go, and what stays."""
-    staying = [each for each in seen.ours if stays(each, served=False)]
+def _uninstall_plan(cluster: ClusterState, count: int, projects: int, *, workloads: bool, uses_runtime: bool) -> str:
+    """The plan of a removal."""
+    staying = [each for each in cluster.installed_objects if survives_uninstall(each, uses_runtime=False)]
     work = f"{_counted(count, 'workload')} and {_counted(projects, 'project')}"
     if workloads:
-        return f"goes: the platform, {work} with all that is in them"
-    kinds = f"{len(staying)} kinds, priorities and roles that they need"
-    if seen.recorded:
-        kinds += ", the desk's record"
-    if served:
-        goes = "the operator and the desk" if seen.desk.address else "the operator"
-        return f"goes: {goes}\nstays: {work}, running, {kinds}, and who signs for its pods and keeps their logs"
-    return f"goes: the platform\nstays: {work}, running, and {kinds}"
+        return f"to remove: the platform, {work}, and everything in them"
+    kinds = f"{len(staying)} CRDs, priority classes and roles that they need"
+    if cluster.has_desk_record:
+        kinds += ", the desk's database"
+    if uses_runtime:
+        removed = "the operator and the desk" if cluster.desk.address else "the operator"
+        return f"to remove: {removed}\nto keep: {work}, running, {kinds}, and the signer and log store of their pods"
+    return f"to remove: the platform\nto keep: {work}, running, and {kinds}"
 
 
-def _as_it_was(seen: Seen) -> str:
-    """The words that bring the same platform back."""
-    if not seen.runs:
+def _reinstall_options(cluster: ClusterState) -> str:
+    """The options that install the same platform again."""
+    if not cluster.has_operator:
         return " --domain HOST[:PORT]"
-    words = settled(seen, "", "")
-    image = "" if words.image == Words().image else f" --image {words.image}"
-    logs = "" if words.pod_logs == Words().pod_logs else f" --pod-logs {words.pod_logs}"
-    return f"{image} --domain {words.domain}:{words.port}{logs}{words.desk.typed()}"
+    config = resolve_config(cluster, "", "")
+    image = "" if config.image == InstallConfig().image else f" --image {config.image}"
+    logs = "" if config.pod_logs == InstallConfig().pod_logs else f" --pod-logs {config.pod_logs}"
+    return f"{image} --domain {config.domain}:{config.port}{logs}{config.desk.as_options()}"
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit}{'' if count == 1 else 's'}"

@@ -1,1 +1,1 @@
-"""Kubeflow's training operator, on those platforms that ask for it."""
+"""Add-on: Kubeflow's training operator."""

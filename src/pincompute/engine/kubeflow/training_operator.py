@@ -1,4 +1,4 @@
-"""Kubeflow's training operator: its own controllers and validation as one process of the platform."""
+"""Kubeflow's training operator: controllers and validating webhook as one part of the platform."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from string import Template
 import yaml
 
 from pincompute.api.names import ENGINE
-from pincompute.engine.build import Files, Module, Recipe, made, pinned
-from pincompute.engine.files import write_changed
+from pincompute.engine.build import GoModule, ModuleFiles, Recipe, build_module, pinned_version
+from pincompute.engine.config_files import write_if_changed
 from pincompute.engine.kubeconfigs import write_kubeconfig
-from pincompute.engine.nodes import containers
-from pincompute.engine.parts import Part, Web
+from pincompute.engine.nodes import containerd
+from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
@@ -33,14 +33,14 @@ from pincompute.kube.resource import (
 
 NAME = "kubeflow"
 KINDS = (PYTORCH_JOBS, TF_JOBS)
-"""What a cluster with it has."""
-PATIENCE = 60.0
-WAITED = 600
-"""Seconds that a worker waits for its master, whose image may be large."""
+"""Kinds that it serves."""
+CRD_TIMEOUT_S = 60.0
+MASTER_WAIT_S = 600
+"""How long a worker waits for its master, which may have a large image."""
 
 USER = "pincompute-kubeflow"
-WAIT = "pincompute.local/wait:1"
-"""The image in which a worker waits for its master. It comes from our own build and no registry has it."""
+WAIT_IMAGE = "pincompute.local/wait:1"
+"""Image of the init container in which a worker waits for its master. It is built by the engine; no registry has it."""
 
 SOURCE = Path(__file__).parent / "source"
 _MODULE = "github.com/kubeflow/training-operator"
@@ -48,8 +48,8 @@ _MANIFEST = Path(__file__).parents[1] / "manifests" / "kubeflow.yaml"
 _LOOPBACK = "127.0.0.1"
 _RESOURCES = {each.kind: each for each in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, CRDS, VALIDATING_WEBHOOKS)}
 
-# Every field but the first two is what the strictest of projects asks of a container.
-_WAITER = """\
+# All fields but the first three are required by the `restricted` pod security standard and by quotas.
+_WAITER_TEMPLATE = """\
 - name: wait-for-master
   image: {{.InitContainerImage}}
   args: ["{{.MasterAddr}}", "{{.MaxTries}}"]
@@ -67,65 +67,68 @@ _WAITER = """\
 """
 
 
-def version() -> str:
-    return pinned(_MODULE, SOURCE)
+def training_operator_version() -> str:
+    return pinned_version(_MODULE, SOURCE)
 
 
-def build(cache: Path, progress: Progress) -> Path:
-    """The folder with its programs and the definitions of its kinds, built if they must be."""
+def build_training_operator(cache: Path, progress: Progress) -> Path:
+    """Folder with its programs and CRDs; builds them if necessary."""
     crds = tuple(f"manifests/base/crds/kubeflow.org_{kind.plural}.yaml" for kind in KINDS)
     programs = (Recipe("training-operator", "."), Recipe("wait", "./wait"))
-    about = f"Kubeflow's training operator {version()}"
-    return made(Module(NAME, about, SOURCE, programs, (Files(_MODULE, crds, "crds"),)), cache, progress)
+    about = f"Kubeflow's training operator {training_operator_version()}"
+    return build_module(GoModule(NAME, about, SOURCE, programs, (ModuleFiles(_MODULE, crds, "crds"),)), cache, progress)
 
 
-def prepare(platform: Platform) -> None:
+def write_training_operator_files(platform: Platform) -> None:
     platform.authority.issue(USER, hosts=(_LOOPBACK,))
     write_kubeconfig(platform, USER)
-    write_changed(_waiter(platform), _WAITER)
+    write_if_changed(_waiter(platform), _WAITER_TEMPLATE)
 
 
-def stages(platform: Platform) -> list[list[Part]]:
+def training_operator_stages(platform: Platform) -> list[list[Part]]:
     authority = platform.authority
     flags = {
-        "kubeconfig": platform.config(USER),
+        "kubeconfig": platform.kubeconfig_of(USER),
         "health": f"{_LOOPBACK}:{platform.ports['kubeflow']}",
         "webhook-port": platform.ports["kubeflow-webhook"],
         "folder": authority.folder,
         "certificate": authority.certificate(USER).name,
         "key": authority.key(USER).name,
-        "pytorch-init-container-image": WAIT,
+        "pytorch-init-container-image": WAIT_IMAGE,
         "pytorch-init-container-template-file": _waiter(platform),
-        "pytorch-init-container-max-tries": WAITED,
+        "pytorch-init-container-max-tries": MASTER_WAIT_S,
     }
-    command = (str(platform.neighbours[NAME] / "training-operator"), *(f"-{flag}={flags[flag]}" for flag in flags))
-    ready = Web(f"http://{flags['health']}/readyz")
-    # What it reads at its start, and never again.
-    return [[], [Part(NAME, command, ready, {"PINCOMPUTE_WAITER": _WAITER}, version=version())]]
+    command = (str(platform.addons[NAME] / "training-operator"), *(f"-{flag}={flags[flag]}" for flag in flags))
+    ready = HttpProbe(f"http://{flags['health']}/readyz")
+    # The template is read at the start only, so it is part of the fingerprint.
+    return [
+        [],
+        [Part(NAME, command, ready, {"PINCOMPUTE_WAITER": _WAITER_TEMPLATE}, version=training_operator_version())],
+    ]
 
 
-async def furnish(client: Client, platform: Platform) -> None:
-    """Its kinds, its rights, and that the API server asks it whether a job is valid."""
-    for each in objects(platform):
-        await client.apply(each, _RESOURCES[each["kind"]], manager=ENGINE)
+async def apply_training_operator(client: Client, platform: Platform) -> None:
+    """Apply its CRDs, roles and validating webhook."""
+    for object_ in training_operator_objects(platform):
+        await client.apply(object_, _RESOURCES[object_["kind"]], manager=ENGINE)
     for kind in KINDS:
-        await _served(client, kind)
+        await _wait_until_served(client, kind)
     if platform.real:
-        await asyncio.to_thread(containers.import_image, platform, WAIT, platform.neighbours[NAME] / "wait")
+        await asyncio.to_thread(containerd.import_image, platform, WAIT_IMAGE, platform.addons[NAME] / "wait")
 
 
-async def leave(client: Client) -> None:
-    """Where it is not wanted any more: with nobody to ask, the API server would refuse every job."""
-    for each in VALIDATING_WEBHOOKS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES:
+async def remove_training_operator(client: Client) -> None:
+    """Delete webhook and roles of a disabled operator: without it, the API server would reject every training job."""
+    for resource in VALIDATING_WEBHOOKS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES:
         try:
-            await client.delete(each, USER)
+            await client.delete(resource, USER)
         except NotFound:
             return
 
 
-async def _served(client: Client, kind: Resource) -> None:
-    """The API server serves a new kind a moment after it has heard of it, and whoever asks before gives up for long."""
-    async with asyncio.timeout(PATIENCE):
+async def _wait_until_served(client: Client, kind: Resource) -> None:
+    """Wait until the API server serves a new CRD: the operator retries a missing kind only after a long time."""
+    async with asyncio.timeout(CRD_TIMEOUT_S):
         while True:
             with suppress(NotFound):
                 await client.list(kind)
@@ -133,12 +136,12 @@ async def _served(client: Client, kind: Resource) -> None:
             await asyncio.sleep(0.1)
 
 
-def objects(platform: Platform) -> list[Object]:
-    """What the cluster must hold for it."""
+def training_operator_objects(platform: Platform) -> list[Object]:
+    """CRDs, roles and webhook."""
     authority = base64.b64encode(platform.authority.bundle.read_bytes()).decode()
     port = platform.ports["kubeflow-webhook"]
     filled = Template(_MANIFEST.read_text()).substitute(server=f"https://{_LOOPBACK}:{port}", authority=authority)
-    files = sorted((platform.neighbours[NAME] / "crds").glob("*.yaml"))
+    files = sorted((platform.addons[NAME] / "crds").glob("*.yaml"))
     crds = [yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader) for file in files]
     return [*crds, *yaml.safe_load_all(filled)]
 

@@ -1,1 +1,1 @@
-"""Nodes: the real one, made of containers in a network of its own, and those that are simulated."""
+"""Nodes of a platform: the real node, in a network namespace of its own, and simulated nodes."""

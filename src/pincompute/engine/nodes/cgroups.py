@@ -1,4 +1,4 @@
-"""Control groups: one tree a platform in every hierarchy, so that nothing it runs can hide from its end."""
+"""Control groups: one tree for each platform in every hierarchy, by which all of its processes can be killed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,28 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PART_FAILED
 from pincompute.engine.nodes.mounts import Mount, mounts
 
-NEEDED = frozenset({"cpu", "cpuset", "memory", "pids"})
-"""The kubelet starts no pod without these."""
+REQUIRED_CONTROLLERS = frozenset({"cpu", "cpuset", "memory", "pids"})
+"""Controllers without which the kubelet starts no pod."""
 
-CONTAINERD = "containerd"
-"""The child group of containerd itself and of the shims between it and the containers."""
+CONTAINERD_GROUP = "containerd"
+"""Child group of containerd and its shims."""
 
-_CONTROLLERS = NEEDED | {"cpuacct", "blkio", "devices", "freezer", "hugetlb", "io", "net_cls", "perf_event"}
-_PATIENCE = 10.0
-_POLL = 0.02
+_CONTROLLERS = REQUIRED_CONTROLLERS | {
+    "cpuacct",
+    "blkio",
+    "devices",
+    "freezer",
+    "hugetlb",
+    "io",
+    "net_cls",
+    "perf_event",
+}
+_REMOVE_TIMEOUT_S = 10.0
+_POLL_INTERVAL_S = 0.02
 
 
 class Hierarchy(NamedTuple):
-    """Version 1 mounts one a controller or two, version 2 a single one for all."""
+    """One mounted hierarchy. Version 1 has one for each controller or pair of controllers, version 2 a single one."""
 
     root: Path
     controllers: frozenset[str]
@@ -38,22 +47,24 @@ def hierarchies(table: list[Mount]) -> list[Hierarchy]:
         if mount.kind == "cgroup":
             found.append(Hierarchy(mount.point, mount.options & _CONTROLLERS))
         elif mount.kind == "cgroup2":
-            # Beside version 1 it limits nothing and only keeps count.
-            found.append(Hierarchy(mount.point, frozenset() if both else _offered(mount.point), unified=True))
+            # In hybrid mode the v2 hierarchy has no controllers.
+            found.append(
+                Hierarchy(mount.point, frozenset() if both else _available_controllers(mount.point), unified=True)
+            )
     return found
 
 
-def make(name: str) -> None:
-    """The group `/name` in every hierarchy, ready to have children."""
+def create(name: str) -> None:
+    """Create the group `/name` in every hierarchy and enable its controllers for children."""
     for hierarchy in hierarchies(mounts()):
         group = hierarchy.root / name
         if hierarchy.unified:
-            _hand_down(hierarchy.root, hierarchy.controllers)
+            _enable_for_children(hierarchy.root, hierarchy.controllers)
         group.mkdir(exist_ok=True)
         if hierarchy.unified:
-            _hand_down(group, hierarchy.controllers)
+            _enable_for_children(group, hierarchy.controllers)
         elif "cpuset" in hierarchy.controllers:
-            # A new cpuset of version 1 is empty, and no process may enter it.
+            # A new v1 cpuset is empty, and no process can be added to it.
             for file in ("cpuset.cpus", "cpuset.mems"):
                 (group / file).write_text((hierarchy.root / file).read_text())
 
@@ -63,21 +74,21 @@ def exists(name: str) -> bool:
 
 
 def members(name: str) -> set[int]:
-    """Every process in the group or one beneath it, in any hierarchy."""
+    """Pids of all processes in the group and its descendants, in any hierarchy."""
     return {pid for group in _groups(name) for pid in _pids(group)}
 
 
-def remove(name: str) -> None:
-    """End every process in the group, then the group itself with all beneath it."""
-    deadline = time.monotonic() + _PATIENCE
+def kill_and_remove(name: str) -> None:
+    """Kill every process in the group, then remove the group and its descendants."""
+    deadline = time.monotonic() + _REMOVE_TIMEOUT_S
     while groups := _groups(name):
-        # Again and again: one that was just forking has a child that no list knew.
+        # Repeated, because a process that was forking has a child that was not listed.
         for pid in members(name):
             _kill(pid)
-        left = [group for group in groups if not _removed(group)]
+        left = [group for group in groups if not _try_remove(group)]
         if left and time.monotonic() > deadline:
-            raise Refused(_stubborn(name, left))
-        time.sleep(_POLL if left else 0)
+            raise Refused(_not_removed(name, left))
+        time.sleep(_POLL_INTERVAL_S if left else 0)
 
 
 def _kill(pid: int) -> None:
@@ -87,8 +98,8 @@ def _kill(pid: int) -> None:
         return
 
 
-def _removed(group: Path) -> bool:
-    """The kernel keeps a group as long as a process in it is not quite gone."""
+def _try_remove(group: Path) -> bool:
+    """Remove a group; False while the kernel still has a dying process in it."""
     try:
         group.rmdir()
     except FileNotFoundError:
@@ -98,19 +109,19 @@ def _removed(group: Path) -> bool:
     return True
 
 
-def _stubborn(name: str, left: list[Path]) -> Problem:
-    pids = ", ".join(str(pid) for pid in sorted(members(name))) or "none that it lists"
+def _not_removed(name: str, left: list[Path]) -> Problem:
+    pids = ", ".join(str(pid) for pid in sorted(members(name))) or "none are listed"
     return Problem(
         PART_FAILED,
-        f"control group {left[0]} could not be removed within {_PATIENCE:.0f} s",
-        note=f"processes that did not end: {pids}",
+        f"control group {left[0]} was not removed within {_REMOVE_TIMEOUT_S:.0f} s",
+        note=f"processes still running: {pids}",
         next="pin down",
     )
 
 
 def _groups(name: str) -> list[Path]:
-    """Children before parents, as they must be removed."""
-    assert name, "the root of all groups belongs to everyone"
+    """The group and its descendants, children before parents, which is the order of removal."""
+    assert name, "an empty name would select the root group"
     tops = [hierarchy.root / name for hierarchy in hierarchies(mounts())]
     return [Path(folder) for top in tops for folder, _, _ in os.walk(top, topdown=False)]
 
@@ -118,19 +129,19 @@ def _groups(name: str) -> list[Path]:
 def _pids(group: Path) -> list[int]:
     try:
         return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
-    except OSError:  # the group went away meanwhile
+    except OSError:  # the group was removed meanwhile
         return []
 
 
-def _offered(root: Path) -> frozenset[str]:
+def _available_controllers(root: Path) -> frozenset[str]:
     try:
         return frozenset((root / "cgroup.controllers").read_text().split())
     except OSError:
         return frozenset()
 
 
-def _hand_down(group: Path, controllers: frozenset[str]) -> None:
-    """Let the children of a group of version 2 use these controllers."""
+def _enable_for_children(group: Path, controllers: frozenset[str]) -> None:
+    """Enable controllers for the children of a v2 group."""
     if controllers:
         words = " ".join(f"+{controller}" for controller in sorted(controllers))
         (group / "cgroup.subtree_control").write_text(words)

@@ -1,36 +1,37 @@
-"""The names of the cluster: CoreDNS, a process of the node beside the kubelet."""
+"""Cluster DNS: CoreDNS as a process on the node."""
 
 from __future__ import annotations
 
-from pincompute.engine.build import pinned
-from pincompute.engine.files import write_changed
-from pincompute.engine.parts import Part, Web
+from pincompute.engine.build import pinned_version
+from pincompute.engine.config_files import write_if_changed
+from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
 
 _PORT = 53
 _HEALTH = 8181
 USER = "pincompute-dns"
-"""It may look up names, and the addresses behind them."""
+"""Kubernetes user of CoreDNS, which may read Services and EndpointSlices."""
 
 
 def write(platform: Platform) -> None:
-    write_changed(platform.home.configs / "Corefile", corefile(platform))
+    write_if_changed(platform.home.configs / "Corefile", corefile(platform))
 
 
-def part(platform: Platform) -> Part:
+def dns_part(platform: Platform) -> Part:
     return Part(
         "dns",
         (str(platform.programs.dns), "-conf", str(platform.home.configs / "Corefile")),
-        Web(f"http://{platform.node_address}:{_HEALTH}/ready"),
-        namespace=platform.namespace,
-        version=pinned("github.com/coredns/coredns"),
+        HttpProbe(f"http://{platform.node_address}:{_HEALTH}/ready"),
+        network_namespace=platform.network_namespace,
+        version=pinned_version("github.com/coredns/coredns"),
     )
 
 
 def corefile(platform: Platform) -> str:
-    """No resolver further away can be reached from here: names outside the cluster (the dot) do not exist.
+    """Configuration of CoreDNS.
 
-    What is not there may come any moment, and whoever waits for it asks again.
+    The zone `.` is served, too: no other resolver is reachable, so names outside the cluster are NXDOMAIN at once.
+    Negative answers are cached for 1 s only, as clients wait for Services that are about to be created.
     """
     return f"""\
 .:{_PORT} {{
@@ -41,7 +42,7 @@ def corefile(platform: Platform) -> str:
         denial 9984 1
     }}
     kubernetes cluster.local in-addr.arpa ip6.arpa . {{
-        kubeconfig {platform.config("dns")}
+        kubeconfig {platform.kubeconfig_of("dns")}
         pods insecure
         ttl 5
     }}

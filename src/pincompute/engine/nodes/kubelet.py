@@ -1,4 +1,4 @@
-"""The kubelet: what makes this machine a node."""
+"""The kubelet of the real node."""
 
 from __future__ import annotations
 
@@ -6,74 +6,74 @@ from pathlib import Path
 
 import yaml
 
-from pincompute.api.names import SIMULATED
-from pincompute.engine.build import pinned
+from pincompute.api.names import SIMULATED_LABEL
+from pincompute.engine.build import pinned_version
+from pincompute.engine.config_files import write_if_changed
 from pincompute.engine.control_plane import GATES
-from pincompute.engine.files import write_changed
-from pincompute.engine.nodes.containers import socket
-from pincompute.engine.parts import Part, Web
+from pincompute.engine.nodes.containerd import containerd_socket
+from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
-from pincompute.engine.tools import PATH
+from pincompute.engine.system_commands import SYSTEM_PATH
 
 _PORT = 10250
 
 
-def folder(platform: Platform) -> Path:
+def kubelet_folder(platform: Platform) -> Path:
     return platform.home.data / "kubelet"
 
 
-def logs(platform: Platform) -> Path:
-    """What containers print."""
+def pod_log_folder(platform: Platform) -> Path:
+    """Folder of container logs."""
     return platform.home.logs / "pods"
 
 
-def user(platform: Platform) -> str:
-    """By this name the API server lets it see only what its own node needs."""
+def kubelet_user(platform: Platform) -> str:
+    """User name that the node authorizer recognizes; it limits access to objects of this node."""
     return f"system:node:{platform.node_name}"
 
 
 def write(platform: Platform) -> None:
     configs = platform.home.configs
-    write_changed(configs / "kubelet.yaml", yaml.safe_dump(config(platform), sort_keys=False))
-    write_changed(configs / "resolv.conf", f"nameserver {platform.node_address}\n")
+    write_if_changed(configs / "kubelet.yaml", yaml.safe_dump(kubelet_config(platform), sort_keys=False))
+    write_if_changed(configs / "resolv.conf", f"nameserver {platform.node_address}\n")
 
 
-def part(platform: Platform) -> Part:
-    labels = {SIMULATED: "false", "topology.kubernetes.io/zone": "zone-1"}
+def kubelet_part(platform: Platform) -> Part:
+    labels = {SIMULATED_LABEL: "false", "topology.kubernetes.io/zone": "zone-1"}
     return Part(
         "kubelet",
         (
             str(platform.programs.kubernetes),
             "kubelet",
             f"--config={platform.home.configs / 'kubelet.yaml'}",
-            f"--kubeconfig={platform.config('kubelet')}",
-            f"--root-dir={folder(platform)}",
+            f"--kubeconfig={platform.kubeconfig_of('kubelet')}",
+            f"--root-dir={kubelet_folder(platform)}",
             f"--hostname-override={platform.node_name}",
             f"--node-ip={platform.node_address}",
             f"--node-labels={','.join(f'{name}={value}' for name, value in labels.items())}",
         ),
-        Web(f"https://{platform.node_address}:{_PORT}/healthz", client="admin"),
-        environment={"PATH": PATH},
-        namespace=platform.namespace,
-        version=pinned("k8s.io/kubernetes"),
+        HttpProbe(f"https://{platform.node_address}:{_PORT}/healthz", client_certificate="admin"),
+        environment={"PATH": SYSTEM_PATH},
+        network_namespace=platform.network_namespace,
+        version=pinned_version("k8s.io/kubernetes"),
     )
 
 
-def config(platform: Platform) -> dict[str, object]:
-    """A KubeletConfiguration. What is not said here is as Kubernetes has it by default."""
+def kubelet_config(platform: Platform) -> dict[str, object]:
+    """KubeletConfiguration; other fields have the defaults of Kubernetes."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        **_door(platform),
+        **_authentication(platform),
         **_runtime(platform),
-        **_names(platform),
+        **_dns(platform),
         **_limits(),
         "featureGates": {gate.removesuffix("=true"): True for gate in GATES.split(",")},
     }
 
 
-def _door(platform: Platform) -> dict[str, object]:
-    """Who may ask it for logs and shells: the API server decides, and both sides show a certificate."""
+def _authentication(platform: Platform) -> dict[str, object]:
+    """Mutual TLS, and authorization by the API server, for requests such as logs and exec."""
     authority = platform.authority
     return {
         "address": platform.node_address,
@@ -93,32 +93,32 @@ def _door(platform: Platform) -> dict[str, object]:
 
 def _runtime(platform: Platform) -> dict[str, object]:
     return {
-        "containerRuntimeEndpoint": f"unix://{socket(platform)}",
+        "containerRuntimeEndpoint": f"unix://{containerd_socket(platform)}",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{platform.namespace}",
-        # Version 1 of control groups is old, not wrong.
+        "cgroupRoot": f"/{platform.network_namespace}",
+        # cgroup v1 is deprecated, but still supported here.
         "failCgroupV1": False,
         "failSwapOn": False,
         "enforceNodeAllocatable": [],
         "serializeImagePulls": False,
-        "podLogsDir": str(logs(platform)),
+        "podLogsDir": str(pod_log_folder(platform)),
         "containerLogMaxSize": "10Mi",
         "containerLogMaxFiles": 3,
-        "volumePluginDir": str(folder(platform) / "volume-plugins"),
+        "volumePluginDir": str(kubelet_folder(platform) / "volume-plugins"),
     }
 
 
-def _names(platform: Platform) -> dict[str, object]:
+def _dns(platform: Platform) -> dict[str, object]:
     return {
         "clusterDomain": "cluster.local",
         "clusterDNS": [platform.dns_address],
-        # The host's own file may name a resolver on the host's loopback, which no pod can reach.
+        # The host's resolv.conf may name a resolver on loopback, which pods cannot reach.
         "resolvConf": str(platform.home.configs / "resolv.conf"),
     }
 
 
 def _limits() -> dict[str, object]:
-    """This is somebody's own machine: its disk may be nearly full, and that is no reason to throw out pods."""
+    """Low eviction thresholds, as the disk of a developer's machine may be nearly full."""
     return {
         "maxPods": 110,
         "evictionHard": {
@@ -126,6 +126,6 @@ def _limits() -> dict[str, object]:
             "nodefs.available": "100Mi",
             "imagefs.available": "100Mi",
         },
-        # Images are never thrown out either: there may be no second place to get them from.
+        # No image garbage collection: images that were loaded by hand may have no other source.
         "imageGCHighThresholdPercent": 100,
     }

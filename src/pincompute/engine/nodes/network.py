@@ -1,21 +1,21 @@
-"""The network of one platform: a namespace of its own, joined to the host by one pair of devices.
+"""The network of one platform: a network namespace, connected to the host by a veth pair.
 
-The host gets a device and two routes, and nothing else: no rule of its firewall and no setting is touched, so what is
-in the namespace reaches this host and no further. An image that is only far away is brought in by `pin image load`.
+The host gets a device and two routes. Its firewall and settings are not changed, so processes in the namespace reach
+this host only; images from elsewhere are loaded with `pin image load`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pincompute.engine.nodes.mounts import mounts, release
-from pincompute.engine.tools import run, succeeds
+from pincompute.engine.nodes.mounts import mounts, unmount_all
+from pincompute.engine.system_commands import run, succeeds
 
 _NAMESPACES = Path("/run/netns")
 
 
-def lay(index: int) -> None:
-    """Make what is not there yet. Each step can be repeated, so that one begun before is finished."""
+def create_network(index: int) -> None:
+    """Create namespace, devices and routes. Every step is idempotent, so that an interrupted call can be repeated."""
     name = f"pin{index}"
     _make_namespace(name)
     if not Path(f"/sys/class/net/{name}h").exists():
@@ -35,32 +35,32 @@ def lay(index: int) -> None:
         f"route replace 10.202.{index}.0/24 via 10.201.{index}.2",
         f"route replace 10.203.{index}.0/24 via 10.201.{index}.2",
     )
-    _set("net/ipv4/ip_forward", "1", inside=name)
-    _refuse_what_nobody_serves(name, f"10.203.{index}.0/24")
+    _set_sysctl("net/ipv4/ip_forward", "1", inside=name)
+    _reject_unserved_addresses(name, f"10.203.{index}.0/24")
 
 
-def remove(index: int) -> None:
-    """With the namespace go its devices, addresses and firewall rules; with the host's device its routes."""
+def remove_network(index: int) -> None:
+    """Delete the host's device, and with it its routes; then the namespace with its devices, addresses and rules."""
     name = f"pin{index}"
     if Path(f"/sys/class/net/{name}h").exists():
         _ip(f"link delete {name}h")
-    release(_NAMESPACES / name)
+    unmount_all(_NAMESPACES / name)
     (_NAMESPACES / name).unlink(missing_ok=True)
 
 
-def namespaces() -> list[str]:
-    """Those of all platforms of this machine."""
+def platform_namespaces() -> list[str]:
+    """Network namespaces of all platforms on this machine."""
     return [file.name for file in _NAMESPACES.glob("pin*")]
 
 
 def bridges_are_filtered() -> bool:
-    """Whether packets between two ports of a bridge pass the firewall, as answers of a Service's pods must."""
-    if not _filter().exists():
+    """Whether packets between two ports of a bridge pass iptables, which Services between pods of a node need."""
+    if not _bridge_filter_setting().exists():
         succeeds(["modprobe", "br_netfilter"])
-    return _filter().exists()
+    return _bridge_filter_setting().exists()
 
 
-def _filter() -> Path:
+def _bridge_filter_setting() -> Path:
     return Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 
 
@@ -70,17 +70,17 @@ def _make_namespace(name: str) -> None:
         return
     file.parent.mkdir(exist_ok=True)
     file.touch()
-    # Not `ip netns add`: that leaves a mount of the whole folder behind for ever.
+    # Not `ip netns add`, which leaves a permanent mount of the whole folder.
     run(["unshare", f"--net={file}", "true"])
 
 
-def _refuse_what_nobody_serves(name: str, services: str) -> None:
-    """Refuse what still has a Service's address after kube-proxy's rules.
+def _reject_unserved_addresses(name: str, services: str) -> None:
+    """Reject packets that still have a Service's address after kube-proxy's rules.
 
-    Otherwise whoever calls a Service a moment before kube-proxy knows it waits two minutes for nothing: the packets of
-    that call are remembered as leading nowhere, however often they are repeated.
+    Otherwise a connection to a Service that kube-proxy does not know yet hangs for two minutes: connection tracking
+    remembers its first packet without translation, and applies that to every retry.
     """
-    iptables = [*_inside(name), "iptables", "--wait"]
+    iptables = [*_enter_namespace(name), "iptables", "--wait"]
     for chain in ("FORWARD", "OUTPUT"):
         rule = [chain, "--destination", services, "--protocol", "tcp", "--jump", "REJECT", "--reject-with", "tcp-reset"]
         if not succeeds([*iptables, "--check", *rule]):
@@ -92,9 +92,9 @@ def _ip(*commands: str, inside: str = "") -> None:
     run(["ip", *where, "-batch", "-"], "\n".join(commands))
 
 
-def _set(setting: str, value: str, inside: str) -> None:
-    run([*_inside(inside), "tee", f"/proc/sys/{setting}"], value)
+def _set_sysctl(setting: str, value: str, inside: str) -> None:
+    run([*_enter_namespace(inside), "tee", f"/proc/sys/{setting}"], value)
 
 
-def _inside(name: str) -> list[str]:
+def _enter_namespace(name: str) -> list[str]:
     return ["nsenter", f"--net={_NAMESPACES / name}"]

@@ -1,4 +1,4 @@
-"""The real node: one a platform, in a network namespace and control group of its own."""
+"""The real node of a platform, in its own network namespace and control group."""
 
 from __future__ import annotations
 
@@ -13,89 +13,103 @@ from pincompute.api.names import ENGINE
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NODE_IMPOSSIBLE
 from pincompute.engine.kubeconfigs import write_kubeconfig
-from pincompute.engine.nodes import cgroups, containers, dns, image, kernel, kubelet, leftovers, machine, mounts, proxy
+from pincompute.engine.nodes import (
+    cgroups,
+    containerd,
+    dns,
+    kernel_settings,
+    kube_proxy,
+    kubelet,
+    leftovers,
+    machine,
+    mounts,
+    program_image,
+)
 from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
-from pincompute.kube.kubeconfig import load
+from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ENDPOINT_SLICES, NAMESPACES, SERVICES, Object
 
 PROGRAMS = machine.PROGRAMS
-"""What Debian brings for it."""
+"""Programs from Debian packages."""
 
 _MANIFEST = Path(__file__).parents[1] / "manifests" / "real_node.yaml"
-_LONGEST = 64
+_MAX_PATH_LENGTH = 64
 _RESOURCES = {each.kind: each for each in (NAMESPACES, SERVICES, ENDPOINT_SLICES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
 
 
 def obstacles() -> tuple[Problem, ...]:
-    """Everything that keeps this machine from running one; nothing where it can."""
-    return machine.obstacles(machine.look())
+    """Reasons why this machine cannot run a real node; empty if it can."""
+    return machine.obstacles(machine.inspect_machine())
 
 
-def prepare(platform: Platform) -> None:
-    """Everything that the parts find when they start. What runs already is not disturbed."""
-    _check_length(platform)
-    if not cgroups.exists(platform.namespace):
-        # Nothing can be running: what lies about was left by a machine that stopped.
+def prepare_node(platform: Platform) -> None:
+    """Create everything that the parts need before their start. A running node is not interrupted."""
+    _require_short_path(platform)
+    if not cgroups.exists(platform.network_namespace):
+        # Without the control group nothing is running, so all traces are leftovers of a reboot.
         clean(platform)
-    cgroups.make(platform.namespace)
-    kernel.remember(_settings(platform))
-    _certify(platform)
-    containers.write(platform, machine.look())
+    cgroups.create(platform.network_namespace)
+    kernel_settings.save_settings(_settings(platform))
+    _issue_certificates(platform)
+    containerd.write(platform, machine.inspect_machine())
     kubelet.write(platform)
-    proxy.write(platform)
+    kube_proxy.write(platform)
     dns.write(platform)
 
 
-def parts(platform: Platform) -> list[list[Part]]:
-    """In stages: those of one stage start together, when those before are ready."""
+def real_node_stages(platform: Platform) -> list[list[Part]]:
+    """Parts of the node: containerd first, then kubelet, kube-proxy and DNS."""
     return [
-        [containers.part(platform)],
-        [kubelet.part(platform), proxy.part(platform), dns.part(platform)],
+        [containerd.containerd_part(platform)],
+        [kubelet.kubelet_part(platform), kube_proxy.kube_proxy_part(platform), dns.dns_part(platform)],
     ]
 
 
-def furnish(platform: Platform) -> None:
-    """Once containerd and the API server answer: the image that every pod needs, and the names of the cluster."""
-    containers.import_image(platform, image.PAUSE, platform.programs.pause)
+def provision_node(platform: Platform) -> None:
+    """Import the pause image and apply the node's objects; needs containerd and the API server."""
+    containerd.import_image(platform, program_image.PAUSE, platform.programs.pause)
     asyncio.run(_apply(platform))
 
 
-def objects(platform: Platform) -> list[Object]:
-    """What the cluster must hold for the node's parts."""
+def real_node_objects(platform: Platform) -> list[Object]:
+    """Objects that the parts of the node need in the cluster."""
     text = Template(_MANIFEST.read_text())
     filled = text.substitute(dns_address=platform.dns_address, node_address=platform.node_address)
     return list(yaml.safe_load_all(filled))
 
 
 def clean(platform: Platform) -> None:
-    """Once the parts have ended, or been killed: nothing that they made outside their own folders remains.
+    """Remove everything that ended or killed parts have created outside their folders.
 
-    It can be called at any time, again and again: what it finds, it ends.
+    Idempotent; kills processes that are still running.
     """
-    cgroups.remove(platform.namespace)
-    leftovers.remove(platform)
-    mounts.release(platform.home.root)
-    shutil.rmtree(containers.state(platform), ignore_errors=True)
-    shutil.rmtree(containers.networks(platform), ignore_errors=True)
-    kernel.put_back(_settings(platform))
+    cgroups.kill_and_remove(platform.network_namespace)
+    leftovers.remove_leftovers(platform)
+    mounts.unmount_all(platform.home.root)
+    shutil.rmtree(containerd.containerd_state(platform), ignore_errors=True)
+    shutil.rmtree(containerd.pod_address_folder(platform), ignore_errors=True)
+    kernel_settings.restore_settings(_settings(platform))
 
 
 async def _apply(platform: Platform) -> None:
-    async with Client(load(platform.home.kubeconfig), agent="pin") as client:
-        for item in objects(platform):
+    async with Client(load_kubeconfig(platform.home.kubeconfig), agent="pin") as client:
+        for item in real_node_objects(platform):
             await client.apply(item, _RESOURCES[item["kind"]], manager=ENGINE)
 
 
-def _check_length(platform: Platform) -> None:
-    """The kernel takes no socket's path that is longer, and neither containerd nor the kubelet says so plainly."""
+def _require_short_path(platform: Platform) -> None:
+    """Reject long paths, which would exceed the kernel's limit for Unix sockets.
+
+    containerd and the kubelet report that limit only with unspecific errors.
+    """
     folder = str(platform.home.root)
-    if len(folder) > _LONGEST:
+    if len(folder) > _MAX_PATH_LENGTH:
         raise Refused(
             Problem(
                 NODE_IMPOSSIBLE,
-                f"the platform's folder has a path of {len(folder)} characters, and {_LONGEST} are the most",
+                f"the path of the platform's folder has {len(folder)} characters; the limit is {_MAX_PATH_LENGTH}",
                 Where(file=folder),
                 next="PIN_STATE=/var/lib/pincompute pin up",
             )
@@ -106,10 +120,10 @@ def _settings(platform: Platform) -> Path:
     return platform.home.data / "kernel.json"
 
 
-def _certify(platform: Platform) -> None:
+def _issue_certificates(platform: Platform) -> None:
     issue = platform.authority.issue
-    issue("kubelet", kubelet.user(platform), ("system:nodes",), (platform.node_name, platform.node_address))
-    issue("kube-proxy", proxy.USER)
+    issue("kubelet", kubelet.kubelet_user(platform), ("system:nodes",), (platform.node_name, platform.node_address))
+    issue("kube-proxy", kube_proxy.USER)
     issue("dns", dns.USER)
     for name in ("kubelet", "kube-proxy", "dns"):
         write_kubeconfig(platform, name)

@@ -1,1 +1,1 @@
-"""CEL, the language of rules: what a rule says, whether it holds, and which of its parts decided that."""
+"""CEL, the language of policies: compiling, evaluating and explaining rules."""

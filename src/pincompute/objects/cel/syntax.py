@@ -1,6 +1,7 @@
-"""What a rule says, part by part: read from the wire form in which the library hands out what it has read.
+"""Syntax tree of a CEL expression, decoded from the serialized form of the compiled program.
 
-That is a `CheckedExpr` of cel/expr/checked.proto; it is read here by hand, as the library brings nothing that does.
+The format is `CheckedExpr` of cel/expr/checked.proto. It is decoded by hand because the library brings no Python
+classes for it.
 """
 
 from __future__ import annotations
@@ -9,41 +10,41 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-NO_WORDS = "policies have no word for this"
-NO_LISTS = "policies may ask all, exists and exists_one of a list, and make none with map or filter"
+UNSUPPORTED = "this construct is not supported in policies"
+LIST_MACROS_UNSUPPORTED = "policies support the macros all, exists and exists_one, but not map and filter"
 
 
-class NotRead(ValueError):  # noqa: N818  (it reads as what happened)
-    """What a rule may not say, and at which character of it, from one; 0 where that is not known."""
+class InvalidRule(ValueError):  # noqa: N818  (the name states the problem)
+    """The rule cannot be compiled or uses an unsupported construct. `column` counts from 1; 0 if unknown."""
 
     def __init__(self, what: str, column: int = 0) -> None:
         super().__init__(what)
         self.column = column
 
 
-class Const(NamedTuple):
-    """A value that stands in the rule itself."""
+class Constant(NamedTuple):
+    """A literal."""
 
     at: int
     value: str
-    """As it is written there."""
+    """Source text of the literal."""
 
 
-class Name(NamedTuple):
+class Identifier(NamedTuple):
     at: int
     name: str
 
 
-class Field(NamedTuple):
+class Select(NamedTuple):
     at: int
-    of: Node
+    operand: Node
     name: str
-    asked: bool
-    """Whether it is there at all: `has(a.b)`."""
+    test_only: bool
+    """Presence test: `has(a.b)`."""
 
 
 class Call(NamedTuple):
-    """Operators are calls, too, with names such as `_&&_`."""
+    """A function call. Operators are calls with names such as `_&&_`."""
 
     at: int
     function: str
@@ -51,141 +52,146 @@ class Call(NamedTuple):
     arguments: tuple[Node, ...]
 
 
-class Items(NamedTuple):
+class ListLiteral(NamedTuple):
     at: int
     items: tuple[Node, ...]
 
 
-class Entries(NamedTuple):
+class MapLiteral(NamedTuple):
     at: int
     pairs: tuple[tuple[Node, Node], ...]
 
 
-class Each(NamedTuple):
-    """`over.all(name, part)`, or `exists`, or `exists_one`."""
+class Comprehension(NamedTuple):
+    """A macro: `over.all(name, body)`, `exists` or `exists_one`."""
 
     at: int
     macro: str
-    over: Node
+    iter_range: Node
     name: str
-    part: Node
+    body: Node
 
 
-Node = Const | Name | Field | Call | Items | Entries | Each
+Node = Constant | Identifier | Select | Call | ListLiteral | MapLiteral | Comprehension
 
 
-def parts(node: Node) -> tuple[Node, ...]:
-    """What it is made of."""
+def child_nodes(node: Node) -> tuple[Node, ...]:
+    """Direct children of a node."""
     match node:
-        case Const() | Name():
+        case Constant() | Identifier():
             return ()
-        case Field(of=of):
-            return (of,)
+        case Select(operand=operand):
+            return (operand,)
         case Call(target=target, arguments=arguments):
             return arguments if target is None else (target, *arguments)
-        case Items(items=items):
+        case ListLiteral(items=items):
             return items
-        case Entries(pairs=pairs):
+        case MapLiteral(pairs=pairs):
             return tuple(each for pair in pairs for each in pair)
-        case Each(over=over, part=part):
-            return (over, part)
+        case Comprehension(iter_range=iter_range, body=body):
+            return (iter_range, body)
 
 
-def every(node: Node) -> Iterator[Node]:
-    """It, and all that it is made of."""
+def walk_nodes(node: Node) -> Iterator[Node]:
+    """The node and all its descendants."""
     yield node
-    for each in parts(node):
-        yield from every(each)
+    for child in child_nodes(node):
+        yield from walk_nodes(child)
 
 
-def decode(checked: bytes) -> Node:
-    """The rule that the library handed over."""
-    whole = _last(_last(checked, 2), 4)
-    source = _last(_last(checked, 2), 5)
-    places = {_number(each, 1): _number(each, 2) for each in _all(source, 4)}
-    return _Decoder(places).node(whole)
+def decode_expression(checked: bytes) -> Node:
+    """Decode a serialized program."""
+    ast = _last_bytes(checked, 2)
+    root, source_info = _last_bytes(ast, 4), _last_bytes(ast, 5)
+    positions = {_first_number(each, 1): _first_number(each, 2) for each in _all_bytes(source_info, 4)}
+    return _Decoder(positions).node(root)
 
 
 class _Decoder:
-    def __init__(self, places: dict[int, int]) -> None:
-        self._places = places
-        self._makers: dict[int, Callable[[int, bytes], Node | None]] = {
-            3: lambda at, data: Const(at, _constant(data)),
-            4: lambda at, data: Name(at, _text(data, 1)),
-            5: lambda at, data: Field(at, self.node(_last(data, 1)), _text(data, 2), bool(_number(data, 3))),
+    """Decodes `Expr` messages. The numbers are field numbers of cel/expr/syntax.proto."""
+
+    def __init__(self, positions: dict[int, int]) -> None:
+        self._positions = positions
+        self._decoders: dict[int, Callable[[int, bytes], Node | None]] = {
+            3: lambda at, data: Constant(at, _constant_text(data)),
+            4: lambda at, data: Identifier(at, _string(data, 1)),
+            5: lambda at, data: Select(
+                at, self.node(_last_bytes(data, 1)), _string(data, 2), bool(_first_number(data, 3))
+            ),
             6: self._call,
-            7: lambda at, data: Items(at, self._nodes(data, 1)),
-            8: self._entries,
-            9: self._each,
+            7: lambda at, data: ListLiteral(at, self._nodes(data, 1)),
+            8: self._map_literal,
+            9: self._comprehension,
         }
 
     def node(self, data: bytes) -> Node:
-        at = self._places.get(_number(data, 2), 0)
-        for field, value in _fields(data):
-            if field in self._makers and isinstance(value, bytes) and (made := self._makers[field](at, value)):
-                return made
-        raise NotRead(NO_WORDS, at + 1)
+        at = self._positions.get(_first_number(data, 2), 0)
+        for field, value in _message_fields(data):
+            if field in self._decoders and isinstance(value, bytes) and (node := self._decoders[field](at, value)):
+                return node
+        raise InvalidRule(UNSUPPORTED, at + 1)
 
     def _nodes(self, data: bytes, number: int) -> tuple[Node, ...]:
-        return tuple(map(self.node, _all(data, number)))
+        return tuple(map(self.node, _all_bytes(data, number)))
 
     def _call(self, at: int, data: bytes) -> Call:
-        target = _last(data, 1)
-        return Call(at, _text(data, 2), self.node(target) if target else None, self._nodes(data, 3))
+        target = _last_bytes(data, 1)
+        return Call(at, _string(data, 2), self.node(target) if target else None, self._nodes(data, 3))
 
-    def _entries(self, at: int, data: bytes) -> Entries | None:
-        """Unless it is a message of somebody's own."""
-        pairs = ((self.node(_last(each, 3)), self.node(_last(each, 4))) for each in _all(data, 2))
-        return None if _text(data, 1) else Entries(at, tuple(pairs))
+    def _map_literal(self, at: int, data: bytes) -> MapLiteral | None:
+        """A map literal. None for a message literal, which is not supported."""
+        pairs = ((self.node(_last_bytes(each, 3)), self.node(_last_bytes(each, 4))) for each in _all_bytes(data, 2))
+        return None if _string(data, 1) else MapLiteral(at, tuple(pairs))
 
-    def _each(self, at: int, data: bytes) -> Each:
-        """The library has spelled out what a macro means: which one it was is told by how it goes on from item to item.
+    def _comprehension(self, at: int, data: bytes) -> Comprehension:
+        """Recognize the macro that a comprehension was expanded from, by its step expression.
 
-        The others make lists, and this library copies what it has for each item more: 9 s for ten thousand.
+        `map` and `filter` are rejected: they build lists, which this library duplicates in every iteration, and ten
+        thousand items take 9 seconds.
         """
-        step = self.node(_last(data, 6))
-        macro, part = "", 0
-        match step, self.node(_last(data, 4)):
+        step = self.node(_last_bytes(data, 6))
+        macro, body_index = "", 0
+        match step, self.node(_last_bytes(data, 4)):
             case Call(function="_&&_"), _:
-                macro, part = "all", 1
+                macro, body_index = "all", 1
             case Call(function="_||_"), _:
-                macro, part = "exists", 1
-            case Call(function="_?_:_"), Const(value="0"):
-                macro, part = "exists_one", 0
-        if not macro or not isinstance(step, Call) or _text(data, 8):
-            raise NotRead(NO_LISTS, at + 1)
-        return Each(at, macro, self.node(_last(data, 2)), _text(data, 1), step.arguments[part])
+                macro, body_index = "exists", 1
+            case Call(function="_?_:_"), Constant(value="0"):
+                macro, body_index = "exists_one", 0
+        if not macro or not isinstance(step, Call) or _string(data, 8):
+            raise InvalidRule(LIST_MACROS_UNSUPPORTED, at + 1)
+        return Comprehension(at, macro, self.node(_last_bytes(data, 2)), _string(data, 1), step.arguments[body_index])
 
 
-_CONSTANTS: dict[int, Callable[[Any], str]] = {
+_CONSTANT_FORMATS: dict[int, Callable[[Any], str]] = {
     2: lambda value: "true" if value else "false",
     3: lambda value: str(value - (1 << 64) if value >> 63 else value),
     4: lambda value: f"{value}u",
     5: lambda value: repr(struct.unpack("<d", value)[0]),
-    6: lambda value: quoted(value.decode()),
+    6: lambda value: quote_string(value.decode()),
     7: lambda value: "b'" + "".join(f"\\x{each:02x}" for each in value) + "'",
 }
 
 
-def _constant(data: bytes) -> str:
-    """The field says of which type it is."""
-    field, value = next(_fields(data), (1, 0))
-    return _CONSTANTS[field](value) if field in _CONSTANTS else "null"
+def _constant_text(data: bytes) -> str:
+    """Format a constant. Its field number determines the type."""
+    field, value = next(_message_fields(data), (1, 0))
+    return _CONSTANT_FORMATS[field](value) if field in _CONSTANT_FORMATS else "null"
 
 
-def quoted(text: str) -> str:
-    """A text as a rule has it."""
-    return "'" + "".join(map(_escaped, text)) + "'"
+def quote_string(text: str) -> str:
+    """Quote a string as a CEL literal."""
+    return "'" + "".join(map(_escaped_character, text)) + "'"
 
 
-def _escaped(letter: str) -> str:
-    if letter in "'\\":
-        return f"\\{letter}"
-    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+def _escaped_character(character: str) -> str:
+    if character in "'\\":
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message, in the order in which they stand."""
+def _message_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Fields of a protobuf message in order, as pairs of number and value."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -198,13 +204,14 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 size = 8
             case 2:
                 size, at = _varint(data, at)
-            case _:
+            case _:  # 5: fixed 32 bits. Groups, 3 and 4, do not occur in CEL.
                 size = 4
         yield key >> 3, data[at : at + size]
         at += size
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Value of a varint, and the offset behind it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -214,17 +221,17 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _all(data: bytes, number: int) -> list[bytes]:
-    return [value for field, value in _fields(data) if field == number and isinstance(value, bytes)]
+def _all_bytes(data: bytes, number: int) -> list[bytes]:
+    return [value for field, value in _message_fields(data) if field == number and isinstance(value, bytes)]
 
 
-def _last(data: bytes, number: int) -> bytes:
-    return next(iter(reversed(_all(data, number))), b"")
+def _last_bytes(data: bytes, number: int) -> bytes:
+    return next(iter(reversed(_all_bytes(data, number))), b"")
 
 
-def _text(data: bytes, number: int) -> str:
-    return _last(data, number).decode()
+def _string(data: bytes, number: int) -> str:
+    return _last_bytes(data, number).decode()
 
 
-def _number(data: bytes, number: int) -> int:
-    return next((value for field, value in _fields(data) if field == number and isinstance(value, int)), 0)
+def _first_number(data: bytes, number: int) -> int:
+    return next((value for field, value in _message_fields(data) if field == number and isinstance(value, int)), 0)

@@ -1,1 +1,1 @@
-"""Work that ends: its attempts and runs, the Jobs of each, and what came of them."""
+"""Batch and cron jobs: attempts and runs, their Jobs, and their results."""

@@ -1,287 +1,337 @@
-"""How far the attempts at a batch have come: what was remembered, and what is seen now, as one.
+"""Progress of a batch: which tasks are done, which failed and why, and which attempt runs.
 
-An attempt that has ended is never looked at again, so that it may be removed; one that has begun keeps its tasks.
-What a crash kept from being remembered stands on the Jobs themselves.
+In: the status that the previous pass wrote, and the Jobs and pods as they are now. Out: a `BatchState`, which merges
+the two. A batch is a sequence of attempts: the first runs all tasks, and each rerun that a user requests runs some of
+them again. A task belongs to at most one running attempt.
+
+The invariants, all of which have to survive a crash between any two writes:
+
+- A finished attempt is never evaluated again. Its result is in the status, so that its Jobs may be deleted.
+- A running attempt keeps the tasks it started with. They are written on its Jobs, because the pass that creates a Job
+  may end before it writes the status. The next pass finds the Job and takes revision, tasks and runtime from it, so
+  that no attempt is started twice.
+- The state depends on the hash of the work (`work_hash_of`). Fields that may change while tasks run are not part of it;
+  any other change starts a new revision, without attempts, done tasks or failures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from pincompute.api.job_set import JobSetSpec
 from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
-from pincompute.api.names import ATTEMPT, REVISION, RUNTIME, TASKS, WORK
-from pincompute.api.task import FAILED, Attempt
-from pincompute.api.wire import spoken
+from pincompute.api.names import (
+    ATTEMPT_LABEL,
+    REVISION_ANNOTATION,
+    RUNTIME_ANNOTATION,
+    TASKS_ANNOTATION,
+    WORK_HASH_ANNOTATION,
+)
+from pincompute.api.structs import without_defaults
+from pincompute.api.task import FAILED_TASKS, Attempt
 from pincompute.base.reasons import DEADLINE_EXCEEDED, SUCCEEDED, TASK_FAILED, TOO_MANY_FAILED
-from pincompute.objects.content import digest
-from pincompute.objects.numbers import parse, share_of, spell
-from pincompute.objects.times import stamp
+from pincompute.objects.content import content_hash
+from pincompute.objects.number_sets import format_numbers, parse_numbers, scaled_value
+from pincompute.objects.times import format_time
 from pincompute.planning import names
-from pincompute.planning.batch.failures import Cause, cause, remembered
-from pincompute.planning.snapshot import Native, Pod, Snapshot
+from pincompute.planning.batch.failures import FailureCause, find_task_failure, recorded_failures
+from pincompute.planning.observed_pods import Pod
+from pincompute.planning.snapshot import Native, Snapshot
 
-PACE = frozenset(
+MUTABLE_FIELDS = frozenset(
     {
         "parallelism", "suspended", "deadlineSeconds", "maxFailed", "keepSeconds", "attempts", "owner", "hold", "build",
         "breakGlass",
     }
 )  # fmt: skip
-"""What may change while it runs: none of it is in what the tasks do."""
+"""Fields that may change while the batch runs, because they do not affect the result of a task."""
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _JOB_INDEX = "batch.kubernetes.io/job-completion-index"
-_ENDED_BY = {
-    "DeadlineExceeded": Cause(DEADLINE_EXCEEDED.code, message="it was not done when the time of its attempt was over"),
-    "MaxFailedIndexesExceeded": Cause(TOO_MANY_FAILED.code, message="it was ended because too many others had failed"),
-}
+_UNKNOWN = FailureCause()
+_DEADLINE = FailureCause(DEADLINE_EXCEEDED.code, message="the attempt exceeded its deadline")
+_TOO_MANY_FAILED = FailureCause(TOO_MANY_FAILED.code, message="ended because too many other tasks failed")
+_CAUSE_BY_JOB_REASON = MappingProxyType({"DeadlineExceeded": _DEADLINE, "MaxFailedIndexesExceeded": _TOO_MANY_FAILED})
 
 
-class Course(NamedTuple):
-    """All that is known of the work of one revision."""
+class BatchState(NamedTuple):
+    """Progress of the work of one revision."""
 
     revision: int
-    work: str
-    attempts: list[AttemptStatus]
-    done: set[int]
-    failures: dict[int, Cause]
+    work_hash: str
+    attempts: tuple[AttemptStatus, ...] = ()
+    done: frozenset[int] = frozenset()
+    failures: Mapping[int, FailureCause] = MappingProxyType({})
+    """Cause of failure by task."""
 
     @property
-    def running(self) -> AttemptStatus | None:
+    def running_attempt(self) -> AttemptStatus | None:
         return self.attempts[-1] if self.attempts and not self.attempts[-1].ended else None
 
-
-def course(snapshot: Snapshot) -> Course:
-    """The attempts one after the other, as far as they have come."""
-    found = _memory(snapshot)
-    asked: list[Attempt | None] = [None, *snapshot.owner.spec.attempts]
-    del found.attempts[len(asked) :]
-    for number, attempt in enumerate(asked, 1):
-        if number > len(found.attempts):
-            _begin(snapshot, found, number, attempt)
-        if not found.attempts[number - 1].ended:
-            _look(snapshot, found)
-        if not found.attempts[number - 1].ended:
-            return found
-    if len(found.done) < snapshot.owner.spec.needed:
-        # An attempt that was taken out of the file leaves tasks behind.
-        left_behind = set(range(snapshot.owner.spec.count)) - found.done - found.failures.keys()
-        found.failures.update(dict.fromkeys(sorted(left_behind), Cause(message="no attempt finished it")))
-    return found
+    def with_last_attempt(self, attempt: AttemptStatus) -> BatchState:
+        return self._replace(attempts=(*self.attempts[:-1], attempt))
 
 
-def work(spec: JobSetSpec) -> str:
-    """Another digest is another revision, whose work starts anew."""
-    return digest({name: value for name, value in spoken(spec).items() if name not in PACE})
+def batch_state(snapshot: Snapshot) -> BatchState:
+    """Evaluate the attempts one after the other, up to the one that still runs."""
+    state = _recorded_state(snapshot)
+    requested: list[Attempt | None] = [None, *snapshot.owner.spec.attempts]
+    state = state._replace(attempts=state.attempts[: len(requested)])
+    for number, rerun in enumerate(requested, 1):
+        if number > len(state.attempts):
+            state = _begin_attempt(snapshot, state, number, rerun)
+        if not state.attempts[number - 1].ended:
+            state = _observe_attempt(snapshot, state)
+        if not state.attempts[number - 1].ended:
+            return state
+    if len(state.done) < snapshot.owner.spec.required_tasks:
+        # Tasks of an attempt that was removed from the file belong to no attempt any more.
+        left_over = set(range(snapshot.owner.spec.task_count)) - state.done - state.failures.keys()
+        causes = dict.fromkeys(sorted(left_over), FailureCause(message="no attempt completed the task"))
+        state = state._replace(failures=MappingProxyType({**state.failures, **causes}))
+    return state
 
 
-def jobs(snapshot: Snapshot, found: Course, number: int = 0) -> dict[str, Native]:
-    """Those of this revision, or of one attempt of it, by name."""
+def work_hash_of(spec: JobSetSpec) -> str:
+    """Hash of all fields that affect the result of a task. Another hash is another revision."""
+    return content_hash({name: value for name, value in without_defaults(spec).items() if name not in MUTABLE_FIELDS})
+
+
+def find_jobs(snapshot: Snapshot, state: BatchState, number: int = 0) -> dict[str, Native]:
+    """Jobs of the revision, or of one of its attempts, by name."""
     return {
-        each.metadata.name: each
-        for each in snapshot.natives
-        if each.kind == "Job"
-        and each.metadata.controller == snapshot.owner.metadata.uid
-        and each.metadata.annotations.get(WORK) == found.work
-        and each.metadata.annotations.get(REVISION) == str(found.revision)
-        and number in {0, _number(each, ATTEMPT)}
+        job.metadata.name: job
+        for job in _jobs_of_work(snapshot, state.work_hash)
+        if job.metadata.annotations.get(REVISION_ANNOTATION) == str(state.revision)
+        and number in {0, job.int_annotation(ATTEMPT_LABEL)}
     }
 
 
-def pods(snapshot: Snapshot, job: str) -> tuple[Pod, ...]:
+def job_pods(snapshot: Snapshot, job: str) -> tuple[Pod, ...]:
     return tuple(pod for pod in snapshot.pods if pod.metadata.labels.get(_JOB_NAME) == job)
 
 
-def living(snapshot: Snapshot, names_of_jobs: list[str]) -> tuple[Pod, ...]:
-    found = (pod for name in names_of_jobs for pod in pods(snapshot, name) if pod.lives)
+def active_job_pods(snapshot: Snapshot, job_names: Iterable[str]) -> tuple[Pod, ...]:
+    """Active pods of several Jobs, sorted by name."""
+    found = (pod for name in job_names for pod in job_pods(snapshot, name) if pod.is_active)
     return tuple(sorted(found, key=lambda pod: pod.metadata.name))
 
 
-def retried(places: Iterable[Sequence[Pod]]) -> list[Cause]:
-    """Of places in which something has failed, and may yet succeed: how the last one failed."""
+def retry_causes(pods_by_index: Iterable[Sequence[Pod]]) -> list[FailureCause]:
+    """Cause of the last failure for each index that has failed and is being retried."""
     return [
-        cause(tried)
-        for tried in places
-        if any(pod.status.phase == "Failed" for pod in tried)
-        and not any(pod.status.phase == "Succeeded" for pod in tried)
+        find_task_failure(pods)
+        for pods in pods_by_index
+        if any(pod.status.phase == "Failed" for pod in pods)
+        and not any(pod.status.phase == "Succeeded" for pod in pods)
     ]
 
 
-def places(snapshot: Snapshot, seen: Mapping[str, Native]) -> list[list[Pod]]:
-    """The pods of each place that is neither done nor given up."""
+def pods_by_open_index(snapshot: Snapshot, jobs: Mapping[str, Native]) -> list[list[Pod]]:
+    """Pods of each index of these Jobs that has neither succeeded nor failed for good."""
     found: dict[tuple[str, str], list[Pod]] = {}
-    for name in sorted(each for each in seen if not finished(seen[each])):
-        status = seen[name].status
-        over = {str(place) for place in parse(status.completed_indexes) | parse(status.failed_indexes)}
-        for pod in pods(snapshot, name):
-            if _place(pod)[1] not in over:
-                found.setdefault(_place(pod), []).append(pod)
+    for name in sorted(each for each in jobs if not is_finished(jobs[each])):
+        status = jobs[name].status
+        closed = {str(each) for each in parse_numbers(status.completed_indexes) | parse_numbers(status.failed_indexes)}
+        for pod in job_pods(snapshot, name):
+            job, index = _job_and_index(pod)
+            if index not in closed:
+                found.setdefault((job, index), []).append(pod)
     return [*found.values()]
 
 
-def _place(pod: Pod) -> tuple[str, str]:
+def has_begun(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> bool:
+    """True if the attempt is recorded in the status or has a Job. It then keeps its runtime."""
+    status: JobSetStatus = snapshot.owner.status
+    recorded = status.work == state.work_hash and any(each.number == attempt.number for each in status.attempts)
+    return recorded or bool(find_jobs(snapshot, state, attempt.number))
+
+
+def runnable_tasks(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> list[int]:
+    """Tasks that should have a Job of their own now: those that have one, and more up to the parallelism."""
+    spec: JobSetSpec = snapshot.owner.spec
+    jobs = find_jobs(snapshot, state, attempt.number)
+    open_tasks = unfinished_tasks(state, attempt)
+    running = [
+        task for task in open_tasks if names.task_job(snapshot.owner, state.revision, attempt.number, task) in jobs
+    ]
+    free = max(0, (spec.parallelism or len(open_tasks)) - len(running))
+    waiting = [task for task in open_tasks if task not in running]
+    return sorted([*running, *waiting[:free]])
+
+
+def is_finished(job: Native) -> bool:
+    return bool(job.find_condition("Complete") or job.find_condition("Failed"))
+
+
+def unfinished_tasks(state: BatchState, attempt: AttemptStatus) -> list[int]:
+    return sorted(parse_numbers(attempt.tasks) - state.done - state.failures.keys())
+
+
+def deadline_left_s(snapshot: Snapshot, attempt: AttemptStatus) -> float | None:
+    """Seconds until the deadline of an attempt with a Job per task; that of a single Job is left to Kubernetes."""
+    spec: JobSetSpec = snapshot.owner.spec
+    if not spec.has_retained_claims or not spec.deadline_seconds or spec.suspended:
+        return None
+    elapsed_s = (snapshot.now - datetime.fromisoformat(attempt.began)).total_seconds()
+    return max(0.0, spec.deadline_seconds - elapsed_s)
+
+
+def _job_and_index(pod: Pod) -> tuple[str, str]:
     labels = pod.metadata.labels
     return labels.get(_JOB_NAME, ""), labels.get(_JOB_INDEX, "")
 
 
-def begun(snapshot: Snapshot, found: Course, record: AttemptStatus) -> bool:
-    """Remembered, or seen: it goes on with the runtime that it has."""
-    status: JobSetStatus = snapshot.owner.status
-    known = status.work == found.work and any(each.number == record.number for each in status.attempts)
-    return known or bool(jobs(snapshot, found, record.number))
-
-
-def turn(snapshot: Snapshot, found: Course, record: AttemptStatus) -> list[int]:
-    """The tasks whose own Jobs run, and those whose turn has come, as many as may run side by side."""
-    spec: JobSetSpec = snapshot.owner.spec
-    seen = jobs(snapshot, found, record.number)
-    waiting = unfinished(found, record)
-    runs = [task for task in waiting if names.task_job(snapshot.owner, found.revision, record.number, task) in seen]
-    room = max(0, (spec.parallelism or len(waiting)) - len(runs))
-    others = [task for task in waiting if task not in runs]
-    return sorted([*runs, *others[:room]])
-
-
-def finished(job: Native) -> bool:
-    return bool(job.says("Complete") or job.says("Failed"))
-
-
-def unfinished(found: Course, record: AttemptStatus) -> list[int]:
-    return sorted(parse(record.tasks) - found.done - found.failures.keys())
-
-
-def _number(job: Native, annotation: str) -> int:
-    said = job.metadata.annotations.get(annotation, "")
-    return int(said) if said.isdigit() else 0
-
-
-def _memory(snapshot: Snapshot) -> Course:
-    status: JobSetStatus = snapshot.owner.status
-    digest_now = work(snapshot.owner.spec)
-    if status.work == digest_now:
-        done, failures = set(parse(status.completed)), remembered(status.failures)
-        return Course(status.revision, digest_now, list(status.attempts), done, failures)
-    return Course(_revision(snapshot, digest_now), digest_now, [], set(), {})
-
-
-def _revision(snapshot: Snapshot, digest_now: str) -> int:
-    """That of a Job which was made before a crash, or else a new one."""
-    begun = [
-        _number(each, REVISION)
+def _jobs_of_work(snapshot: Snapshot, work_hash: str) -> Iterator[Native]:
+    return (
+        each
         for each in snapshot.natives
         if each.kind == "Job"
-        and each.metadata.controller == snapshot.owner.metadata.uid
-        and each.metadata.annotations.get(WORK) == digest_now
-    ]
-    return max(
-        [each for each in begun if each > snapshot.owner.status.revision], default=snapshot.owner.metadata.generation
+        and each.metadata.controller_uid == snapshot.owner.metadata.uid
+        and each.metadata.annotations.get(WORK_HASH_ANNOTATION) == work_hash
     )
 
 
-def _begin(snapshot: Snapshot, found: Course, number: int, attempt: Attempt | None) -> None:
-    """With the tasks that its Job has, where there is one; what they came to before no longer counts."""
-    seen = next(iter(jobs(snapshot, found, number).values()), None)
-    said = seen.metadata.annotations if seen else {}
-    tasks = parse(said[TASKS]) if TASKS in said else _chosen(snapshot.owner.spec, found, attempt)
-    found.done.difference_update(tasks)
-    for task in tasks & found.failures.keys():
-        del found.failures[task]
-    now = stamp(snapshot.now)
-    record = AttemptStatus(number=number, tasks=spell(tasks), began=now, runtime=int(said.get(RUNTIME, "0")))
-    found.attempts.append(record if tasks else msgspec.structs.replace(record, ended=now, reason=SUCCEEDED.code))
+def _recorded_state(snapshot: Snapshot) -> BatchState:
+    """State according to the status, if that describes the same work."""
+    status: JobSetStatus = snapshot.owner.status
+    work_hash = work_hash_of(snapshot.owner.spec)
+    if status.work != work_hash:
+        return BatchState(_new_revision(snapshot, work_hash), work_hash)
+    failures = MappingProxyType(recorded_failures(status.failures))
+    return BatchState(status.revision, work_hash, tuple(status.attempts), parse_numbers(status.completed), failures)
 
 
-def _chosen(spec: JobSetSpec, found: Course, attempt: Attempt | None) -> frozenset[int]:
-    if attempt is None:
-        return frozenset(range(spec.count))
-    if attempt.tasks == FAILED:
-        return frozenset(task for task, each in found.failures.items() if attempt.reason in {"Any", each.reason})
-    return parse(attempt.tasks)
+def _new_revision(snapshot: Snapshot, work_hash: str) -> int:
+    """Number of a new revision: the generation, unless a Job was created before a crash and has a number already."""
+    numbers = (job.int_annotation(REVISION_ANNOTATION) for job in _jobs_of_work(snapshot, work_hash))
+    recorded = snapshot.owner.status.revision
+    return max((each for each in numbers if each > recorded), default=snapshot.owner.metadata.generation)
 
 
-def _look(snapshot: Snapshot, found: Course) -> None:
-    """What has come of the attempt that runs."""
-    record = found.attempts[-1]
-    look = _look_apart if snapshot.owner.spec.retained else _look_together
-    ended = look(snapshot, found, record)
-    tasks = parse(record.tasks)
-    if ended is not None and ended.reason != SUCCEEDED.code:
-        found.failures.update(dict.fromkeys(unfinished(found, record), ended))
-    found.attempts[-1] = msgspec.structs.replace(
-        record,
-        done=len(tasks & found.done),
-        failed=len(tasks & found.failures.keys()),
-        ended=stamp(snapshot.now) if ended else "",
-        reason=ended.reason if ended else "",
+def _begin_attempt(snapshot: Snapshot, state: BatchState, number: int, rerun: Attempt | None) -> BatchState:
+    """Add an attempt, with the tasks of its Job if there is one. Former results of its tasks are dropped."""
+    job = next(iter(find_jobs(snapshot, state, number).values()), None)
+    annotations = job.metadata.annotations if job else {}
+    tasks = (
+        parse_numbers(annotations[TASKS_ANNOTATION])
+        if TASKS_ANNOTATION in annotations
+        else _requested_tasks(snapshot.owner.spec, state, rerun)
+    )
+    now = format_time(snapshot.now)
+    attempt = AttemptStatus(
+        number=number, tasks=format_numbers(tasks), began=now, runtime=int(annotations.get(RUNTIME_ANNOTATION, "0"))
+    )
+    if not tasks:
+        attempt = msgspec.structs.replace(attempt, ended=now, reason=SUCCEEDED.code)
+    return state._replace(
+        attempts=(*state.attempts, attempt),
+        done=state.done - tasks,
+        failures=MappingProxyType({task: cause for task, cause in state.failures.items() if task not in tasks}),
     )
 
 
-def _look_together(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Cause | None:
-    """At the one indexed Job; what else can be said of a task that is not finished when it has ended."""
-    name = names.job(snapshot.owner, found.revision, record.number)
-    job = jobs(snapshot, found, record.number).get(name)
+def _requested_tasks(spec: JobSetSpec, state: BatchState, rerun: Attempt | None) -> frozenset[int]:
+    if rerun is None:
+        return frozenset(range(spec.task_count))
+    if rerun.tasks == FAILED_TASKS:
+        return frozenset(task for task, cause in state.failures.items() if rerun.reason in {"Any", cause.reason})
+    return parse_numbers(rerun.tasks)
+
+
+def _observe_attempt(snapshot: Snapshot, state: BatchState) -> BatchState:
+    """Add the results of the running attempt. If it has ended early, its open tasks fail for that reason."""
+    attempt = state.attempts[-1]
+    observe = _observe_task_jobs if snapshot.owner.spec.has_retained_claims else _observe_indexed_job
+    state, end = observe(snapshot, state, attempt)
+    if end is not None and end.reason != SUCCEEDED.code:
+        causes = dict.fromkeys(unfinished_tasks(state, attempt), end)
+        state = state._replace(failures=MappingProxyType({**state.failures, **causes}))
+    tasks = parse_numbers(attempt.tasks)
+    return state.with_last_attempt(
+        msgspec.structs.replace(
+            attempt,
+            done=len(tasks & state.done),
+            failed=len(tasks & state.failures.keys()),
+            ended=format_time(snapshot.now) if end else "",
+            reason=end.reason if end else "",
+        )
+    )
+
+
+def _observe_indexed_job(
+    snapshot: Snapshot, state: BatchState, attempt: AttemptStatus
+) -> tuple[BatchState, FailureCause | None]:
+    """Read the results of the one indexed Job, and how it ended. Kubernetes itself enforces its limits."""
+    name = names.job(snapshot.owner, state.revision, attempt.number)
+    job = find_jobs(snapshot, state, attempt.number).get(name)
     if job is None:
-        return None
-    tasks = sorted(parse(record.tasks))
-    _succeed(found, list(_at(tasks, job.status.completed_indexes).values()))
-    by_place: dict[str, list[Pod]] = {}
-    for pod in pods(snapshot, name):
-        by_place.setdefault(pod.metadata.labels.get(_JOB_INDEX, ""), []).append(pod)
-    for place, task in _at(tasks, job.status.failed_indexes).items():
-        _fail(found, task, by_place.get(str(place), []))
-    if job.says("Complete"):
-        return Cause(SUCCEEDED.code)
-    failed = job.says("Failed")
-    return _ENDED_BY.get(failed.reason, Cause(message=failed.message[:256])) if failed else None
+        return state, None
+    tasks = sorted(parse_numbers(attempt.tasks))
+    pods_by_index: dict[str, list[Pod]] = {}
+    for pod in job_pods(snapshot, name):
+        pods_by_index.setdefault(_job_and_index(pod)[1], []).append(pod)
+    failed_tasks = _tasks_at(tasks, job.status.failed_indexes)
+    state = _with_results(
+        state,
+        _tasks_at(tasks, job.status.completed_indexes).values(),
+        {task: (pods_by_index.get(str(index), ()), None) for index, task in failed_tasks.items()},
+    )
+    if job.find_condition("Complete"):
+        return state, FailureCause(SUCCEEDED.code)
+    failed = job.find_condition("Failed")
+    if failed is None:
+        return state, None
+    return state, _CAUSE_BY_JOB_REASON.get(failed.reason, FailureCause(message=failed.message[:256]))
 
 
-def _at(tasks: list[int], places: str) -> dict[int, int]:
-    """The task of each place; of places that the attempt does not have, nothing."""
-    return {place: tasks[place] for place in sorted(parse(places)) if place < len(tasks)}
+def _tasks_at(tasks: Sequence[int], indexes: str) -> dict[int, int]:
+    """Task by index. Indexes beyond the tasks of the attempt are ignored."""
+    return {index: tasks[index] for index in sorted(parse_numbers(indexes)) if index < len(tasks)}
 
 
-def _look_apart(snapshot: Snapshot, found: Course, record: AttemptStatus) -> Cause | None:
-    """At a Job for each task; that it is enough, too much or too late is for us to see."""
+def _observe_task_jobs(
+    snapshot: Snapshot, state: BatchState, attempt: AttemptStatus
+) -> tuple[BatchState, FailureCause | None]:
+    """Read the results of a Job per task, and enforce the limits of the attempt: Kubernetes knows none across Jobs."""
     spec: JobSetSpec = snapshot.owner.spec
-    seen = jobs(snapshot, found, record.number)
-    tasks = sorted(parse(record.tasks))
+    jobs = find_jobs(snapshot, state, attempt.number)
+    tasks = sorted(parse_numbers(attempt.tasks))
+    done: list[int] = []
+    failed: dict[int, tuple[Sequence[Pod], FailureCause | None]] = {}
     for task in tasks:
-        name = names.task_job(snapshot.owner, found.revision, record.number, task)
-        job = seen.get(name)
-        if job and job.says("Complete"):
-            _succeed(found, [task])
-        elif job and (failed := job.says("Failed")):
-            _fail(found, task, pods(snapshot, name), _ENDED_BY.get(failed.reason))
-    failures = len(found.failures.keys() & set(tasks))
-    if spec.max_failed != "" and failures > share_of(spec.max_failed, len(tasks), up=True):
-        return _ENDED_BY["MaxFailedIndexesExceeded"]
-    if spec.enough != "" and len(found.done) >= spec.needed:
-        return Cause(SUCCEEDED.code)
-    if not unfinished(found, record):
-        return Cause(TASK_FAILED.code if failures else SUCCEEDED.code)
-    return _ENDED_BY["DeadlineExceeded"] if left(snapshot, record) == 0 else None
+        name = names.task_job(snapshot.owner, state.revision, attempt.number, task)
+        job = jobs.get(name)
+        if job and job.find_condition("Complete"):
+            done.append(task)
+        elif job and (condition := job.find_condition("Failed")):
+            failed[task] = job_pods(snapshot, name), _CAUSE_BY_JOB_REASON.get(condition.reason)
+    state = _with_results(state, done, failed)
+    failures = len(state.failures.keys() & set(tasks))
+    if spec.max_failed != "" and failures > scaled_value(spec.max_failed, len(tasks), up=True):
+        return state, _TOO_MANY_FAILED
+    if spec.enough != "" and len(state.done) >= spec.required_tasks:
+        return state, FailureCause(SUCCEEDED.code)
+    if not unfinished_tasks(state, attempt):
+        return state, FailureCause(TASK_FAILED.code if failures else SUCCEEDED.code)
+    return state, _DEADLINE if deadline_left_s(snapshot, attempt) == 0 else None
 
 
-def left(snapshot: Snapshot, record: AttemptStatus) -> float | None:
-    """Seconds until the deadline of an attempt that we end ourselves."""
-    spec: JobSetSpec = snapshot.owner.spec
-    if not spec.retained or not spec.deadline_seconds or spec.suspended:
-        return None
-    taken = (snapshot.now - datetime.fromisoformat(record.began)).total_seconds()
-    return max(0.0, spec.deadline_seconds - taken)
+def _with_results(
+    state: BatchState, done: Iterable[int], failed: Mapping[int, tuple[Sequence[Pod], FailureCause | None]]
+) -> BatchState:
+    """Add results. `failed` has the pods of each task, and the cause to use if the pods do not tell one.
 
-
-def _succeed(found: Course, tasks: list[int]) -> None:
-    found.done.update(tasks)
-    for task in tasks:
-        found.failures.pop(task, None)
-
-
-def _fail(found: Course, task: int, seen: list[Pod] | tuple[Pod, ...], otherwise: Cause | None = None) -> None:
-    """Remembered as it was first seen; what is known by nobody may still become known."""
-    if found.failures.get(task, Cause()) == Cause():
-        told = cause(seen)
-        found.failures[task] = otherwise if otherwise and told == Cause() else told
+    A cause stays as it was first recorded, because the pods are deleted later. Only an unknown one is replaced.
+    """
+    done = frozenset(done)
+    failures = {task: cause for task, cause in state.failures.items() if task not in done}
+    for task, (pods, fallback) in failed.items():
+        if failures.get(task, _UNKNOWN) == _UNKNOWN:
+            cause = find_task_failure(pods)
+            failures[task] = fallback if fallback and cause == _UNKNOWN else cause
+    return state._replace(done=state.done | done, failures=MappingProxyType(failures))

@@ -1,88 +1,90 @@
-"""Why tasks failed: read from their pods while there are any, and remembered after that."""
+"""Causes of failed tasks: read from their pods while these exist, and from the status afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pincompute.api.job_set_status import Failure
+from pincompute.api.job_set_status import TaskFailure
 from pincompute.base.reasons import DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
-from pincompute.objects.numbers import parse, spell
-from pincompute.planning.snapshot import Container, Pod
-from pincompute.planning.why.starts import NEVER_STARTED, not_begun
-from pincompute.planning.why.words import last_line
+from pincompute.objects.number_sets import format_numbers, parse_numbers
+from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, start_failure_problem
+from pincompute.planning.diagnosis.excerpts import last_line
+from pincompute.planning.observed_pods import ContainerStatus, Pod
 
-MOST_WAYS = 32
-"""Ways to fail that a status lists; the rest are told as one."""
-_LONGEST = 256
+MAX_FAILURE_GROUPS = 32
+"""Groups of failures that a status lists; all others are in one more group."""
+_MAX_MESSAGE_CHARS = 256
 
 
-class Cause(NamedTuple):
-    """How one task failed."""
+class FailureCause(NamedTuple):
+    """Cause of failure of one task."""
 
     reason: str = TASK_FAILED.code
     exit_code: int = 0
     message: str = ""
 
 
-def cause(pods: Iterable[Pod]) -> Cause:
-    """What the last pod of a task says; nothing is known where it is gone."""
+def find_task_failure(pods: Iterable[Pod]) -> FailureCause:
+    """Read the cause from the last failed pod of a task; the default cause if there is none."""
     failed = [pod for pod in pods if pod.status.phase == "Failed"]
-    last = max(failed, key=lambda pod: (_finished(pod), pod.metadata.name), default=None)
+    last = max(failed, key=lambda pod: (_finished_at(pod), pod.metadata.name), default=None)
     if last is None:
-        return Cause()
+        return FailureCause()
     if last.status.reason == "DeadlineExceeded":
-        return Cause(DEADLINE_EXCEEDED.code, message="the task took longer than taskDeadlineSeconds")
-    for each in _containers(last):
-        ended = each.state.terminated
-        if ended and ended.reason in NEVER_STARTED:
-            told = not_begun(each, ended.message)
-            return Cause(told.reason.code, message=told.what[:_LONGEST])
-        if ended and ended.exit_code:
-            reason = OUT_OF_MEMORY if ended.reason == "OOMKilled" else TASK_FAILED
-            return Cause(reason.code, ended.exit_code, last_line(ended.message)[:_LONGEST])
-    return Cause(message=last.status.reason[:_LONGEST])
+        return FailureCause(DEADLINE_EXCEEDED.code, message="the task exceeded taskDeadlineSeconds")
+    for container in _all_containers(last):
+        terminated = container.state.terminated
+        if terminated and terminated.reason in NEVER_STARTED_REASONS:
+            problem = start_failure_problem(container, terminated.message)
+            return FailureCause(problem.reason.code, message=problem.what[:_MAX_MESSAGE_CHARS])
+        if terminated and terminated.exit_code:
+            reason = OUT_OF_MEMORY if terminated.reason == "OOMKilled" else TASK_FAILED
+            message = last_line(terminated.message)[:_MAX_MESSAGE_CHARS]
+            return FailureCause(reason.code, terminated.exit_code, message)
+    return FailureCause(message=last.status.reason[:_MAX_MESSAGE_CHARS])
 
 
-def remembered(failures: Iterable[Failure]) -> dict[int, Cause]:
-    """By task."""
+def recorded_failures(failures: Iterable[TaskFailure]) -> dict[int, FailureCause]:
+    """Causes by task, from a status."""
     return {
-        task: Cause(each.reason, each.exit_code, each.message)
+        task: FailureCause(each.reason, each.exit_code, each.message)
         for each in failures
-        for task in sorted(parse(each.tasks))
+        for task in sorted(parse_numbers(each.tasks))
     }
 
 
-def grouped(causes: dict[int, Cause]) -> list[Failure]:
-    """By reason and exit code, the most frequent first, and last what only follows from the others.
+def group_failures(causes: Mapping[int, FailureCause]) -> list[TaskFailure]:
+    """Group tasks by reason and exit code, the most frequent group first.
 
-    The line is that of the first task of each.
+    Tasks that were ended because others failed come last. The message is that of a group's first task.
     """
-    told = causes
-    if len(_ways(told)) > MOST_WAYS:
-        rare = [task for _, tasks in _ways(told)[MOST_WAYS - 1 :] for task in tasks]
-        told = {**causes, **dict.fromkeys(rare, Cause(message="in many other ways"))}
-    ways = _ways(told)
-    return [_failure(Cause(*way, told[tasks[0]].message), tasks) for way, tasks in ways]
+    if len(_sorted_groups(causes)) > MAX_FAILURE_GROUPS:
+        rare = [task for _, tasks in _sorted_groups(causes)[MAX_FAILURE_GROUPS - 1 :] for task in tasks]
+        causes = {**causes, **dict.fromkeys(rare, FailureCause(message="in many other ways"))}
+    return [
+        TaskFailure(
+            reason=reason,
+            exit_code=exit_code,
+            message=causes[tasks[0]].message,
+            tasks=format_numbers(tasks),
+            count=len(tasks),
+        )
+        for (reason, exit_code), tasks in _sorted_groups(causes)
+    ]
 
 
-def _ways(causes: dict[int, Cause]) -> list[tuple[tuple[str, int], list[int]]]:
-    ways: dict[tuple[str, int], list[int]] = {}
+def _sorted_groups(causes: Mapping[int, FailureCause]) -> list[tuple[tuple[str, int], list[int]]]:
+    groups: dict[tuple[str, int], list[int]] = {}
     for task in sorted(causes):
-        ways.setdefault((causes[task].reason, causes[task].exit_code), []).append(task)
-    return sorted(ways.items(), key=lambda way: (way[0][0] == TOO_MANY_FAILED.code, -len(way[1]), way[0]))
+        groups.setdefault((causes[task].reason, causes[task].exit_code), []).append(task)
+    return sorted(groups.items(), key=lambda group: (group[0][0] == TOO_MANY_FAILED.code, -len(group[1]), group[0]))
 
 
-def _failure(way: Cause, tasks: list[int]) -> Failure:
-    return Failure(
-        reason=way.reason, exit_code=way.exit_code, message=way.message, tasks=spell(tasks), count=len(tasks)
-    )
-
-
-def _containers(pod: Pod) -> list[Container]:
+def _all_containers(pod: Pod) -> list[ContainerStatus]:
     return [*pod.status.container_statuses, *pod.status.init_container_statuses]
 
 
-def _finished(pod: Pod) -> str:
-    ends = [each.state.terminated.finished_at for each in _containers(pod) if each.state.terminated]
-    return max(ends, default="")
+def _finished_at(pod: Pod) -> str:
+    times = [each.state.terminated.finished_at for each in _all_containers(pod) if each.state.terminated]
+    return max(times, default="")

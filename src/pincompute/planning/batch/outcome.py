@@ -1,4 +1,4 @@
-"""What came of a batch, in words: its condition, and why it is not done."""
+"""Result of a batch as text: its condition, and the problem to report."""
 
 from __future__ import annotations
 
@@ -8,107 +8,112 @@ from pincompute.api.job_set import JobSetSpec, PinterestJobSet
 from pincompute.api.status import SUCCEEDED, Condition
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import REASONS
-from pincompute.objects.quantity import amount, binary
+from pincompute.base.reasons import find_reason
+from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning import status
 from pincompute.planning.batch import attempts
-from pincompute.planning.batch.attempts import Course
-from pincompute.planning.batch.failures import Cause, grouped
-from pincompute.planning.pods.pod import LEAST_MEMORY
+from pincompute.planning.batch.attempts import BatchState
+from pincompute.planning.batch.failures import FailureCause, group_failures
+from pincompute.planning.pods.pod import DEFAULT_MEMORY
 from pincompute.planning.snapshot import Native, Snapshot
 
-_SHOWN = 40
-"""Letters of a list of tasks that a message shows."""
+_MAX_TASKS_CHARS = 40
+"""Characters of a list of tasks that a message shows."""
 
 
-def enough(snapshot: Snapshot, found: Course) -> bool:
+def enough_tasks_done(snapshot: Snapshot, state: BatchState) -> bool:
     spec: JobSetSpec = snapshot.owner.spec
-    return len(found.done) >= spec.needed
+    return len(state.done) >= spec.required_tasks
 
 
-def wanted_now(snapshot: Snapshot, found: Course) -> int:
-    """Pods that should run."""
+def wanted_pod_count(snapshot: Snapshot, state: BatchState) -> int:
+    """Number of pods that should run."""
     spec: JobSetSpec = snapshot.owner.spec
-    if found.running is None or spec.suspended:
+    if state.running_attempt is None or spec.suspended:
         return 0
-    left = len(attempts.unfinished(found, found.running))
-    return min(left, spec.parallelism or left)
+    unfinished = len(attempts.unfinished_tasks(state, state.running_attempt))
+    return min(unfinished, spec.parallelism or unfinished)
 
 
-def condition(
-    snapshot: Snapshot, found: Course, started: int, why: Problem | None, retried: Sequence[Cause] = ()
+def batch_condition(
+    snapshot: Snapshot, state: BatchState, started: int, why: Problem | None, retried: Sequence[FailureCause] = ()
 ) -> Condition:
-    """True or False once no attempt is left; until then nobody can know."""
+    """Condition Succeeded: Unknown until all attempts have ended."""
     spec: JobSetSpec = snapshot.owner.spec
-    message = _counts(snapshot, found)
-    if found.running is None:
-        done = enough(snapshot, found)
+    message = _counts(snapshot, state)
+    if state.running_attempt is None:
+        done = enough_tasks_done(snapshot, state)
         reason = reasons.SUCCEEDED if done else why.reason if why else reasons.TASK_FAILED
         message = message if done or why is None else f"{message}; {why.message()}"
-        return status.said(snapshot, SUCCEEDED, reason, message, status=done)
+        return status.build_condition(snapshot, SUCCEEDED, reason, message, status=done)
     if spec.suspended:
         message = f"{message}; suspended by {spec.suspended}"
-        return status.said(snapshot, SUCCEEDED, reasons.SUSPENDED, message, status=None)
-    message = ", ".join([message, *([f"{started} running"] if started else []), *_again(retried)])
+        return status.build_condition(snapshot, SUCCEEDED, reasons.SUSPENDED, message, status=None)
+    message = ", ".join([message, *([f"{started} running"] if started else []), *_retry_text(retried)])
     if why:
-        return status.said(snapshot, SUCCEEDED, why.reason, f"{message}; {why.message()}", status=None)
-    return status.said(snapshot, SUCCEEDED, reasons.PROGRESSING, message, status=None)
+        return status.build_condition(snapshot, SUCCEEDED, why.reason, f"{message}; {why.message()}", status=None)
+    return status.build_condition(snapshot, SUCCEEDED, reasons.PROGRESSING, message, status=None)
 
 
-def why(snapshot: Snapshot, found: Course) -> Problem | None:
-    """The way in which most of the failed tasks failed."""
-    if not found.failures or (found.running is None and enough(snapshot, found)):
+def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
+    """The most frequent failure of tasks; None while none has failed, and after a success."""
+    if not state.failures or (state.running_attempt is None and enough_tasks_done(snapshot, state)):
         return None
-    owner, first = snapshot.owner, grouped(found.failures)[0]
-    others = len(found.failures) - first.count
-    shown = first.tasks if len(first.tasks) <= _SHOWN else f"{first.tasks[:_SHOWN].rpartition(',')[0]}…"
+    owner, first = snapshot.owner, group_failures(state.failures)[0]
+    others = len(state.failures) - first.count
+    shown = (
+        first.tasks if len(first.tasks) <= _MAX_TASKS_CHARS else f"{first.tasks[:_MAX_TASKS_CHARS].rpartition(',')[0]}…"
+    )
     code = f" with exit code {first.exit_code}" if first.exit_code else ""
-    also = f"{others} more failed otherwise, as its status says" if others else ""
+    others_text = f"{others} more failed in other ways, listed in its status" if others else ""
+    label = "task" if first.count == 1 else "tasks"
     return Problem(
-        REASONS[first.reason],
-        f"{first.count} of {owner.spec.count} tasks failed{code} ({'task' if first.count == 1 else 'tasks'} {shown})",
-        Where(object=owner.metadata.place),
-        "\n".join(each for each in (first.message, also) if each),
-        rerun_of(owner, first.reason),
+        find_reason(first.reason) or reasons.TASK_FAILED,
+        f"{first.count} of {owner.spec.task_count} tasks failed{code} ({label} {shown})",
+        Where(object=owner.metadata.key),
+        "\n".join(each for each in (first.message, others_text) if each),
+        rerun_command(owner, first.reason),
     )
 
 
-def cannot_change(snapshot: Snapshot, job: Native) -> Problem:
+def job_cannot_change(snapshot: Snapshot, job: Native) -> Problem:
     return Problem(
         reasons.CANNOT_CHANGE,
-        f"{job.metadata.name} was made by another version of PinCompute, and goes on as it began",
+        f"{job.metadata.name} was created by another version of PinCompute and continues unchanged",
         Where(object=f"{snapshot.owner.metadata.namespace}/{job.metadata.name}"),
         "its parallelism, deadline and suspension cannot change until it ends",
-        f"wait, or begin it anew: kubectl delete job {job.metadata.name}",
+        f"wait, or recreate it: kubectl delete job {job.metadata.name}",
     )
 
 
-def _counts(snapshot: Snapshot, found: Course) -> str:
+def _counts(snapshot: Snapshot, state: BatchState) -> str:
     spec: JobSetSpec = snapshot.owner.spec
-    failed = f", {len(found.failures)} failed" if found.failures else ""
-    needed = f", {spec.needed} {'is' if spec.needed == 1 else 'are'} enough" if spec.needed < spec.count else ""
-    return f"{len(found.done)} of {spec.count} done{failed}{needed}"
+    failed = f", {len(state.failures)} failed" if state.failures else ""
+    required = f", {spec.required_tasks} required" if spec.required_tasks < spec.task_count else ""
+    return f"{len(state.done)} of {spec.task_count} done{failed}{required}"
 
 
-def _again(retried: Sequence[Cause]) -> list[str]:
-    """How most of them failed; whether that is wrong, nobody knows before they are given up."""
+def _retry_text(retried: Sequence[FailureCause]) -> list[str]:
+    """Number of tasks that are retried, with their most frequent cause. It is no problem before the last retry."""
     if not retried:
         return []
-    first = grouped(dict(enumerate(retried)))[0]
-    how = f"{first.reason}, exit {first.exit_code}" if first.exit_code else first.reason
-    return [f"{len(retried)} failed and {'is' if len(retried) == 1 else 'are'} tried again ({how})"]
+    first = group_failures(dict(enumerate(retried)))[0]
+    cause = f"{first.reason}, exit {first.exit_code}" if first.exit_code else first.reason
+    return [f"{len(retried)} failed and retrying ({cause})"]
 
 
-def memory_of(spec: JobSetSpec) -> str:
-    """What each task last had."""
-    return str(next((each.memory for each in reversed(spec.attempts) if each.memory), spec.memory or LEAST_MEMORY))
+def latest_memory(spec: JobSetSpec) -> str:
+    """Memory of a task in the latest attempt."""
+    return str(next((each.memory for each in reversed(spec.attempts) if each.memory), spec.memory or DEFAULT_MEMORY))
 
 
-def rerun_of(owner: PinterestJobSet, reason: str) -> str:
-    """What to type to run again what failed so; what never began would not begin another time."""
+def rerun_command(owner: PinterestJobSet, reason: str) -> str:
+    """Command that reruns tasks with this failure. A command that does not exist has to be corrected instead."""
     name = owner.metadata.name
     if reason == reasons.COMMAND_NOT_FOUND.code:
         return "correct command in the file, and: pin deploy FILE"
     if reason == reasons.OUT_OF_MEMORY.code:
-        return f"pin rerun {name} --reason {reason} --memory {binary(amount(memory_of(owner.spec)) * 2)}"
+        return (
+            f"pin rerun {name} --reason {reason} --memory {format_bytes(parse_quantity(latest_memory(owner.spec)) * 2)}"
+        )
     return f"pin rerun {name}"

@@ -1,4 +1,4 @@
-"""The runs of a periodic job: Jobs that Kubernetes makes when they are due, and those that were asked for by hand."""
+"""Runs of a cron job: Jobs that Kubernetes creates on schedule, and those that were requested manually."""
 
 from __future__ import annotations
 
@@ -7,193 +7,198 @@ from typing import NamedTuple
 
 import msgspec
 
-from pincompute.api.cron_job import FAILED, SUCCEEDED, CronJobStatus, PinterestCronJob, Run
-from pincompute.api.names import REVISION, RUN_NOW
+from pincompute.api.cron_job import OUTCOME_FAILED, OUTCOME_SUCCEEDED, CronJobRun, CronJobStatus, PinterestCronJob
+from pincompute.api.names import REVISION_ANNOTATION, RUN_NOW_ANNOTATION
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import DEADLINE_EXCEEDED, DOCUMENT_INVALID, REASONS, RUN_FAILED
-from pincompute.objects.times import stamp
+from pincompute.base.reasons import DEADLINE_EXCEEDED, DOCUMENT_INVALID, RUN_FAILED, find_reason
+from pincompute.objects.times import format_time
 from pincompute.planning import names
-from pincompute.planning.batch import again
-from pincompute.planning.snapshot import Native, Pod, Snapshot
-from pincompute.planning.why import Finding, first_cause
-from pincompute.planning.why.words import beginning
+from pincompute.planning.batch import retrying
+from pincompute.planning.diagnosis import Finding, first_cause
+from pincompute.planning.diagnosis.excerpts import excerpt_start
+from pincompute.planning.observed_pods import Pod
+from pincompute.planning.snapshot import Native, Snapshot
 
-MOST = 999_999
-"""By hand; a higher number would make a name too long."""
-_DUE = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-_DEADLINE = "DeadlineExceeded"
-
-
-class Runs(NamedTuple):
-    """The eldest first."""
-
-    going: tuple[Native, ...]
-    ended: tuple[Native, ...]
+MAX_MANUAL_RUN_NUMBER = 999_999
+"""A higher number would make the name of its Job too long."""
+_SCHEDULED_TIME_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+_DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
-def find(snapshot: Snapshot) -> Runs:
-    jobs = [each for each in snapshot.natives if each.kind == "Job" and _ours(snapshot.owner, each)]
+class CronRuns(NamedTuple):
+    """Jobs of a cron job, the oldest first."""
+
+    active: tuple[Native, ...]
+    finished: tuple[Native, ...]
+
+
+def find_runs(snapshot: Snapshot) -> CronRuns:
+    jobs = [each for each in snapshot.natives if each.kind == "Job" and _is_run(snapshot.owner, each)]
     ordered = sorted(jobs, key=lambda each: (each.metadata.creation_timestamp, each.metadata.name))
-    ended = tuple(each for each in ordered if _outcome(each))
-    return Runs(tuple(each for each in ordered if each not in ended), ended)
+    finished = tuple(each for each in ordered if _outcome(each))
+    return CronRuns(tuple(each for each in ordered if each not in finished), finished)
 
 
-def _ours(owner: PinterestCronJob, job: Native) -> bool:
-    """Made by us, or by the CronJob that we made: at its time, or by `kubectl create job --from`."""
-    maker = next((each for each in job.metadata.owner_references if each.get("controller")), {})
-    made_for_us = (maker.get("kind"), maker.get("name")) == ("CronJob", owner.metadata.name)
-    return made_for_us or job.metadata.controller == owner.metadata.uid
+def _is_run(owner: PinterestCronJob, job: Native) -> bool:
+    """True for Jobs that the workload controls, or its CronJob: on schedule, or by `kubectl create job --from`."""
+    controller = next((each for each in job.metadata.owner_references if each.get("controller")), {})
+    of_cron_job = (controller.get("kind"), controller.get("name")) == ("CronJob", owner.metadata.name)
+    return of_cron_job or job.metadata.controller_uid == owner.metadata.uid
 
 
-def last(snapshot: Snapshot, runs: Runs) -> Run | None:
-    """The last that has ended, remembered when its Job is gone."""
-    before: Run | None = snapshot.owner.status.last_run
-    if not runs.ended:
+def last_finished_run(snapshot: Snapshot, runs: CronRuns) -> CronJobRun | None:
+    """Last run that has ended: from its Job, or from the status after the Job was deleted."""
+    before: CronJobRun | None = snapshot.owner.status.last_run
+    if not runs.finished:
         return before
-    newest = max(runs.ended, key=lambda each: (_ended(each), each.metadata.name))
-    if before and before.ended > _ended(newest):
+    newest = max(runs.finished, key=lambda each: (_ended_at(each), each.metadata.name))
+    if before and before.ended > _ended_at(newest):
         return before
-    told = _told(newest)
-    if told.outcome == SUCCEEDED:
-        return told
-    problem = _seen(snapshot, newest)
-    if problem is None and before and before.name == told.name:
+    run = _run_of(newest)
+    if run.outcome == OUTCOME_SUCCEEDED:
+        return run
+    problem = _pod_problem(snapshot, newest)
+    if problem is None and before and before.name == run.name:
+        # Its pods are gone by now; the status has the cause that was read from them.
         return before
-    problem = problem or _unseen(snapshot, newest)
-    said = problem.message()[:4096]
-    return msgspec.structs.replace(told, reason=problem.reason.code, message=said, next=problem.next[:512])
+    problem = problem or _job_problem(snapshot, newest)
+    message = problem.message()[:4096]
+    return msgspec.structs.replace(run, reason=problem.reason.code, message=message, next=problem.next[:512])
 
 
-def failure(snapshot: Snapshot, run: Run | None) -> Problem | None:
-    """That the last run failed, and how; what a former revision did is not held against this one."""
-    if run is None or run.outcome != FAILED or run.revision not in {0, snapshot.owner.metadata.generation}:
+def last_run_problem(snapshot: Snapshot, run: CronJobRun | None) -> Problem | None:
+    """Problem of the last run if it failed; None if it was a run of a former revision."""
+    if run is None or run.outcome != OUTCOME_FAILED or run.revision not in {0, snapshot.owner.metadata.generation}:
         return None
     where = Where(object=f"{snapshot.owner.metadata.namespace}/{run.name}")
-    return Problem(REASONS.get(run.reason, RUN_FAILED), f"the last run failed: {run.message}", where, next=run.next)
+    return Problem(find_reason(run.reason) or RUN_FAILED, f"last run failed: {run.message}", where, next=run.next)
 
 
-def stuck(snapshot: Snapshot, runs: Runs) -> Finding:
-    """What keeps a run that goes from getting on; judged by what goes now, whatever was before, and what a former
-    revision does is not held against this one."""
-    going = tuple(each for each in runs.going if not _former(snapshot, each))
-    if not going:
+def active_run_finding(snapshot: Snapshot, runs: CronRuns) -> Finding:
+    """First problem of the active runs of this revision. Results of former runs play no role in it."""
+    active = tuple(each for each in runs.active if not _of_former_revision(snapshot, each))
+    if not active:
         return Finding()
-    pods = [_pods(snapshot, each) for each in going]
-    alone = snapshot._replace(owner=_unjudged(snapshot.owner), natives=going, pods=tuple(chain(*pods)))
-    return first_cause(alone, tuple(chain.from_iterable(map(again.judged, pods))))
+    pods = [_pods_of(snapshot, each) for each in active]
+    isolated = snapshot._replace(owner=_without_status(snapshot.owner), natives=active, pods=tuple(chain(*pods)))
+    return first_cause(isolated, tuple(chain.from_iterable(map(retrying.pods_to_diagnose, pods))))
 
 
-def asked(owner: PinterestCronJob) -> int | Problem:
-    """The number that it should run for by hand; 0 where nobody asks."""
-    said = owner.metadata.annotations.get(RUN_NOW, "")
-    if not said or (said.isascii() and said.isdigit() and 0 < int(said) <= MOST):
-        return int(said or 0)
+def requested_run_number(owner: PinterestCronJob) -> int | Problem:
+    """Number of the last manual run that was requested; 0 if there was none."""
+    text = owner.metadata.annotations.get(RUN_NOW_ANNOTATION, "")
+    if not text or (text.isascii() and text.isdigit() and 0 < int(text) <= MAX_MANUAL_RUN_NUMBER):
+        return int(text or 0)
     metadata = owner.metadata
     return Problem(
         DOCUMENT_INVALID,
-        f"the annotation {RUN_NOW} is '{said}', and not a number from 1 to {MOST}",
-        Where(object=metadata.place),
-        "a number higher than before runs it once",
+        f"annotation {RUN_NOW_ANNOTATION} is '{text}': must be a number from 1 to {MAX_MANUAL_RUN_NUMBER}",
+        Where(object=metadata.key),
+        "increasing the number starts one run",
         f"pin rerun {metadata.name}",
     )
 
 
-def made(owner: PinterestCronJob, runs: Runs) -> int:
-    """The highest number that it ran by hand for: a Job is the proof, and the status the memory."""
-    return max([owner.status.ran_now, *(_number(owner, each) for each in (*runs.going, *runs.ended))])
+def latest_manual_run_number(owner: PinterestCronJob, runs: CronRuns) -> int:
+    """Number of the last manual run that was created: the highest one of a Job, or in the status."""
+    return max([owner.status.last_run_now, *(_manual_number(owner, each) for each in (*runs.active, *runs.finished))])
 
 
-def kept(snapshot: Snapshot, runs: Runs) -> tuple[tuple[str, str], ...]:
-    """Kubernetes keeps its own as it was told to; of those by hand as many stay as should.
+def retained_jobs(snapshot: Snapshot, runs: CronRuns) -> tuple[tuple[str, str], ...]:
+    """Kind and name of the Jobs that stay.
 
-    Nothing else removes them, and the highest number is never among those that ended and go: what was made is always
-    seen, there or in the status.
+    Kubernetes deletes those it created by the history limits of the CronJob. Manual ones are deleted by the same limits
+    here. The one with the highest number stays, or its number is in the status: otherwise it would be created again.
     """
     owner: PinterestCronJob = snapshot.owner
-    over = [each.metadata.name for each in runs.going if _given_up(snapshot, each)]
-    for outcome, most in ((SUCCEEDED, owner.spec.keep.succeeded), (FAILED, owner.spec.keep.failed)):
-        by_hand = [each for each in runs.ended if _number(owner, each) and _outcome(each) == outcome]
-        numbered = sorted(by_hand, key=lambda each: _number(owner, each))
-        over += [each.metadata.name for each in numbered[:-most]]
-    return tuple(("Job", each.metadata.name) for each in (*runs.going, *runs.ended) if each.metadata.name not in over)
+    surplus = [each.metadata.name for each in runs.active if _is_superseded(snapshot, each)]
+    for outcome, limit in ((OUTCOME_SUCCEEDED, owner.spec.keep.succeeded), (OUTCOME_FAILED, owner.spec.keep.failed)):
+        manual = [each for each in runs.finished if _manual_number(owner, each) and _outcome(each) == outcome]
+        ordered = sorted(manual, key=lambda each: _manual_number(owner, each))
+        surplus += [each.metadata.name for each in ordered[:-limit]]
+    return tuple(
+        ("Job", each.metadata.name) for each in (*runs.active, *runs.finished) if each.metadata.name not in surplus
+    )
 
 
-def _given_up(snapshot: Snapshot, job: Native) -> bool:
-    """Asked for by hand, of a former revision, and nothing of it has ever run: what kept it is mended by now."""
+def _is_superseded(snapshot: Snapshot, job: Native) -> bool:
+    """True for a manual run of a former revision that never started: the newer revision may have fixed the cause."""
     owner: PinterestCronJob = snapshot.owner
-    remembered = 0 < _number(owner, job) <= owner.status.ran_now
-    pods = _pods(snapshot, job)
-    waits = pods and all(each.status.phase == "Pending" and not _runs(each) for each in pods)
-    return bool(remembered and _former(snapshot, job) and waits)
+    recorded = 0 < _manual_number(owner, job) <= owner.status.last_run_now
+    pods = _pods_of(snapshot, job)
+    pending = pods and all(each.status.phase == "Pending" and not _has_started(each) for each in pods)
+    return bool(recorded and _of_former_revision(snapshot, job) and pending)
 
 
-def _former(snapshot: Snapshot, job: Native) -> bool:
-    revision = job.metadata.annotations.get(REVISION, "")
+def _of_former_revision(snapshot: Snapshot, job: Native) -> bool:
+    revision = job.metadata.annotations.get(REVISION_ANNOTATION, "")
     return revision.isdigit() and int(revision) < snapshot.owner.metadata.generation
 
 
-def _runs(pod: Pod) -> bool:
+def _has_started(pod: Pod) -> bool:
     return any(each.state.running or each.state.terminated for each in pod.status.init_container_statuses)
 
 
-def _number(owner: PinterestCronJob, job: Native) -> int:
-    """0 where Kubernetes made it."""
-    ours = job.metadata.controller == owner.metadata.uid
+def _manual_number(owner: PinterestCronJob, job: Native) -> int:
+    """Number of a manual run; 0 if Kubernetes created it."""
+    ours = job.metadata.controller_uid == owner.metadata.uid
     return names.run_number(owner, job.metadata.name) if ours else 0
 
 
 def _outcome(job: Native) -> str:
-    """Empty while it goes."""
-    return SUCCEEDED if job.says("Complete") else FAILED if job.says("Failed") else ""
+    """Outcome of a run; empty while it is active."""
+    return (
+        OUTCOME_SUCCEEDED if job.find_condition("Complete") else OUTCOME_FAILED if job.find_condition("Failed") else ""
+    )
 
 
-def _ended(job: Native) -> str:
-    failed = job.says("Failed")
-    moment = failed.last_transition_time if failed else job.status.completion_time
-    return stamp(moment) if moment else ""
+def _ended_at(job: Native) -> str:
+    failed = job.find_condition("Failed")
+    time = failed.last_transition_time if failed else job.status.completion_time
+    return format_time(time) if time else ""
 
 
-def _told(job: Native) -> Run:
-    revision = job.metadata.annotations.get(REVISION, "")
-    return Run(
+def _run_of(job: Native) -> CronJobRun:
+    return CronJobRun(
         name=job.metadata.name,
-        revision=int(revision) if revision.isdigit() else 0,
-        due=job.metadata.annotations.get(_DUE, ""),
+        revision=job.int_annotation(REVISION_ANNOTATION),
+        due=job.metadata.annotations.get(_SCHEDULED_TIME_ANNOTATION, ""),
         began=job.metadata.creation_timestamp,
-        ended=_ended(job),
+        ended=_ended_at(job),
         outcome=_outcome(job),
     )
 
 
-def _seen(snapshot: Snapshot, job: Native) -> Problem | None:
-    """How it failed, by the last of its pods that did."""
-    failed = [pod for pod in _pods(snapshot, job) if pod.status.phase == "Failed"]
-    if not failed or not _in_time(job):
+def _pod_problem(snapshot: Snapshot, job: Native) -> Problem | None:
+    """Cause of failure, from the last failed pod."""
+    failed = [pod for pod in _pods_of(snapshot, job) if pod.status.phase == "Failed"]
+    if not failed or _exceeded_deadline(job):
         return None
     newest = max(failed, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
-    alone = snapshot._replace(owner=_unjudged(snapshot.owner), natives=(), pods=(newest,))
-    return first_cause(alone, (newest,)).problem
+    isolated = snapshot._replace(owner=_without_status(snapshot.owner), natives=(), pods=(newest,))
+    return first_cause(isolated, (newest,)).problem
 
 
-def _unseen(snapshot: Snapshot, job: Native) -> Problem:
+def _job_problem(snapshot: Snapshot, job: Native) -> Problem:
+    """Cause of failure, from the Job itself."""
     owner: PinterestCronJob = snapshot.owner
     logs = f"pin logs {owner.metadata.name}"
-    if not _in_time(job):
-        what = "it took longer than deadlineSeconds allows"
+    if _exceeded_deadline(job):
+        what = "the run exceeded deadlineSeconds"
         return Problem(DEADLINE_EXCEEDED, what, next=f"raise deadlineSeconds in the file, or: {logs}")
-    said = job.says("Failed")
-    return Problem(RUN_FAILED, beginning(said.message if said else ""), next=logs)
+    failed = job.find_condition("Failed")
+    return Problem(RUN_FAILED, excerpt_start(failed.message if failed else ""), next=logs)
 
 
-def _in_time(job: Native) -> bool:
-    said = job.says("Failed")
-    return said is None or said.reason != _DEADLINE
+def _exceeded_deadline(job: Native) -> bool:
+    failed = job.find_condition("Failed")
+    return failed is not None and failed.reason == _DEADLINE_EXCEEDED
 
 
-def _pods(snapshot: Snapshot, job: Native) -> tuple[Pod, ...]:
-    return tuple(pod for pod in snapshot.pods if pod.metadata.controller == job.metadata.uid)
+def _pods_of(snapshot: Snapshot, job: Native) -> tuple[Pod, ...]:
+    return tuple(pod for pod in snapshot.pods if pod.metadata.controller_uid == job.metadata.uid)
 
 
-def _unjudged(owner: PinterestCronJob) -> PinterestCronJob:
-    """That former runs were well says nothing of this one."""
+def _without_status(owner: PinterestCronJob) -> PinterestCronJob:
+    """Owner without the results of former runs."""
     return msgspec.structs.replace(owner, status=CronJobStatus())

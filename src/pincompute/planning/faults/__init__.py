@@ -1,1 +1,1 @@
-"""What is broken on purpose, so that anybody can try whether it is told."""
+"""Faults that can be injected on purpose, to practise and to test the diagnosis."""

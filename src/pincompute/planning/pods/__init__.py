@@ -1,1 +1,1 @@
-"""What a workload's pods are: from the short form and the template to one template, with the runtime's parts in it."""
+"""Pods of a workload: how their template is built, and how pods are inspected."""

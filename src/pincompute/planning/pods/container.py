@@ -1,20 +1,24 @@
-"""What every container is held to, be it the workload's own or a part's: its rights, and how much it may use."""
+"""Defaults of all containers, of workloads and of runtime parts: security context and resources."""
 
 from __future__ import annotations
 
 from pincompute.objects.content import Object
 
-SAFE: Object = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-SAFE_CONTAINER: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What a pod, and what a container has, unless its template says otherwise."""
+POD_SECURITY_DEFAULTS: Object = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+CONTAINER_SECURITY_DEFAULTS: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""Security contexts of a pod and of a container, unless the template sets other values."""
 
 
-def amounts(given: Object, cpu: int | str, memory: int | str) -> Object:
-    """What is kept, and that memory is not exceeded: a copy that outgrows it must not end its neighbours."""
+def with_resource_defaults(given: Object, cpu: int | str, memory: int | str) -> Object:
+    """Complete requests, and the limit for memory.
+
+    Without a limit, a container that uses more memory than it requested could cause other pods of the node to be
+    killed.
+    """
     requests, limits = given.get("requests", {}), given.get("limits", {})
-    kept = requests.get("memory", limits.get("memory", memory))
+    requested_memory = requests.get("memory", limits.get("memory", memory))
     return {
         **given,
-        "requests": {"cpu": limits.get("cpu", cpu), **requests, "memory": kept},
-        "limits": {"memory": kept, **limits},
+        "requests": {"cpu": limits.get("cpu", cpu), **requests, "memory": requested_memory},
+        "limits": {"memory": requested_memory, **limits},
     }

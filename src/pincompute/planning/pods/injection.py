@@ -1,86 +1,110 @@
-"""What the parts of a runtime add to a pod template: one merge, in which a conflict is a Problem."""
+"""Injects the parts of a runtime into a pod template: one merge, in which every conflict is a problem.
+
+This replaces a mutating webhook. It happens before the object is created, so that a conflict is reported with the
+names of both sides, and the plan of a roll can show the result in advance.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pincompute.api.names import KIND, PROJECT, TIER, WORKLOAD
-from pincompute.api.parameter import text
-from pincompute.api.shape import perhaps
-from pincompute.api.sidecar import USUALLY, PinterestSidecar
+from pincompute.api.names import KIND_LABEL, PROJECT_LABEL, TIER_LABEL, WORKLOAD_LABEL
+from pincompute.api.parameter import parameter_text
+from pincompute.api.sidecar import DEFAULT_SERVED_KINDS, PinterestSidecar
+from pincompute.api.type_errors import did_you_mean
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import PARAMETER_INVALID, PART_CONFLICT, PART_UNKNOWN, PARTS_DISAGREE
+from pincompute.base.reasons import PARAMETER_INVALID, PART_CONFLICT, PART_UNKNOWN, PARTS_CONFLICT
 from pincompute.objects.content import Object
-from pincompute.planning.pods.claims import Claim, Key, of_part, of_workload, own_containers
-from pincompute.planning.pods.container import SAFE, SAFE_CONTAINER, amounts
+from pincompute.planning.pods.container import (
+    CONTAINER_SECURITY_DEFAULTS,
+    POD_SECURITY_DEFAULTS,
+    with_resource_defaults,
+)
+from pincompute.planning.pods.exclusive_names import (
+    ExclusiveKey,
+    ExclusiveName,
+    part_names,
+    template_containers,
+    workload_names,
+)
 
-LEAST_CPU = "10m"
-LEAST_MEMORY = "32Mi"
-PATIENCE = 120
-"""Seconds that a part may take to listen on its port before it is started again."""
-_TOLD = (("PIN_PROJECT", PROJECT), ("PIN_WORKLOAD", WORKLOAD), ("PIN_KIND", KIND), ("PIN_TIER", TIER))
-"""What a part is told of whom it serves, by the labels that say the same."""
+PART_DEFAULT_CPU = "10m"
+PART_DEFAULT_MEMORY = "32Mi"
+PORT_START_TIMEOUT_S = 120
+"""Time in which a part has to listen on its port; after that it is restarted."""
+_IDENTITY_VARIABLES = (
+    ("PIN_PROJECT", PROJECT_LABEL),
+    ("PIN_WORKLOAD", WORKLOAD_LABEL),
+    ("PIN_KIND", KIND_LABEL),
+    ("PIN_TIER", TIER_LABEL),
+)
+"""Variables that tell a part which workload it serves, with the labels of the same values."""
 
 Configuration = dict[str, dict[str, Any]]
 
 
 class Injected(NamedTuple):
+    """A pod template with the parts of a runtime."""
+
     template: Object
     parts: tuple[str, ...] = ()
-    """What was injected, such as `logs-2`."""
+    """Names of the injected parts, such as `logs-2`."""
     problems: tuple[Problem, ...] = ()
     sidecars: tuple[str, ...] = ()
-    """The containers that run beside the program."""
+    """Names of the containers that run as sidecars."""
 
 
-class _Bringing(NamedTuple):
-    """A part, and the containers that it brings into this pod."""
+class _PartContainers(NamedTuple):
+    """A part, and its containers in this pod."""
 
     part: PinterestSidecar
     containers: list[Object]
 
 
-def inject(
+def inject_parts(
     template: Object,
     parts: tuple[PinterestSidecar, ...],
     sidecar_config: Configuration,
     others: tuple[PinterestSidecar, ...] = (),
 ) -> Injected:
-    """In the order of the runtime's list. Where anything is wrong, all of it is told and nothing is injected.
+    """Inject the parts in the order of the runtime's list. If there is any problem, nothing is injected.
 
-    `others` are in the runtime as well, and do not serve this workload.
+    `others` are parts of the same runtime that do not serve this workload.
     """
     if not parts and not others:
-        # Without a runtime there is nothing to set, and nothing to say.
+        # Without a runtime, its configuration has no effect and is no problem either.
         return Injected(template)
-    bringing = [
-        _Bringing(each, _containers(each, _needed(each, parts), template, sidecar_config.get(each.part, {})))
+    part_containers = [
+        _PartContainers(
+            each, _containers(each, _needed_parts(each, parts), template, sidecar_config.get(each.part_name, {}))
+        )
         for each in parts
     ]
     problems = (
-        *_misconfigured(template, parts, sidecar_config, others),
-        *_lacking(template, parts),
-        *_conflicts(template, bringing),
+        *_configuration_problems(template, parts, sidecar_config, others),
+        *_missing_parts(template, parts),
+        *_conflicts(template, part_containers),
     )
     if problems:
         return Injected(template, (), problems)
     if not parts:
         return Injected(template)
-    beside = tuple(each["name"] for one in bringing for each in one.containers if "restartPolicy" in each)
-    return Injected(_merged(template, bringing), tuple(each.metadata.name for each in parts), sidecars=beside)
+    containers = (container for each in part_containers for container in each.containers)
+    sidecars = tuple(each["name"] for each in containers if "restartPolicy" in each)
+    return Injected(_merge(template, part_containers), tuple(each.metadata.name for each in parts), sidecars=sidecars)
 
 
-def _merged(template: Object, bringing: list[_Bringing]) -> Object:
-    """Before the workload's own init containers, so that all is there when they run."""
-    parts = [each.part for each in bringing]
+def _merge(template: Object, part_containers: list[_PartContainers]) -> Object:
+    """Put the parts' containers before the workload's init containers, which may already need them."""
+    parts = [each.part for each in part_containers]
     specs = [each.spec for each in parts]
     pod = template["spec"]
-    containers = [container for each in bringing for container in each.containers]
+    containers = [container for each in part_containers for container in each.containers]
     merged: Object = {
         **pod,
-        "containers": [_served(each, parts) for each in pod.get("containers", ())],
-        "initContainers": [*containers, *(_served(each, parts) for each in pod.get("initContainers", ()))],
+        "containers": [_with_additions(each, parts) for each in pod.get("containers", ())],
+        "initContainers": [*containers, *(_with_additions(each, parts) for each in pod.get("initContainers", ()))],
         "volumes": [*pod.get("volumes", ()), *(volume for spec in specs for volume in spec.volumes)],
         "readinessGates": [
             *pod.get("readinessGates", ()),
@@ -96,26 +120,26 @@ def _merged(template: Object, bringing: list[_Bringing]) -> Object:
     }
 
 
-def _needed(part: PinterestSidecar, parts: tuple[PinterestSidecar, ...]) -> list[PinterestSidecar]:
-    """Those that have started when it does."""
-    return [each for each in parts[: parts.index(part)] if not each.provided.isdisjoint(part.spec.needs)]
+def _needed_parts(part: PinterestSidecar, parts: tuple[PinterestSidecar, ...]) -> list[PinterestSidecar]:
+    """Parts that it needs and that start before it."""
+    return [each for each in parts[: parts.index(part)] if not each.provided_names.isdisjoint(part.spec.needs)]
 
 
-def _lacking(template: Object, parts: tuple[PinterestSidecar, ...]) -> Iterator[Problem]:
+def _missing_parts(template: Object, parts: tuple[PinterestSidecar, ...]) -> Iterator[Problem]:
     for part in parts:
-        there = {name for each in _needed(part, parts) for name in each.provided}
+        provided = {name for each in _needed_parts(part, parts) for name in each.provided_names}
         for name in part.spec.needs:
-            if name not in there:
+            if name not in provided:
                 yield Problem(
-                    PARTS_DISAGREE,
-                    f"{part.metadata.name} needs the part '{name}', which does not start before it here",
+                    PARTS_CONFLICT,
+                    f"{part.metadata.name} needs part '{name}', which does not start before it here",
                     _where(template),
-                    next=f"the infrastructure team puts {name} before {part.metadata.name}, for the same workloads",
+                    next=f"infrastructure team: list {name} before {part.metadata.name}, for the same workloads",
                 )
 
 
-def _served(container: Object, parts: Sequence[PinterestSidecar]) -> Object:
-    """With what parts add; what they set comes first, so that its own variables can build on it."""
+def _with_additions(container: Object, parts: Sequence[PinterestSidecar]) -> Object:
+    """Add the variables and mounts of parts. They come first, so that the container's own variables can use them."""
     specs = [each.spec for each in parts]
     variables = [{"name": name, "value": spec.environment[name]} for spec in specs for name in sorted(spec.environment)]
     mounts = [mount for spec in specs for mount in spec.mounts]
@@ -130,140 +154,154 @@ def _served(container: Object, parts: Sequence[PinterestSidecar]) -> Object:
 def _containers(
     part: PinterestSidecar, needed: Sequence[PinterestSidecar], template: Object, configuration: dict[str, Any]
 ) -> list[Object]:
-    """What runs before, and then what runs beside: a sidecar is an init container that never ends."""
+    """Init containers of a part, and then its sidecars, which are init containers with restartPolicy Always."""
     spec = part.spec
-    variables = [*_told(template), *_parameters(part, configuration)]
-    short = [_short(part)] if spec.image else []
+    variables = [*_identity_variables(template), *_parameters(part, configuration)]
+    short = [_short_form_sidecar(part)] if spec.image else []
     return [
-        *(_served(_container(each, variables), needed) for each in spec.init_containers),
+        *(_with_additions(_part_container(each, variables), needed) for each in spec.init_containers),
         *(
-            {**_served(_container(each, variables), needed), "restartPolicy": "Always"}
+            {**_with_additions(_part_container(each, variables), needed), "restartPolicy": "Always"}
             for each in (*short, *spec.sidecars)
         ),
     ]
 
 
-def _short(part: PinterestSidecar) -> Object:
-    """The sidecar of the short form; what is to listen has started when it does."""
+def _short_form_sidecar(part: PinterestSidecar) -> Object:
+    """Sidecar of the short form. With a port, it counts as started when it listens on that."""
     spec = part.spec
-    cpu, memory = spec.cpu or LEAST_CPU, spec.memory or LEAST_MEMORY
-    made: Object = {"name": part.part, "image": spec.image, "resources": amounts({}, cpu, memory)}
+    cpu, memory = spec.cpu or PART_DEFAULT_CPU, spec.memory or PART_DEFAULT_MEMORY
+    sidecar: Object = {
+        "name": part.part_name,
+        "image": spec.image,
+        "resources": with_resource_defaults({}, cpu, memory),
+    }
     if spec.port:
-        made["ports"] = [{"containerPort": spec.port, "protocol": "TCP"}]
-        made["startupProbe"] = {"tcpSocket": {"port": spec.port}, "periodSeconds": 1, "failureThreshold": PATIENCE}
-    return made
+        sidecar["ports"] = [{"containerPort": spec.port, "protocol": "TCP"}]
+        sidecar["startupProbe"] = {
+            "tcpSocket": {"port": spec.port},
+            "periodSeconds": 1,
+            "failureThreshold": PORT_START_TIMEOUT_S,
+        }
+    return sidecar
 
 
-def _container(given: Object, variables: list[Object]) -> Object:
-    """As the part says, and otherwise with the least rights and the least use."""
+def _part_container(given: Object, variables: list[Object]) -> Object:
+    """Container of a part, completed by the defaults for parts: few resources, no privileges."""
     return {
         **given,
-        # A version of a part never changes, nor does its image: a pod starts anew without any registry.
+        # The image of a part's version never changes, so that a pod can restart while the registry is down.
         "imagePullPolicy": given.get("imagePullPolicy", "IfNotPresent"),
         "terminationMessagePolicy": given.get("terminationMessagePolicy", "FallbackToLogsOnError"),
-        "securityContext": {**SAFE, **SAFE_CONTAINER, **given.get("securityContext", {})},
-        "resources": amounts(given.get("resources", {}), LEAST_CPU, LEAST_MEMORY),
+        "securityContext": {**POD_SECURITY_DEFAULTS, **CONTAINER_SECURITY_DEFAULTS, **given.get("securityContext", {})},
+        "resources": with_resource_defaults(given.get("resources", {}), PART_DEFAULT_CPU, PART_DEFAULT_MEMORY),
         "env": [*variables, *given.get("env", ())],
     }
 
 
-def _told(template: Object) -> Iterator[Object]:
+def _identity_variables(template: Object) -> Iterator[Object]:
     labels = template["metadata"].get("labels", {})
-    return ({"name": name, "value": labels[label]} for name, label in _TOLD if label in labels)
+    return ({"name": name, "value": labels[label]} for name, label in _IDENTITY_VARIABLES if label in labels)
 
 
 def _parameters(part: PinterestSidecar, configuration: dict[str, Any]) -> Iterator[Object]:
     for name, parameter in sorted(part.spec.parameters.items()):
         value = configuration.get(name, parameter.default)
         if value is not None:
-            yield {"name": parameter.variable, "value": text(value)}
+            yield {"name": parameter.variable, "value": parameter_text(value)}
 
 
-def _conflicts(template: Object, bringing: list[_Bringing]) -> Iterator[Problem]:
-    """Each thing that two want: the first has it, and the other is told of."""
-    taken: dict[Key, Claim] = {claim.key: claim for claim in of_workload(template)}
-    own = [each["name"] for each in own_containers(template["spec"])]
-    for each in bringing:
-        for claim in of_part(each.part, each.containers, own):
-            first = taken.setdefault(claim.key, claim)
-            if first is not claim:
-                yield _conflict(template, first, claim)
+def _conflicts(template: Object, part_containers: list[_PartContainers]) -> Iterator[Problem]:
+    """Problem for each exclusive name that is used twice."""
+    used: dict[ExclusiveKey, ExclusiveName] = {name.key: name for name in workload_names(template)}
+    own = [each["name"] for each in template_containers(template["spec"])]
+    for part, containers in part_containers:
+        for name in part_names(part, containers, own):
+            first = used.setdefault(name.key, name)
+            if first is not name:
+                yield _conflict(template, first, name)
 
 
-def _conflict(template: Object, first: Claim, second: Claim) -> Problem:
-    if first.part:
+def _conflict(template: Object, first: ExclusiveName, second: ExclusiveName) -> Problem:
+    if first.by_part:
         return Problem(
-            PARTS_DISAGREE,
-            f"{first.whose} and {second.whose} both want {second.words}",
+            PARTS_CONFLICT,
+            f"{first.user} and {second.user} both use {second.description}",
             _where(template),
-            next=f"the infrastructure team makes a version of one of them that takes another {second.noun}",
+            next=f"infrastructure team: publish a version of one of them with another {second.category}",
         )
     return Problem(
         PART_CONFLICT,
-        f"{first.whose} and {second.whose}, a part of the runtime, both want {second.words}",
+        f"{first.user} and {second.user}, a part of the runtime, both use {second.description}",
         _where(template),
-        next=f"choose another {second.noun} in the workload's file",
+        next=f"choose another {second.category} in the workload's file",
     )
 
 
-def _misconfigured(
+def _configuration_problems(
     template: Object,
     parts: tuple[PinterestSidecar, ...],
     sidecar_config: Configuration,
     others: tuple[PinterestSidecar, ...],
 ) -> Iterator[Problem]:
-    """What the workload sets of parts that do not serve it, or sets as it cannot be."""
-    by_name = {each.part: each for each in parts}
-    elsewhere = {each.part: each for each in others}
+    """Problems of the workload's sidecarConfig: unknown parts, parts that do not serve it, and invalid values."""
+    by_name = {each.part_name: each for each in parts}
+    not_serving = {each.part_name: each for each in others}
     for name, configuration in sidecar_config.items():
         part = by_name.get(name)
         if part:
-            yield from _wrong_values(template, part, configuration)
-        elif name in elsewhere:
-            yield _serves_others(template, elsewhere[name])
+            yield from _value_problems(template, part, configuration)
+        elif name in not_serving:
+            yield _not_serving_problem(template, not_serving[name])
         else:
             yield Problem(
                 PART_UNKNOWN,
                 f"no part '{name}' serves this workload",
                 _where(template, f"spec.sidecarConfig.{name}"),
                 f"it is served by {', '.join(by_name) or 'none'}",
-                perhaps(name, by_name),
+                did_you_mean(name, by_name),
             )
 
 
-def _serves_others(template: Object, part: PinterestSidecar) -> Problem:
-    whom = part.spec.serves
-    only = [*whom.kinds, *map(str, whom.tiers), *(f"{name}={value}" for name, value in whom.selector.items())]
+def _not_serving_problem(template: Object, part: PinterestSidecar) -> Problem:
+    serves = part.spec.serves
+    only = [*serves.kinds, *map(str, serves.tiers), *(f"{name}={value}" for name, value in serves.selector.items())]
     return Problem(
         PART_UNKNOWN,
         f"{part.metadata.name} is a part of the runtime and does not serve this workload",
-        _where(template, f"spec.sidecarConfig.{part.part}"),
-        f"it serves {', '.join(only or USUALLY)}",
-        f"take {part.part} out of sidecarConfig",
+        _where(template, f"spec.sidecarConfig.{part.part_name}"),
+        f"it serves {', '.join(only or DEFAULT_SERVED_KINDS)}",
+        f"remove {part.part_name} from sidecarConfig",
     )
 
 
-def _wrong_values(template: Object, part: PinterestSidecar, configuration: dict[str, Any]) -> Iterator[Problem]:
+def _value_problems(template: Object, part: PinterestSidecar, configuration: dict[str, Any]) -> Iterator[Problem]:
     known = part.spec.parameters
     for name, value in configuration.items():
-        where = _where(template, f"spec.sidecarConfig.{part.part}.{name}")
+        where = _where(template, f"spec.sidecarConfig.{part.part_name}.{name}")
         if name not in known:
             note = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
             what = f"{part.metadata.name} has no parameter '{name}'"
-            yield Problem(PARAMETER_INVALID, what, where, note, perhaps(name, known))
+            yield Problem(PARAMETER_INVALID, what, where, note, did_you_mean(name, known))
             continue
-        expected = known[name].misfit(value)
+        expected = known[name].mismatch(value)
         if expected:
             what = f"{name} of {part.metadata.name} is {value!r}: expected {expected}"
             yield Problem(
-                PARAMETER_INVALID, what, where, known[name].description, perhaps(text(value), _allowed(part, name))
+                PARAMETER_INVALID,
+                what,
+                where,
+                known[name].description,
+                did_you_mean(parameter_text(value), _allowed(part, name)),
             )
 
 
 def _allowed(part: PinterestSidecar, name: str) -> list[str]:
-    return [text(each) for each in part.spec.parameters[name].allowed]
+    return [parameter_text(each) for each in part.spec.parameters[name].allowed]
 
 
 def _where(template: Object, field: str = "") -> Where:
     labels = template["metadata"].get("labels", {})
-    return Where(object="/".join(labels[each] for each in (PROJECT, WORKLOAD) if each in labels), field=field)
+    return Where(
+        object="/".join(labels[each] for each in (PROJECT_LABEL, WORKLOAD_LABEL) if each in labels), field=field
+    )

@@ -1,225 +1,246 @@
-"""A workload's pods: what the short form and the template say, what we add to all, and what the runtime injects."""
+"""Builds the pod template of a workload: its short form and template, our defaults, and the parts of its runtime."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pincompute.api.names import KIND, PARTS, PRIORITY, RESTARTS, SHAPE, SIMULATED, TEMPLATE, WORKLOAD
-from pincompute.api.pod import main_container
+from pincompute.api.names import (
+    IN_PLACE_HASH_LABEL,
+    KIND_LABEL,
+    PARTS_ANNOTATION,
+    PRIORITY_CLASS_PREFIX,
+    RESTARTS_ANNOTATION,
+    SIMULATED_LABEL,
+    TEMPLATE_HASH_LABEL,
+    WORKLOAD_LABEL,
+)
+from pincompute.api.pod_template import main_container
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
-from pincompute.objects.content import Object, digest
+from pincompute.objects.content import Object, content_hash
 from pincompute.planning import names
-from pincompute.planning.natives import labels
-from pincompute.planning.pods.container import SAFE, SAFE_CONTAINER, amounts
-from pincompute.planning.pods.injection import inject
-from pincompute.planning.pods.templates import shape_of
-from pincompute.planning.pods.twice import twice
-from pincompute.planning.runtimes.runtime import runtime_of
+from pincompute.planning.natives import tracking_labels
+from pincompute.planning.pods.container import (
+    CONTAINER_SECURITY_DEFAULTS,
+    POD_SECURITY_DEFAULTS,
+    with_resource_defaults,
+)
+from pincompute.planning.pods.duplicates import duplicate_problems
+from pincompute.planning.pods.injection import inject_parts
+from pincompute.planning.pods.templates import in_place_hash_of
+from pincompute.planning.runtimes.selection import choose_runtime
 from pincompute.planning.snapshot import Cluster, Snapshot
 
-LEAST_CPU = "100m"
-LEAST_MEMORY = "128Mi"
-GPU = "nvidia.com/gpu"
+DEFAULT_CPU = "100m"
+DEFAULT_MEMORY = "128Mi"
+GPU_RESOURCE = "nvidia.com/gpu"
 _CONFIGURATION = "configuration"
 
 
-class Shape(NamedTuple):
-    """What a kind asks of its pods beside what all have."""
+class PodOverlay(NamedTuple):
+    """Fields that a kind adds to its pod template."""
 
     container: Object = {}
-    """Fields of the main container, such as its readiness probe; the template may say otherwise."""
+    """Fields of the main container, such as its readiness probe. The template overrides them."""
     pod: Object = {}
-    """Fields of the pod, such as restartPolicy; the template may not."""
+    """Fields of the pod, such as restartPolicy. They override the template."""
     defaults: Object = {}
-    """Fields of the pod that the template may say otherwise."""
+    """Fields of the pod that the template overrides."""
     environment: Sequence[Object] = ()
-    """Variables of every container that the workload has."""
+    """Variables of all containers of the workload."""
     volumes: Sequence[Object] = ()
     mounts: Sequence[Object] = ()
-    """Where the main container sees them."""
+    """Volume mounts of the main container."""
     labels: Object = {}
     annotations: Object = {}
 
 
-class Made(NamedTuple):
-    """A pod template, and what went into it."""
+class BuiltTemplate(NamedTuple):
+    """A pod template, and the runtime and parts it was built with."""
 
     template: Object
     runtime: int = 0
     parts: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     sidecars: tuple[str, ...] = ()
-    """The containers of parts that run beside the program."""
+    """Names of the containers of parts that run as sidecars."""
 
     @property
-    def shape(self) -> str:
-        """Of what stays where only the images of those change; empty where there are none."""
-        return str(self.template["metadata"]["labels"].get(SHAPE, ""))
+    def in_place_hash(self) -> str:
+        """Hash of the template without sidecar images; empty if there are no sidecars."""
+        return str(self.template["metadata"]["labels"].get(IN_PLACE_HASH_LABEL, ""))
 
     @property
-    def digest(self) -> str:
-        return str(self.template["metadata"]["labels"][TEMPLATE])
+    def template_hash(self) -> str:
+        return str(self.template["metadata"]["labels"][TEMPLATE_HASH_LABEL])
 
 
-def make(snapshot: Snapshot, shape: Shape) -> Made:
-    """The template of a workload's pods, with the runtime that is its own at this time."""
+def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
+    """Build the pod template of a workload, with the runtime that applies to it now."""
     owner: Workload = snapshot.owner
-    chosen = runtime_of(owner, snapshot.runtimes, snapshot.now)
-    plain = _plain(owner, snapshot.cluster, shape)
-    problems = (*chosen.problems, *twice(plain, owner.metadata.place))
-    injected = inject(plain, chosen.parts, owner.spec.sidecar_config, chosen.others)
+    chosen = choose_runtime(owner, snapshot.runtimes, snapshot.now)
+    plain = _plain(owner, snapshot.cluster, overlay)
+    problems = (*chosen.problems, *duplicate_problems(plain, owner.metadata.key))
+    injected = inject_parts(plain, chosen.parts, owner.spec.sidecar_config, chosen.other_parts)
     template = injected.template
     metadata = template["metadata"]
     if injected.sidecars:
-        metadata["labels"] = {**metadata["labels"], SHAPE: shape_of(template, injected.sidecars)}
+        metadata["labels"] = {**metadata["labels"], IN_PLACE_HASH_LABEL: in_place_hash_of(template, injected.sidecars)}
     if injected.parts:
-        # Not the runtime's number: another one with the same parts must not make the pods anew.
-        metadata["annotations"] = {**metadata.get("annotations", {}), PARTS: " ".join(injected.parts)}
-    metadata["labels"] = {**metadata["labels"], TEMPLATE: digest(template)}
-    return Made(template, chosen.number, injected.parts, (*problems, *injected.problems), injected.sidecars)
+        # The annotation has the parts and not the number of the runtime: a new runtime with the same parts must not
+        # change the template, because that would replace all pods.
+        metadata["annotations"] = {**metadata.get("annotations", {}), PARTS_ANNOTATION: " ".join(injected.parts)}
+    metadata["labels"] = {**metadata["labels"], TEMPLATE_HASH_LABEL: content_hash(template)}
+    return BuiltTemplate(template, chosen.number, injected.parts, (*problems, *injected.problems), injected.sidecars)
 
 
-def simulated(owner: Workload, cluster: Cluster) -> bool:
-    """Because it says so, or because this cluster can do no other."""
+def is_simulated(owner: Workload, cluster: Cluster) -> bool:
+    """True if the workload asks for it, or if no node of the cluster runs containers."""
     return cluster.simulated or owner.spec.simulated
 
 
-def _plain(owner: Workload, cluster: Cluster, shape: Shape) -> Object:
-    """Before anything is injected."""
+def _plain(owner: Workload, cluster: Cluster, overlay: PodOverlay) -> Object:
+    """Template before injection."""
     given = owner.spec.template
     metadata = given.get("metadata", {})
     return {
         **given,
         "metadata": {
             **metadata,
-            "labels": {**metadata.get("labels", {}), **labels(owner), **shape.labels},
-            **_said(annotations={**metadata.get("annotations", {}), **shape.annotations, **_restarts(owner)}),
+            "labels": {**metadata.get("labels", {}), **tracking_labels(owner), **overlay.labels},
+            **_non_empty(annotations={**metadata.get("annotations", {}), **overlay.annotations, **_restarts(owner)}),
         },
-        "spec": _pod(owner, cluster, shape, given.get("spec", {})),
+        "spec": _pod(owner, cluster, overlay, given.get("spec", {})),
     }
 
 
 def _restarts(owner: Workload) -> dict[str, str]:
-    """Of kinds that run on; another number is another template, and copies are replaced as for any other change."""
+    """Annotation with the restart counter of a long-running kind. It changes the template, so that pods restart."""
     restarts = getattr(getattr(owner.spec, "rollout", None), "restarts", 0)
-    return {RESTARTS: str(restarts)} if restarts else {}
+    return {RESTARTS_ANNOTATION: str(restarts)} if restarts else {}
 
 
-def _pod(owner: Workload, cluster: Cluster, shape: Shape, given: Object) -> Object:
+def _pod(owner: Workload, cluster: Cluster, overlay: PodOverlay, given: Object) -> Object:
     spec = owner.spec
     pod: Object = {
         "enableServiceLinks": False,
         "automountServiceAccountToken": False,
-        **shape.defaults,
+        **overlay.defaults,
         **given,
-        "securityContext": _rights({**SAFE, **shape.defaults.get("securityContext", {})}, given),
-        "containers": _containers(owner, shape, given),
-        **_said(initContainers=[_beside(owner, shape, each) for each in given.get("initContainers", ())]),
+        "securityContext": _security_context(
+            {**POD_SECURITY_DEFAULTS, **overlay.defaults.get("securityContext", {})}, given
+        ),
+        "containers": _containers(owner, overlay, given),
+        **_non_empty(
+            initContainers=[_other_container(owner, overlay, each) for each in given.get("initContainers", ())]
+        ),
         "serviceAccountName": owner.metadata.name,
-        "priorityClassName": f"{PRIORITY}{spec.tier}",
-        **shape.pod,
+        "priorityClassName": f"{PRIORITY_CLASS_PREFIX}{spec.tier}",
+        **overlay.pod,
     }
-    volumes = [*given.get("volumes", ()), *shape.volumes, *_configuration_volume(owner)]
+    volumes = [*given.get("volumes", ()), *overlay.volumes, *_configuration_volume(owner)]
     if volumes:
         pod["volumes"] = volumes
     if spec.whole_node:
-        pod["affinity"] = _alone(given.get("affinity", {}))
-    if simulated(owner, cluster):
+        pod["affinity"] = _whole_node_affinity(given.get("affinity", {}))
+    if is_simulated(owner, cluster):
         pod["tolerations"] = [
-            *pod.get("tolerations", ()), {"key": SIMULATED, "operator": "Exists", "effect": "NoSchedule"}
+            *pod.get("tolerations", ()), {"key": SIMULATED_LABEL, "operator": "Exists", "effect": "NoSchedule"}
         ]  # fmt: skip
-        pod["nodeSelector"] = {**pod.get("nodeSelector", {}), SIMULATED: "true"}
+        pod["nodeSelector"] = {**pod.get("nodeSelector", {}), SIMULATED_LABEL: "true"}
     return pod
 
 
-def _containers(owner: Workload, shape: Shape, given: Object) -> list[Object]:
-    """The main one as the short form and the template say it together; the others as the template says."""
+def _containers(owner: Workload, overlay: PodOverlay, given: Object) -> list[Object]:
+    """Main container, merged from short form and template, and the other containers of the template."""
     others = given.get("containers", [])
-    main = main_container(owner.spec.template, owner.main, own=bool(owner.spec.image))
+    main = main_container(owner.spec.template, owner.main_container_name, own=bool(owner.spec.image))
     if main is None:
-        return [_main(owner, shape, {}), *(_beside(owner, shape, each) for each in others)]
-    return [_main(owner, shape, each) if each is main else _beside(owner, shape, each) for each in others]
+        return [_main_container(owner, overlay, {}), *(_other_container(owner, overlay, each) for each in others)]
+    return [
+        _main_container(owner, overlay, each) if each is main else _other_container(owner, overlay, each)
+        for each in others
+    ]
 
 
-def own_containers(owner: Workload) -> tuple[list[Object], list[Object]]:
-    """Of one copy, and those that run before them, without what its kind and the runtime add."""
+def workload_containers(owner: Workload) -> tuple[list[Object], list[Object]]:
+    """Containers and init containers of a pod, without the fields of its kind and its runtime."""
     given = owner.spec.template.get("spec", {})
-    before = [_beside(owner, Shape(), each) for each in given.get("initContainers", ())]
-    return _containers(owner, Shape(), given), before
+    init_containers = [_other_container(owner, PodOverlay(), each) for each in given.get("initContainers", ())]
+    return _containers(owner, PodOverlay(), given), init_containers
 
 
-def _main(owner: Workload, shape: Shape, given: Object) -> Object:
+def _main_container(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
     spec = owner.spec
     container: Object = {
-        "name": owner.main,
-        **_said(image=spec.image, command=spec.command, args=spec.arguments),
-        **shape.container,
+        "name": owner.main_container_name,
+        **_non_empty(image=spec.image, command=spec.command, args=spec.arguments),
+        **overlay.container,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
-        "securityContext": _rights(SAFE_CONTAINER, given),
+        "securityContext": _security_context(CONTAINER_SECURITY_DEFAULTS, given),
     }
     container.setdefault("imagePullPolicy", default_pull_policy(container.get("image", "")))
     container["resources"] = _resources(owner, given.get("resources", {}))
     container["env"] = [
-        *_variables(owner, shape),
+        *_variables(owner, overlay),
         *({"name": name, "value": spec.environment[name]} for name in sorted(spec.environment)),
         *given.get("env", ()),
     ]
-    mounts = [*given.get("volumeMounts", ()), *shape.mounts, *_configuration_mount(owner)]
+    mounts = [*given.get("volumeMounts", ()), *overlay.mounts, *_configuration_mount(owner)]
     if mounts:
         container["volumeMounts"] = mounts
     return container
 
 
-def _beside(owner: Workload, shape: Shape, given: Object) -> Object:
-    """A container that is not the main one: it is told where it is, and has what every container must have."""
+def _other_container(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
+    """Container other than the main one: as in the template, with our variables and defaults."""
     return {
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **given,
-        "securityContext": _rights(SAFE_CONTAINER, given),
-        "resources": amounts(given.get("resources", {}), LEAST_CPU, LEAST_MEMORY),
-        "env": [*_variables(owner, shape), *given.get("env", ())],
+        "securityContext": _security_context(CONTAINER_SECURITY_DEFAULTS, given),
+        "resources": with_resource_defaults(given.get("resources", {}), DEFAULT_CPU, DEFAULT_MEMORY),
+        "env": [*_variables(owner, overlay), *given.get("env", ())],
     }
 
 
-def _rights(safe: Object, given: Object) -> Object:
-    """None on the node, but for those that the template names; what would contradict them is left out."""
-    said = given.get("securityContext", {})
-    if said.get("runAsUser") == 0:
-        safe = {**safe, "runAsNonRoot": False}
-    if said.get("privileged"):
-        safe = {name: value for name, value in safe.items() if name != "allowPrivilegeEscalation"}
-    return {**safe, **said}
+def _security_context(defaults: Object, given: Object) -> Object:
+    """Security context of the template, completed by defaults that do not contradict it."""
+    context = given.get("securityContext", {})
+    if context.get("runAsUser") == 0:
+        defaults = {**defaults, "runAsNonRoot": False}
+    if context.get("privileged"):
+        defaults = {name: value for name, value in defaults.items() if name != "allowPrivilegeEscalation"}
+    return {**defaults, **context}
 
 
-def _variables(owner: Workload, shape: Shape) -> list[Object]:
-    """Where it is and whose it is."""
-    ours = (
+def _variables(owner: Workload, overlay: PodOverlay) -> list[Object]:
+    """Variables that identify the workload, and those of its kind."""
+    identity = (
         ("PIN_PROJECT", owner.metadata.namespace),
         ("PIN_WORKLOAD", owner.metadata.name),
         ("PIN_KIND", owner.kind),
         ("PIN_TIER", str(owner.spec.tier)),
     )
-    return [*({"name": name, "value": value} for name, value in ours), *shape.environment]
+    return [*({"name": name, "value": value} for name, value in identity), *overlay.environment]
 
 
 def _resources(owner: Workload, given: Object) -> Object:
     spec = owner.spec
-    given_to = amounts(given, spec.cpu or LEAST_CPU, spec.memory or LEAST_MEMORY)
+    resources = with_resource_defaults(given, spec.cpu or DEFAULT_CPU, spec.memory or DEFAULT_MEMORY)
     if spec.gpus:
-        for each in ("requests", "limits"):
-            given_to[each] = {**given_to[each], GPU: spec.gpus}
-    return given_to
+        for field in ("requests", "limits"):
+            resources[field] = {**resources[field], GPU_RESOURCE: spec.gpus}
+    return resources
 
 
 def default_pull_policy(image: str) -> str:
-    """A digest never changes its content; a tag may."""
+    """Pull images with a tag every time, because the tag may be moved; a digest always names the same content."""
     return "IfNotPresent" if "@sha256:" in image else "Always"
 
 
-def _said(**fields: Any) -> Object:
+def _non_empty(**fields: Any) -> Object:
     return {name: value for name, value in fields.items() if value}
 
 
@@ -235,18 +256,18 @@ def _configuration_mount(owner: Workload) -> list[Object]:
     return [{"name": _CONFIGURATION, "mountPath": owner.spec.configuration_path, "readOnly": True}]
 
 
-def _alone(given: Object) -> Object:
-    """Far from every pod of ours, and they from it; what belongs to each node does not count."""
-    anti = given.get("podAntiAffinity", {})
+def _whole_node_affinity(given: Object) -> Object:
+    """Keep all other workloads off the node, except daemons. Anti-affinity works in both directions."""
+    anti_affinity = given.get("podAntiAffinity", {})
     term: Object = {
         "topologyKey": "kubernetes.io/hostname",
         "namespaceSelector": {},
         "labelSelector": {
             "matchExpressions": [
-                {"key": WORKLOAD, "operator": "Exists"},
-                {"key": KIND, "operator": "NotIn", "values": ["PinterestDaemon"]},
+                {"key": WORKLOAD_LABEL, "operator": "Exists"},
+                {"key": KIND_LABEL, "operator": "NotIn", "values": ["PinterestDaemon"]},
             ]
         },
     }
     field = "requiredDuringSchedulingIgnoredDuringExecution"
-    return {**given, "podAntiAffinity": {**anti, field: [*anti.get(field, ()), term]}}
+    return {**given, "podAntiAffinity": {**anti_affinity, field: [*anti_affinity.get(field, ()), term]}}

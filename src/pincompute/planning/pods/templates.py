@@ -1,4 +1,4 @@
-"""The pod templates within natives: where they stand, how many copies there are, what they ask for, how two differ."""
+"""Pod templates in native objects: where they are, their number of replicas and resources, and how two differ."""
 
 from __future__ import annotations
 
@@ -6,90 +6,93 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from pincompute.api.names import SHAPE
-from pincompute.objects.content import Object, digest
-from pincompute.objects.quantity import amount
+from pincompute.api.names import IN_PLACE_HASH_LABEL
+from pincompute.objects.content import Object, content_hash
+from pincompute.objects.quantity import parse_quantity
 
-_ROLES = {"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"}
-ENDING = frozenset({"Job", "CronJob", *_ROLES})
-"""Natives whose pods end by themselves."""
+_ROLES_FIELDS = {"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"}
+FINITE_KINDS = frozenset({"Job", "CronJob", *_ROLES_FIELDS})
+"""Kinds of native objects with pods that run to completion."""
 
 
-class Templated(NamedTuple):
-    """One template, and of how many pods it is."""
+class NativeTemplate(NamedTuple):
+    """A pod template of a native object, with its number of replicas."""
 
-    native: str
-    """Kind, name and role: by it the same template is found again in another plan."""
-    ends: bool
+    key: str
+    """Kind, name and role, with which the same template is found in another plan."""
+    is_finite: bool
     template: Object
-    copies: int
+    replicas: int
 
 
-class Use(NamedTuple):
-    """What is kept on nodes."""
+class ResourceUse(NamedTuple):
+    """Requested resources."""
 
     cpu: Fraction = Fraction()
     memory: Fraction = Fraction()
 
-    def plus(self, other: Use, times: int = 1) -> Use:
-        return Use(self.cpu + other.cpu * times, self.memory + other.memory * times)
+    def plus(self, other: ResourceUse, times: int = 1) -> ResourceUse:
+        return ResourceUse(self.cpu + other.cpu * times, self.memory + other.memory * times)
 
-    def most(self, other: Use) -> Use:
-        return Use(max(self.cpu, other.cpu), max(self.memory, other.memory))
+    def maximum(self, other: ResourceUse) -> ResourceUse:
+        return ResourceUse(max(self.cpu, other.cpu), max(self.memory, other.memory))
 
 
-def templates(wanted: Iterable[Object], nodes: int) -> Iterator[Templated]:
-    """Of every native that makes pods; a daemon has as many as there are nodes for it."""
+def pod_templates(wanted: Iterable[Object], nodes: int) -> Iterator[NativeTemplate]:
+    """Find the templates of all native objects. A daemon has as many replicas as nodes."""
     for native in wanted:
         kind, name, spec = native["kind"], f"{native['kind']}/{native['metadata']['name']}", native.get("spec", {})
-        ends = kind in ENDING
+        is_finite = kind in FINITE_KINDS
         if kind in {"Deployment", "StatefulSet"}:
-            yield Templated(name, ends, spec["template"], spec.get("replicas", 1))
+            yield NativeTemplate(name, is_finite, spec["template"], spec.get("replicas", 1))
         elif kind == "DaemonSet":
-            yield Templated(name, ends, spec["template"], nodes)
+            yield NativeTemplate(name, is_finite, spec["template"], nodes)
         elif kind == "Job":
-            yield Templated(name, ends, spec["template"], spec.get("parallelism", 1))
+            yield NativeTemplate(name, is_finite, spec["template"], spec.get("parallelism", 1))
         elif kind == "CronJob":
             job = spec["jobTemplate"]["spec"]
-            yield Templated(name, ends, job["template"], job.get("parallelism", 1))
-        elif kind in _ROLES:
-            for role, each in spec[_ROLES[kind]].items():
-                yield Templated(f"{name}/{role}", ends, each["template"], each.get("replicas", 1))
+            yield NativeTemplate(name, is_finite, job["template"], job.get("parallelism", 1))
+        elif kind in _ROLES_FIELDS:
+            for role, role_spec in spec[_ROLES_FIELDS[kind]].items():
+                yield NativeTemplate(f"{name}/{role}", is_finite, role_spec["template"], role_spec.get("replicas", 1))
 
 
-def same_pods(before: Object, after: Object) -> bool:
-    """Only what is written on the pods may differ, which no container notices."""
+def same_pod_spec(before: Object, after: Object) -> bool:
+    """True if the specs are the same. Labels and annotations may differ: they have no effect on containers."""
     return bool(before["spec"] == after["spec"])
 
 
-def shape_of(template: Object, sidecars: Sequence[str]) -> str:
-    """What stays where only the images of these change: an init container that has ended would never run again."""
+def in_place_hash_of(template: Object, sidecars: Sequence[str]) -> str:
+    """Hash of the template without the images of its sidecars.
+
+    Images of other init containers are part of it: they have terminated and would not run again in place.
+    """
     spec = template["spec"]
-    beside = [{**each, "image": ""} if each["name"] in sidecars else each for each in spec["initContainers"]]
-    return digest({**template, "spec": {**spec, "initContainers": beside}})
+    containers = [{**each, "image": ""} if each["name"] in sidecars else each for each in spec["initContainers"]]
+    return content_hash({**template, "spec": {**spec, "initContainers": containers}})
 
 
-def in_place(before: Object, after: Object) -> bool:
-    """Only images of sidecars differ: the kubelet restarts those containers, and no other."""
-    old, new = (each.get("metadata", {}).get("labels", {}).get(SHAPE) for each in (before, after))
+def can_update_in_place(before: Object, after: Object) -> bool:
+    """True if only sidecar images differ, so that the kubelet restarts those containers and no other."""
+    old, new = (each.get("metadata", {}).get("labels", {}).get(IN_PLACE_HASH_LABEL) for each in (before, after))
     return bool(old and old == new)
 
 
-def use(template: Object) -> Use:
-    """As Kubernetes counts: sidecars and containers together, or what starts before them where that is more."""
-    beside, peak = Use(), Use()
-    for each in template["spec"].get("initContainers", ()):
-        if each.get("restartPolicy") == "Always":
-            beside = beside.plus(_requests(each))
-            peak = peak.most(beside)
+def resource_use(template: Object) -> ResourceUse:
+    """Effective requests, as Kubernetes computes them: the sum of all running containers, or the peak of the start."""
+    running, peak = ResourceUse(), ResourceUse()
+    for container in template["spec"].get("initContainers", ()):
+        if container.get("restartPolicy") == "Always":
+            running = running.plus(_requests(container))
+            peak = peak.maximum(running)
         else:
-            peak = peak.most(beside.plus(_requests(each)))
-    for each in template["spec"].get("containers", ()):
-        beside = beside.plus(_requests(each))
-    return beside.most(peak)
+            peak = peak.maximum(running.plus(_requests(container)))
+    for container in template["spec"].get("containers", ()):
+        running = running.plus(_requests(container))
+    return running.maximum(peak)
 
 
-def _requests(container: Object) -> Use:
+def _requests(container: Object) -> ResourceUse:
     resources = container.get("resources", {})
-    asked = {**resources.get("limits", {}), **resources.get("requests", {})}
-    return Use(amount(asked.get("cpu", 0)), amount(asked.get("memory", 0)))
+    requests = {**resources.get("limits", {}), **resources.get("requests", {})}
+    return ResourceUse(parse_quantity(requests.get("cpu", 0)), parse_quantity(requests.get("memory", 0)))

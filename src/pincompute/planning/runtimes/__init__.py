@@ -1,1 +1,1 @@
-"""Which runtime a workload is made with, how a new one reaches all of them, and what stays where it is."""
+"""Runtimes: which one a workload gets, and how a roll brings a new one to all workloads, in place where possible."""

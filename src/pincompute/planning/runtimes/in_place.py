@@ -1,9 +1,26 @@
-"""What becomes of copies where only the images of sidecars change: they stay, and the kubelet restarts those alone.
+"""In-place updates: if only sidecar images change, pods stay and the kubelet restarts just those containers.
 
-Kubernetes replaces copies whose template differs from the one that they were made by. So while it holds still, what it
-makes copies by is changed as well: of a Deployment its ReplicaSet, of a StatefulSet the revision that each copy bears.
-Nothing is remembered: how far it has come is told by what the copies and their makers bear, so that whoever begins
-anew at any point goes on from there.
+In: a `TemplateChange`, which has the pods and the template they should have. Out: an `InPlaceUpdate`, which has the
+native object as it should be written in this pass, and patches for some pods. If the change cannot be done in place,
+the object is the wanted one, and Kubernetes replaces the pods.
+
+The difficulty is that Kubernetes would replace the pods anyway: its controllers compare each pod with the template it
+was created from, and know nothing of in-place updates. The controller of the pods is therefore prepared before it sees
+the new template:
+
+- A Deployment is paused. Then the template of its ReplicaSet is patched, and only after that the Deployment gets the
+  new template. It finds a ReplicaSet with that template, keeps it, and creates no other.
+- A StatefulSet is held back by its partition while it gets the new template. Then each pod is patched together with
+  its label `controller-revision-hash`, so that it counts as updated.
+- Jobs and Kubeflow's jobs have immutable templates. Only their pods are patched, including those created later.
+
+Two invariants. First, the hold is released only after the controller has observed the preceding write
+(`generation_observed`); otherwise it would act on what it saw before and replace the pods. Second, no progress is
+stored outside the objects: the next action follows from the labels of pods and their controllers, so that a pass after
+a crash continues at the same point.
+
+The first updated pod is observed for a few seconds before others follow, so that a sidecar that crashes at once reaches
+no further pod of the workload.
 """
 
 from __future__ import annotations
@@ -11,205 +28,233 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pincompute.api.names import PARTS, RAN, TEMPLATE, WANTED
+from pincompute.api.names import (
+    IN_PLACE_UPDATE_ANNOTATION,
+    PARTS_ANNOTATION,
+    TEMPLATE_HASH_LABEL,
+)
 from pincompute.api.runtime import Roll
 from pincompute.objects.content import Object
-from pincompute.objects.numbers import share_of
-from pincompute.planning.natives import EMPTY, Strings
-from pincompute.planning.pods.pod import Made
-from pincompute.planning.snapshot import Native, Pod, Ran, Snapshot
-from pincompute.planning.steps import Renew, Sidecar
+from pincompute.objects.number_sets import scaled_value
+from pincompute.planning.observed_pods import Pod, PreviousImage
+from pincompute.planning.pods.pod import BuiltTemplate
+from pincompute.planning.snapshot import Native, Snapshot
+from pincompute.planning.steps import EMPTY_STRING_MAP, PatchImages, SidecarImage, StringMap
 
-_REVISION = "deployment.kubernetes.io/revision"
-_CONTROLLER_REVISION = "controller-revision-hash"
-
-
-WATCHED = 5.0
-"""Seconds that the first changed copy is watched: a part that starts, and ends at once, comes to no other."""
-WATCHED_AGAIN = 2.0
-"""The same where copies of others run well with it: what could be wrong now is only of this workload."""
+_DEPLOYMENT_REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
+_CONTROLLER_REVISION_LABEL = "controller-revision-hash"
+FIRST_WATCH_S = 5.0
+"""Time for which the first updated pod is observed before others follow."""
+PROVEN_WATCH_S = 2.0
+"""The same if the runtime already runs well in other workloads, so that only this one could have a problem with it."""
 
 
-class Way(NamedTuple):
-    """The native as it is wanted now, and what is done beside."""
+class InPlaceUpdate(NamedTuple):
+    """Native object to write in this pass, and patches of pods or of a ReplicaSet."""
 
     native: Object
-    steps: tuple[Renew, ...] = ()
-    still: bool = False
-    """Kubernetes holds still until the copies, or their maker, are as wanted."""
-    look_again: float | None = None
-    """Seconds after which time alone lets it go on."""
+    steps: tuple[PatchImages, ...] = ()
+    rollout_held: bool = False
+    """True while Kubernetes' own rollout is held back until the pods, or their ReplicaSet, are patched."""
+    recheck_after_s: float | None = None
+    """Seconds until the observation of the first updated pod ends."""
 
 
-class Change(NamedTuple):
-    """From what runs to what is wanted."""
+class TemplateChange(NamedTuple):
+    """Change of the pods of one controller to a new template."""
 
     snapshot: Snapshot
-    made: Made
+    built: BuiltTemplate
     pods: tuple[Pod, ...]
-    copies: int
-    """That there are to be."""
+    replicas: int
+    """Wanted number of replicas."""
     unavailable: int | str
-    """Of them that may be away, as their owner says."""
+    """Number or percentage of replicas that may be unavailable according to the workload."""
 
     @property
-    def allowed(self) -> int:
-        """As many as both their owner and the roll let be away; none where the owner lets none."""
-        own = share_of(self.unavailable, self.copies, up=True)
-        runtime = self.snapshot.runtimes.known.get(self.made.runtime)
+    def max_unavailable(self) -> int:
+        """Limit of unavailable replicas, by both the workload and the roll; 0 if the workload allows none."""
+        own = scaled_value(self.unavailable, self.replicas, up=True)
+        runtime = self.snapshot.runtimes.by_number.get(self.built.runtime)
         roll = (runtime.spec.roll if runtime else None) or Roll()
-        return min(own, max(1, share_of(roll.unavailable, self.copies, up=False)))
+        return min(own, max(1, scaled_value(roll.unavailable, self.replicas, up=False)))
 
     @property
-    def possible(self) -> bool:
-        return bool(self.made.sidecars) and self.allowed > 0
+    def is_possible(self) -> bool:
+        return bool(self.built.sidecars) and self.max_unavailable > 0
 
     @property
     def former(self) -> tuple[Pod, ...]:
-        return tuple(each for each in self.pods if each.template != self.made.digest)
+        return tuple(each for each in self.pods if each.template_hash != self.built.template_hash)
 
     @property
-    def watched(self) -> float | None:
-        """Seconds until one of those that were changed has run long enough; nothing where one has, or none was."""
-        return self.unproven if self.alike else None
+    def watch_left_s(self) -> float | None:
+        """Seconds until an updated pod has been observed long enough; None if one has, or if none is left to update."""
+        return self.unproven_left_s if self.updatable else None
 
     @property
-    def unproven(self) -> float | None:
-        """The same, whether or not any are left."""
+    def unproven_left_s(self) -> float | None:
+        """The same, whether or not there are pods left to update."""
         now, runtimes = self.snapshot.now, self.snapshot.runtimes
-        long = WATCHED_AGAIN if runtimes.proven(self.made.runtime) else WATCHED
-        ran = [(now - each.restarted).total_seconds() for each in self.changed if each.restarted]
-        return max(0.0, long - max(ran)) or None if ran else None
+        watch_s = PROVEN_WATCH_S if runtimes.is_proven(self.built.runtime) else FIRST_WATCH_S
+        running_s = [
+            (now - each.sidecars_restarted_at).total_seconds() for each in self.updated if each.sidecars_restarted_at
+        ]
+        return max(0.0, watch_s - max(running_s)) or None if running_s else None
 
     @property
-    def pace(self) -> int:
-        """Copies that may be away by now: one, until it is seen to last."""
-        lasts = self.changed and self.watched is None and any(each.ready for each in self.changed)
-        return self.allowed if lasts else 0 if self.changed else min(1, self.allowed)
+    def batch_size(self) -> int:
+        """Replicas that may be unavailable now: one for the first pod, none while that is observed, then the limit."""
+        if not self.updated:
+            return min(1, self.max_unavailable)
+        is_proven = self.watch_left_s is None and any(each.ready for each in self.updated)
+        return self.max_unavailable if is_proven else 0
 
     @property
-    def changed(self) -> tuple[Pod, ...]:
-        return tuple(each for each in self.pods if each.renewed and each.template == self.made.digest)
+    def updated(self) -> tuple[Pod, ...]:
+        return tuple(
+            each for each in self.pods if each.updated_in_place and each.template_hash == self.built.template_hash
+        )
 
     @property
-    def alike(self) -> tuple[Pod, ...]:
-        """Those of them that can become what is wanted where they are."""
-        return tuple(each for each in self.former if each.shape == self.made.shape)
+    def updatable(self) -> tuple[Pod, ...]:
+        """Former pods that can be updated in place."""
+        return tuple(each for each in self.former if each.in_place_hash == self.built.in_place_hash)
 
 
-def of_deployment(change: Change, wanted: Object, still: Object) -> Way:
-    """Its ReplicaSet becomes what the Deployment would make one of: it finds its own, and makes no other."""
-    seen = _seen(change.snapshot, "Deployment")
-    sets = [each for each in _sets(change.snapshot, seen) if each.shape == change.made.shape] if seen else []
-    if seen is None or not sets or not change.possible:
-        return Way(wanted)
-    held = _is(seen, still)
-    there = next((each for each in sets if each.template == change.made.digest), None)
-    if there is None:
-        # It must have seen that it is held, or it would make another one of what it last saw.
-        newest = max(sets, key=_revision)
-        return Way(still, (_template(change.made, newest),) if held and seen.taken_up else (), still=True)
-    if held and not there.taken_up:
-        return Way(still, still=True)
-    return Way(wanted, renewals(change), look_again=change.watched)
+def update_deployment(change: TemplateChange, wanted: Object, paused: Object) -> InPlaceUpdate:
+    """Patch the ReplicaSet while the Deployment is paused, then release the Deployment and patch the pods."""
+    deployment = change.snapshot.owned_native("Deployment")
+    replica_sets = _replica_sets(change, deployment) if deployment else []
+    if deployment is None or not replica_sets or not change.is_possible:
+        return InPlaceUpdate(wanted)
+    is_paused = deployment.has_content(paused)
+    patched = next((each for each in replica_sets if each.template_hash == change.built.template_hash), None)
+    if patched is None:
+        # Until the Deployment's controller has observed the pause, it would undo the patch with another ReplicaSet.
+        may_patch = is_paused and deployment.generation_observed
+        newest = max(replica_sets, key=_deployment_revision)
+        steps = (_replica_set_patch(change.built, newest),) if may_patch else ()
+        return InPlaceUpdate(paused, steps, rollout_held=True)
+    if is_paused and not patched.generation_observed:
+        return InPlaceUpdate(paused, rollout_held=True)
+    return InPlaceUpdate(wanted, image_patches(change), recheck_after_s=change.watch_left_s)
 
 
-def of_stateful_set(change: Change, wanted: Object, still: Object) -> Way:
-    """Each copy gets the newest revision's name with its images: what bears it is not replaced."""
-    seen = _seen(change.snapshot, "StatefulSet")
-    if seen is None or not change.possible or len(change.alike) < len(change.former):
-        return Way(wanted)
-    held = _is(seen, still)
-    known = held and seen.taken_up and seen.status.update_revision != ""
+def update_stateful_set(change: TemplateChange, wanted: Object, held: Object) -> InPlaceUpdate:
+    """Patch the pods, with the name of the newest revision, while the partition of the StatefulSet holds it back."""
+    stateful_set = change.snapshot.owned_native("StatefulSet")
+    if stateful_set is None or not change.is_possible or len(change.updatable) < len(change.former):
+        return InPlaceUpdate(wanted)
+    is_held = stateful_set.has_content(held)
+    status = stateful_set.status
+    revision_known = is_held and stateful_set.generation_observed and status.update_revision != ""
     if not change.former:
-        # It would replace copies of which it has not seen yet what they have become.
-        waits = held and not (known and seen.status.updated_replicas >= seen.status.replicas)
-        return Way(still, still=True) if waits else Way(wanted)
-    labels = {_CONTROLLER_REVISION: seen.status.update_revision}
-    return Way(still, renewals(change, labels) if known else (), still=True, look_again=change.watched)
+        # Released too early, the StatefulSet's controller would replace pods before it has observed their new label.
+        waits = is_held and not (revision_known and status.updated_replicas >= status.replicas)
+        return InPlaceUpdate(held, rollout_held=True) if waits else InPlaceUpdate(wanted)
+    steps = image_patches(change, {_CONTROLLER_REVISION_LABEL: status.update_revision}) if revision_known else ()
+    return InPlaceUpdate(held, steps, rollout_held=True, recheck_after_s=change.watch_left_s)
 
 
-def of_work(changes: Iterable[Change]) -> Way:
-    """Work that runs keeps what makes its pods, which can never change: so pods that come later are changed as well.
+def update_running_work(changes: Iterable[TemplateChange]) -> InPlaceUpdate:
+    """Patch the pods of Jobs, including those created later, because templates of Jobs are immutable.
 
-    One maker after the other, so that where a part fails the others keep what they have.
+    The changes are done one after the other, so that a failing sidecar reaches the pods of one Job only.
     """
-    changes = [each for each in changes if each.possible]
-    waits = [each.unproven for each in changes if each.changed]
-    if waits and all(waits):
-        return Way({}, look_again=min(each for each in waits if each))
-    for each in changes:
-        steps = renewals(each)
-        if steps or each.alike or not all(pod.ready for pod in each.changed):
-            return Way({}, steps, look_again=each.watched)
-    return Way({})
+    changes = [each for each in changes if each.is_possible]
+    watches_s = [each.unproven_left_s for each in changes if each.updated]
+    if watches_s and all(watches_s):
+        return InPlaceUpdate({}, recheck_after_s=min(each for each in watches_s if each))
+    for change in changes:
+        steps = image_patches(change)
+        if steps or change.updatable or not all(pod.ready for pod in change.updated):
+            return InPlaceUpdate({}, steps, recheck_after_s=change.watch_left_s)
+    return InPlaceUpdate({})
 
 
-def renewals(change: Change, labels: Strings = EMPTY) -> tuple[Renew, ...]:
-    """Nobody misses a copy that does not answer; of the others one first, and then as many as may be away."""
-    ordered = sorted(change.alike, key=lambda each: each.metadata.name)
-    away = change.copies - sum(each.ready for each in change.pods)
-    silent = [each for each in ordered if not each.ready]
-    answering = [each for each in ordered if each.ready][: max(0, change.pace - away)]
-    return tuple(renewal(change.made, each, labels) for each in (*silent, *answering))
+def image_patches(change: TemplateChange, labels: StringMap = EMPTY_STRING_MAP) -> tuple[PatchImages, ...]:
+    """Patch all pods that are not ready, which costs no availability, and ready ones within the batch size."""
+    ordered = sorted(change.updatable, key=lambda each: each.metadata.name)
+    unavailable = change.replicas - sum(each.ready for each in change.pods)
+    not_ready = [each for each in ordered if not each.ready]
+    ready = [each for each in ordered if each.ready][: max(0, change.batch_size - unavailable)]
+    return tuple(image_patch(change.built, each, labels) for each in (*not_ready, *ready))
 
 
-def renewal(made: Made, pod: Pod, labels: Strings = EMPTY) -> Renew:
-    wanted = {each.name: each.image for each in _sidecars(made)}
-    places = enumerate(pod.spec.init_containers)
+def image_patch(built: BuiltTemplate, pod: Pod, labels: StringMap = EMPTY_STRING_MAP) -> PatchImages:
+    """Patch of one pod: images that differ, the new template hash, and the former images of running sidecars."""
+    wanted = {each.name: each.image for each in _sidecar_images(built)}
     changed = tuple(
-        Sidecar(place, each.name, wanted[each.name])
-        for place, each in places
-        if each.name in wanted and each.image != wanted[each.name]
+        SidecarImage(index, container.name, wanted[container.name])
+        for index, container in enumerate(pod.spec.init_containers)
+        if container.name in wanted and container.image != wanted[container.name]
     )
-    annotations = {PARTS: " ".join(made.parts), RAN: " ".join(map(str, _left(pod, changed)))}
-    return Renew("Pod", pod.metadata.name, pod.metadata.uid, changed, {**labels, TEMPLATE: made.digest}, annotations)
+    annotations = {
+        PARTS_ANNOTATION: " ".join(built.parts),
+        IN_PLACE_UPDATE_ANNOTATION: " ".join(map(str, _previous_images(pod, changed))),
+    }
+    return PatchImages(
+        "Pod",
+        pod.metadata.name,
+        pod.metadata.uid,
+        changed,
+        {**labels, TEMPLATE_HASH_LABEL: built.template_hash},
+        annotations,
+    )
 
 
-def _left(pod: Pod, changed: Iterable[Sidecar]) -> Iterator[Ran]:
-    """What still runs, which may be what ran before an earlier change that the kubelet has not come to."""
-    before = {each.name: each for each in Ran.all(pod.metadata.annotations.get(RAN, ""))}
-    runs = {each.name: each for each in pod.status.init_container_statuses if each.state.running}
+def _previous_images(pod: Pod, changed: Iterable[SidecarImage]) -> Iterator[PreviousImage]:
+    """Images that are still running. After two changes in a row this may be the one before the first."""
+    recorded = {
+        each.name: each
+        for each in PreviousImage.parse_all(pod.metadata.annotations.get(IN_PLACE_UPDATE_ANNOTATION, ""))
+    }
+    running = {each.name: each for each in pod.status.init_container_statuses if each.state.running}
     images = {each.name: each.image for each in pod.spec.init_containers}
-    for each in changed:
-        container = runs.get(each.name)
+    for sidecar in changed:
+        container = running.get(sidecar.name)
         if container is None:
             continue
-        ran = before.get(each.name)
-        waiting = ran is not None and container.restart_count <= ran.restarts
-        yield ran if ran and waiting else Ran(each.name, container.restart_count, images[each.name])
+        previous = recorded.get(sidecar.name)
+        if previous and container.restart_count <= previous.restart_count:
+            yield previous
+        else:
+            yield PreviousImage(sidecar.name, container.restart_count, images[sidecar.name])
 
 
-def _template(made: Made, seen: Native) -> Renew:
-    """All of them: what of them it has is not known."""
-    annotations = {PARTS: " ".join(made.parts)}
-    metadata = seen.metadata
-    return Renew(seen.kind, metadata.name, metadata.uid, _sidecars(made), {TEMPLATE: made.digest}, annotations)
-
-
-def _sidecars(made: Made) -> tuple[Sidecar, ...]:
-    containers: Sequence[Object] = made.template["spec"]["initContainers"]
-    places = enumerate(containers)
-    return tuple(Sidecar(place, each["name"], each["image"]) for place, each in places if each["name"] in made.sidecars)
-
-
-def _seen(snapshot: Snapshot, kind: str) -> Native | None:
-    ours = (each for each in snapshot.natives if each.metadata.controller == snapshot.owner.metadata.uid)
-    return next((each for each in ours if each.kind == kind), None)
-
-
-def _sets(snapshot: Snapshot, deployment: Native) -> Iterator[Native]:
-    return (
-        each
-        for each in snapshot.natives
-        if each.kind == "ReplicaSet" and each.metadata.controller == deployment.metadata.uid
+def _replica_set_patch(built: BuiltTemplate, replica_set: Native) -> PatchImages:
+    """Patch of a ReplicaSet's template with all sidecar images, because its present ones are not cached."""
+    metadata = replica_set.metadata
+    return PatchImages(
+        replica_set.kind,
+        metadata.name,
+        metadata.uid,
+        _sidecar_images(built),
+        {TEMPLATE_HASH_LABEL: built.template_hash},
+        {PARTS_ANNOTATION: " ".join(built.parts)},
     )
 
 
-def _revision(native: Native) -> tuple[int, str]:
-    said = native.metadata.annotations.get(_REVISION, "")
-    return int(said) if said.isdigit() else 0, native.metadata.name
+def _sidecar_images(built: BuiltTemplate) -> tuple[SidecarImage, ...]:
+    containers: Sequence[Object] = built.template["spec"]["initContainers"]
+    return tuple(
+        SidecarImage(index, container["name"], container["image"])
+        for index, container in enumerate(containers)
+        if container["name"] in built.sidecars
+    )
 
 
-def _is(seen: Native, wanted: Object) -> bool:
-    return seen.wanted == wanted["metadata"]["annotations"][WANTED]
+def _replica_sets(change: TemplateChange, deployment: Native) -> list[Native]:
+    """ReplicaSets of the Deployment that differ from the new template in sidecar images only."""
+    return [
+        each
+        for each in change.snapshot.natives
+        if each.kind == "ReplicaSet"
+        and each.metadata.controller_uid == deployment.metadata.uid
+        and each.in_place_hash == change.built.in_place_hash
+    ]
+
+
+def _deployment_revision(replica_set: Native) -> tuple[int, str]:
+    return replica_set.int_annotation(_DEPLOYMENT_REVISION_ANNOTATION), replica_set.metadata.name

@@ -1,280 +1,257 @@
-"""The plan of a roll: what a runtime would do to every workload, before it does."""
+"""Progress of a roll: which wave comes next, what it waits for, and what halts it.
+
+In: the Runtime with its cursor, the health of the workloads that the cursor has reached, and the time. Out: the next
+cursor, and a message. The cursor is all that a roll stores: zone, tier and percentage of the current wave. Workloads
+compare themselves with it (`waves.wave_has_reached`), so that the roll writes to no workload.
+
+A wave is complete when all workloads it has reached are healthy with the new runtime and the pause has passed.
+Workloads that were failing before the wave do not count, because their failure tells nothing about the runtime. If more
+fail than the roll allows, it halts until an administrator decides. Health that was counted for an older cursor is
+ignored: it would let a wave pass before it has begun.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from enum import StrEnum
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pincompute.api.runtime import Roll
-from pincompute.api.status import SUCCEEDED, condition
+from pincompute.api.runtime import Roll, RollCursor, RollProgress, Runtime, RuntimeStatus
+from pincompute.api.status import READY, Condition, find_condition
 from pincompute.api.workload import Workload
-from pincompute.base.problem import Problem
-from pincompute.objects.content import Object
-from pincompute.objects.numbers import share_of
-from pincompute.planning.planners import PLANNERS
-from pincompute.planning.pods.templates import Templated, Use, in_place, same_pods, templates, use
-from pincompute.planning.runtimes.runtime import Chosen, Runtimes, began, part_problems, runtime_of
-from pincompute.planning.runtimes.waves import Wave, wave_reaching, waves
+from pincompute.base import reasons
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import Reason, find_reason
+from pincompute.objects.number_sets import scaled_value
+from pincompute.objects.times import format_time
+from pincompute.planning import status
+from pincompute.planning.plan import Plan
+from pincompute.planning.runtimes.selection import (
+    RollHealth,
+    Runtimes,
+    choose_runtime,
+    choose_runtime_if_started_now,
+    missing_part_problems,
+)
+from pincompute.planning.runtimes.waves import wave_after, wave_at, wave_position
 from pincompute.planning.snapshot import Snapshot
-from pincompute.planning.status import pods_of
 
-REPLACING = 30
-"""Seconds that we reckon a new copy takes until it answers."""
-IN_PLACE = 10
-"""Seconds that we reckon a container takes to be restarted with another image."""
+_MAX_NAMES_IN_MESSAGE = 3
+_MAX_OVER_UNAVAILABLE = 64
+"""Workloads with too many unavailable pods that the status lists."""
 
 
-class Fate(StrEnum):
-    """What becomes of a workload's pods."""
+class RollStep(NamedTuple):
+    """Position of the roll and its description. The cursor changes if a new wave begins."""
 
-    REFUSED = "refused"
-    IN_PLACE = "in place"
-    REPLACED = "replaced"
-    WHEN_FINISHED = "when finished"
-    HELD = "held"
-    UNCHANGED = "unchanged"
-
-
-class Line(NamedTuple):
-    """One workload."""
-
-    project: str
-    name: str
-    kind: str
-    owner: str
-    tier: str
-    fate: Fate
-    pods: int = 0
-    change: Use = Use()
-    """In what all its pods together ask for."""
-    wave: int = 0
-    """The place of the wave that reaches it, from 0."""
-    seconds: int = 0
-    """Until all its pods have it, once the wave has come."""
-    until: str = ""
-    """The last day of its hold."""
-    problems: tuple[Problem, ...] = ()
+    cursor: RollCursor | None
+    reason: Reason
+    message: str
+    done: str = ""
+    next: str = ""
+    wake_after_s: float | None = None
 
 
-class WavePlan(NamedTuple):
-    wave: Wave
-    workloads: int
-    """That it changes; those it only reaches are not counted."""
-    pods: int
-    seconds: int
+def plan(snapshot: Snapshot) -> Plan:
+    """Plan the status of a Runtime. It becomes no objects; workloads are planned by its status."""
+    owner: Runtime = snapshot.owner
+    step = advance_roll(owner, snapshot.runtimes, snapshot.now)
+    roll, cursor = owner.spec.roll, step.cursor
+    new_status = RuntimeStatus(
+        observed_generation=owner.metadata.generation,
+        next=step.next,
+        conditions=[status.build_condition(snapshot, READY, step.reason, step.message, status=bool(step.done))],
+        cursor=cursor,
+        done=step.done,
+        wave="{} of {}".format(*wave_position(roll, cursor)) if roll and cursor else "",
+        progress=_roll_progress(owner.status, cursor, snapshot.runtimes.health),
+    )
+    is_problem = step.reason.is_problem or step.reason == reasons.PAUSED
+    where = Where(object=f"Runtime/{owner.number}")
+    why = Problem(step.reason, step.message, where, next=step.next) if is_problem else None
+    return Plan((), new_status, step.wake_after_s, why)
 
 
-class RollPlan(NamedTuple):
-    """Of every workload; `problems` are of the runtime itself."""
+def _roll_progress(before: RuntimeStatus, cursor: RollCursor | None, health: RollHealth) -> RollProgress:
+    """Progress as last counted, with the highest number of reached workloads and all exceeded limits so far.
 
-    number: int
-    before: int
-    parts: tuple[str, ...]
-    """What is other in it, in words, such as `logs-2 becomes logs-3`."""
-    lines: tuple[Line, ...]
-    waves: tuple[WavePlan, ...]
-    problems: tuple[Problem, ...] = ()
-    roll: Roll = Roll()
-    """Its own order, or what is usual where it has none yet."""
-
-    @property
-    def back(self) -> bool:
-        """It takes back what was rolled out since: everybody gets it at once, and there are no waves."""
-        return self.number < self.before
-
-    @property
-    def seconds(self) -> int:
-        if self.back:
-            return max((each.seconds for each in self.lines), default=0)
-        return sum(each.seconds for each in self.waves)
-
-    def of(self, fate: Fate) -> tuple[Line, ...]:
-        return tuple(each for each in self.lines if each.fate == fate)
-
-
-def plan_roll(number: int, runtimes: Runtimes, snapshots: Iterable[Snapshot]) -> RollPlan:
-    """From what everybody has now to what everybody will have; every snapshot is of a workload."""
-    after = runtimes.finished(number)
-    roll = runtimes.known[number].spec.roll or Roll()
-    lines = tuple(_line(each, runtimes, after, roll) for each in snapshots)
-    return RollPlan(
-        number=number,
-        before=runtimes.current,
-        parts=_difference(runtimes, number),
-        lines=tuple(sorted(lines, key=lambda each: (each.owner, each.tier, each.project, each.name, each.kind))),
-        waves=_waves(roll, lines) if number >= runtimes.current else (),
-        problems=part_problems(runtimes.known[number], runtimes),
-        roll=roll,
+    Batch work may end meanwhile, and has no pods between two tasks. Workloads that were reached and are not any more
+    therefore count as healthy.
+    """
+    if before.cursor is None:
+        return RuntimeStatus().progress if cursor else before.progress
+    if health.cursor != before.cursor:
+        return before.progress
+    reached = max(before.progress.reached, health.reached)
+    over_unavailable = sorted({*before.progress.over_unavailable, *health.over_unavailable})
+    return RollProgress(
+        reached=reached,
+        healthy=health.healthy + reached - health.reached,
+        failing=len(health.failing),
+        pods=health.pods,
+        in_place=health.in_place,
+        replaced=health.replaced,
+        over_unavailable=over_unavailable[:_MAX_OVER_UNAVAILABLE],
     )
 
 
-def _line(snapshot: Snapshot, before: Runtimes, after: Runtimes, roll: Roll) -> Line:
-    owner: Workload = snapshot.owner
-    project = snapshot.project.spec.owner if snapshot.project else ""
-    line = Line(
-        project=owner.metadata.namespace,
-        name=owner.metadata.name,
-        kind=owner.kind,
-        owner=owner.spec.owner or project or owner.metadata.namespace,
-        tier=str(owner.spec.tier),
-        fate=Fate.UNCHANGED,
-        wave=wave_reaching(owner, roll),
+def advance_roll(runtime: Runtime, runtimes: Runtimes, now: datetime) -> RollStep:
+    """Advance a roll, by the health of the workloads it has reached and the time."""
+    inactive = _inactive_step(runtime, runtimes)
+    if inactive or runtime.spec.roll is None:
+        return inactive or RollStep(None, reasons.RUNTIME_PREPARED, "prepared, used by no workload")
+    roll, cursor = runtime.spec.roll, runtime.status.cursor
+    return (
+        _blocked_step(runtime, roll, runtimes)
+        or _observing_step(roll, cursor, runtimes.health, now)
+        or _next_wave_step(roll, cursor, runtimes.health, now)
     )
-    has = runtime_of(owner, before, snapshot.now)
-    gets = runtime_of(_next_run(snapshot).owner, after, snapshot.now)
-    if gets.problems:
-        return line._replace(fate=Fate.REFUSED, problems=gets.problems)
-    if gets.held:
-        return line._replace(fate=Fate.HELD, until=gets.held)
-    if _alike(has, gets) or over(owner):
-        return line
-    return _rendered(line, snapshot, before, after, roll)
 
 
-def _rendered(line: Line, snapshot: Snapshot, before: Runtimes, after: Runtimes, roll: Roll) -> Line:
-    """By the very planner that makes its natives, with the one runtime and with the other."""
-    plan = PLANNERS[line.kind]
-    first = plan(snapshot._replace(runtimes=before))
-    second = plan(_next_run(snapshot)._replace(runtimes=after))
-    if second.problems:
-        return line._replace(fate=Fate.REFUSED, problems=second.problems)
-    nodes = max(1, len(pods_of(snapshot)))
-    old = {each.native: each for each in templates(first.wanted, nodes)}
-    new = {each.native: each for each in templates(second.wanted, nodes)}
-    fate = _fate(old, new, runs=began(snapshot.owner))
-    if fate == Fate.UNCHANGED:
-        return line
-    pods = sum(each.copies for each in new.values())
-    change = _use(new).plus(_use(old), -1) if old else Use()
-    return line._replace(fate=fate, pods=pods, change=change, seconds=_seconds(fate, pods, roll))
+def _inactive_step(runtime: Runtime, runtimes: Runtimes) -> RollStep | None:
+    """Step of a runtime that was stopped, superseded or rolled out completely."""
+    roll, before = runtime.spec.roll, runtime.status
+    if roll and roll.stopped:
+        current = f"runtime {runtimes.current}" if runtimes.current else "no runtime"
+        return RollStep(None, reasons.ROLL_STOPPED, f"rolled back by {roll.stopped}; all workloads have {current}")
+    if runtime.number < runtimes.current:
+        message = f"runtime {runtimes.current} is current; this one is used by holds only"
+        return RollStep(None, reasons.RUNTIME_SUPERSEDED, message, done=before.done)
+    if before.done:
+        return RollStep(before.cursor, reasons.AVAILABLE, "current", done=before.done)
+    return None
 
 
-def _fate(old: dict[str, Templated], new: dict[str, Templated], *, runs: bool) -> Fate:
-    """The hardest fate of any of its templates."""
-    pairs = [(old[each].template if each in old else {"spec": {}}, new[each]) for each in new]
-    changed = [(first, second) for first, second in pairs if not same_pods(first, second.template)]
-    if not changed:
-        return Fate.UNCHANGED
-    stay = all(in_place(first, second.template) for first, second in changed)
-    if all(second.ends for _, second in changed):
-        # What makes its pods cannot change; those that run can, as far as images go.
-        return Fate.IN_PLACE if runs and stay else Fate.WHEN_FINISHED
-    return Fate.IN_PLACE if stay else Fate.REPLACED
-
-
-def _use(of: dict[str, Templated]) -> Use:
-    total = Use()
-    for each in of.values():
-        total = total.plus(use(each.template), each.copies)
-    return total
-
-
-def _alike(has: Chosen, gets: Chosen) -> bool:
-    """The same parts: nothing of its pods can differ."""
-    return not has.problems and [each.metadata.name for each in has.parts] == [
-        each.metadata.name for each in gets.parts
-    ]
-
-
-def _next_run(snapshot: Snapshot) -> Snapshot:
-    """What ends by itself goes on with what it began with; only when it begins again does it get another runtime."""
-    if not began(snapshot.owner):
-        return snapshot
-    return snapshot._replace(owner=_anew(snapshot.owner), natives=(), pods=())
-
-
-def _anew(owner: Workload) -> Workload:
-    """As if nothing of it had run yet."""
-    return type(owner)(metadata=owner.metadata, spec=owner.spec, kind=owner.kind)
-
-
-def over(owner: Workload) -> bool:
-    """It has ended; nothing of it runs."""
-    goal = condition(owner.status.conditions, owner.GOAL)
-    return owner.GOAL == SUCCEEDED and goal is not None and goal.status == "True"
-
-
-def _seconds(fate: Fate, pods: int, roll: Roll) -> int:
-    """Batch after batch, each as large as the budget; what ends by itself is not waited for."""
-    if fate not in {Fate.IN_PLACE, Fate.REPLACED}:
-        return 0
-    each = IN_PLACE if fate == Fate.IN_PLACE else REPLACING
-    return math.ceil(pods / budget(pods, roll.unavailable)) * each
-
-
-def budget(pods: int, share: int | str) -> int:
-    """Copies that may be away at a time; one at least, or it would never end."""
-    return max(1, share_of(share, pods, up=False))
-
-
-def _waves(roll: Roll, lines: tuple[Line, ...]) -> tuple[WavePlan, ...]:
-    """Within a wave all workloads go side by side: the longest counts, and then the wave is watched."""
-    moving = [each for each in lines if each.fate in {Fate.IN_PLACE, Fate.REPLACED}]
-    reached: list[list[Line]] = [[] for _ in waves(roll)]
-    for each in moving:
-        reached[each.wave].append(each)
-    return tuple(
-        WavePlan(
-            wave,
-            len(theirs),
-            sum(each.pods for each in theirs),
-            max((each.seconds for each in theirs), default=0) + roll.pause_seconds,
+def _blocked_step(runtime: Runtime, roll: Roll, runtimes: Runtimes) -> RollStep | None:
+    """Step of a roll that cannot continue, regardless of the workloads."""
+    cursor = runtime.status.cursor
+    if runtimes.next and runtimes.next < runtime.number:
+        message = f"waits for the roll of runtime {runtimes.next}; to roll that back: pin runtime stop --back"
+        return RollStep(None, reasons.PROGRESSING, message)
+    if roll.paused:
+        return RollStep(
+            cursor, reasons.PAUSED, f"roll paused by {roll.paused}", next=f"pin runtime roll {runtime.number}"
         )
-        for wave, theirs in zip(waves(roll), reached, strict=True)
+    missing = missing_part_problems(runtime, runtimes)
+    return RollStep(cursor, missing[0].reason, missing[0].message(), next=missing[0].next) if missing else None
+
+
+def _observing_step(roll: Roll, cursor: RollCursor | None, health: RollHealth, now: datetime) -> RollStep | None:
+    """Step that waits for the current wave; None if all its workloads are healthy and the pause has passed."""
+    if cursor is None:
+        return None
+    wave = _wave_text(roll, cursor)
+    if health.cursor != cursor:
+        return RollStep(cursor, reasons.PROGRESSING, f"{wave} started")
+    if len(health.failing) > roll.failures:
+        return _unhealthy_step(roll, cursor, health)
+    message = f"{wave}: {health.healthy} of {health.reached} workloads healthy"
+    if health.healthy + len(health.failing) < health.reached:
+        return RollStep(cursor, reasons.PROGRESSING, message)
+    end = datetime.fromisoformat(cursor.since) + timedelta(seconds=roll.pause_seconds)
+    if now < end:
+        message = f"{message}; observed until {format_time(end)}"
+        return RollStep(cursor, reasons.PROGRESSING, message, wake_after_s=(end - now).total_seconds())
+    return None
+
+
+def _next_wave_step(roll: Roll, cursor: RollCursor | None, health: RollHealth, now: datetime) -> RollStep:
+    """Step to the next wave; after the last one the runtime is current."""
+    wave = wave_after(roll, cursor)
+    if wave is None:
+        return RollStep(cursor, reasons.AVAILABLE, "current", done=format_time(now))
+    proven = cursor is not None and (cursor.proven or health.in_place + health.replaced > 0)
+    begun = RollCursor(zone=wave.zone, tier=wave.tier, percent=wave.percent, since=format_time(now), proven=proven)
+    return RollStep(begun, reasons.PROGRESSING, f"{_wave_text(roll, begun)} started")
+
+
+def _unhealthy_step(roll: Roll, cursor: RollCursor, health: RollHealth) -> RollStep:
+    failing = sorted(health.failing)
+    names = ", ".join(failing[:_MAX_NAMES_IN_MESSAGE])
+    others = len(failing) - _MAX_NAMES_IN_MESSAGE
+    more = f" and {others} more" if others > 0 else ""
+    message = (
+        f"{_wave_text(roll, cursor)}: {len(failing)} of {health.reached} workloads have failed since,"
+        f" {roll.failures} allowed: {names}{more}"
+    )
+    return RollStep(cursor, reasons.ROLL_UNHEALTHY, message, next="pin runtime stop --back, or fix them")
+
+
+def _wave_text(roll: Roll, cursor: RollCursor) -> str:
+    number, of = wave_position(roll, cursor)
+    return f"wave {number} of {of} ({wave_at(cursor).text(roll)})"
+
+
+def roll_health(workloads: Iterable[Workload], runtimes: Runtimes, now: datetime) -> RollHealth:
+    """Count the workloads that the next runtime has reached, by health."""
+    cursor = runtimes.cursor
+    if not runtimes.next or cursor is None:
+        return RollHealth(cursor)
+    before = runtimes._replace(next=0, cursor=None)
+    reached = [each for each in workloads if _is_counted(each, runtimes, cursor, now)]
+    changed = [each for each in reached if _part_names(each, runtimes, now) != _part_names(each, before, now)]
+    have = [each.status for each in changed if each.status.runtime == runtimes.next]
+    return RollHealth(
+        cursor,
+        reached=len(reached),
+        healthy=sum(_is_healthy(each, runtimes.next) for each in reached),
+        failing=_sorted_keys(each for each in reached if _is_failing(_goal_condition(each))),
+        pods=sum(_wanted_pods(each) for each in changed),
+        in_place=sum(each.updated_in_place for each in have),
+        replaced=sum(max(0, each.progress.scheduled - each.updated_in_place) for each in have if each.progress),
+        over_unavailable=_sorted_keys(each for each in changed if _is_over_unavailable(each, cursor)),
     )
 
 
-def _difference(runtimes: Runtimes, number: int) -> tuple[str, ...]:
-    old, new = _versions(runtimes, runtimes.current), _versions(runtimes, number)
-    changed = (
-        f"{old[part]} becomes {new[part]}" if part in old else f"{new[part]} is new"
-        for part in new
-        if old.get(part) != new[part]
-    )
-    return (*changed, *(f"{old[part]} goes" for part in old if part not in new))
+def _sorted_keys(workloads: Iterable[Workload]) -> tuple[str, ...]:
+    return tuple(sorted(each.metadata.key for each in workloads))
 
 
-def _versions(runtimes: Runtimes, number: int) -> dict[str, str]:
-    runtime = runtimes.known.get(number)
-    return {each.rpartition("-")[0]: each for each in runtime.spec.parts} if runtime else {}
+def _part_names(owner: Workload, runtimes: Runtimes, now: datetime) -> list[str]:
+    return [each.metadata.name for each in choose_runtime(owner, runtimes, now).parts]
 
 
-def shape(plan: RollPlan) -> Object:
-    """For programs."""
-    return {
-        "runtime": plan.number,
-        "before": plan.before,
-        "parts": list(plan.parts),
-        "seconds": plan.seconds,
-        "problems": [each.json() for each in plan.problems],
-        "waves": [
-            {
-                "wave": each.wave.words(plan.roll),
-                "workloads": each.workloads,
-                "pods": each.pods,
-                "seconds": each.seconds,
-            }
-            for each in plan.waves
-        ],
-        "workloads": [_shape(each) for each in plan.lines],
-    }
+def _wanted_pods(owner: Workload) -> int:
+    return owner.status.progress.wanted if owner.status.progress else 0
 
 
-def _shape(line: Line) -> Object:
-    whole: Object = {
-        "project": line.project,
-        "name": line.name,
-        "kind": line.kind,
-        "owner": line.owner,
-        "tier": line.tier,
-        "fate": str(line.fate),
-        "wave": line.wave + 1,
-        "pods": line.pods,
-        "cpu": float(line.change.cpu),
-        "memory": int(line.change.memory),
-        "until": line.until,
-        "problems": [each.json() for each in line.problems],
-    }
-    return {field: value for field, value in whole.items() if value not in ("", [])}
+def _is_over_unavailable(owner: Workload, cursor: RollCursor) -> bool:
+    """True if more pods are unavailable than the workload allows. New workloads have had none available yet."""
+    allowed = getattr(owner.spec, "unavailable", None)
+    is_new = owner.metadata.creation_timestamp > cursor.since
+    if allowed is None or is_new or owner.status.observed_generation != owner.metadata.generation:
+        return False
+    unavailable = _wanted_pods(owner) - owner.status.ready_replicas
+    return unavailable > scaled_value(allowed, _wanted_pods(owner), up=True)
+
+
+def _is_counted(owner: Workload, runtimes: Runtimes, cursor: RollCursor, now: datetime) -> bool:
+    """True if the roll has reached the workload. Paused ones and those that failed before tell nothing about it."""
+    # Work that has begun keeps its runtime; it counts only if sidecars of it were updated in place.
+    choose = choose_runtime_if_started_now if owner.status.updated_in_place else choose_runtime
+    if choose(owner, runtimes, now).number != runtimes.next:
+        return False
+    goal = _goal_condition(owner)
+    if goal is None or goal.status == "True":
+        return True
+    return goal.reason != reasons.PAUSED.code and not (_is_failing(goal) and goal.last_transition_time < cursor.since)
+
+
+def _is_healthy(owner: Workload, number: int) -> bool:
+    """True if the workload has the runtime and its goal. Finite work is healthy while it progresses."""
+    goal, status_ = _goal_condition(owner), owner.status
+    is_well = goal is not None and (goal.status == "True" or (owner.GOAL != READY and not _is_failing(goal)))
+    has_runtime = status_.runtime == number or (owner.GOAL != READY and status_.updated_in_place > 0)
+    return has_runtime and status_.observed_generation == owner.metadata.generation and is_well
+
+
+def _is_failing(goal: Condition | None) -> bool:
+    """True if there is a problem, and not only progress to wait for."""
+    if goal is None or goal.status == "True":
+        return False
+    reason = find_reason(goal.reason)
+    return reason is not None and reason.is_problem
+
+
+def _goal_condition(owner: Workload) -> Condition | None:
+    return find_condition(owner.status.conditions, owner.GOAL)

@@ -1,1 +1,1 @@
-"""Copies that train together: handed over at once, and judged as one."""
+"""Training jobs: gang scheduling, the common result of all replicas, and its diagnosis."""

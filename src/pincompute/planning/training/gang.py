@@ -1,34 +1,44 @@
-"""Copies that train together: who is there, who is missing, and when all of them are handed to the scheduler.
+"""Gang scheduling: which replicas of a training job exist, and when all of them may be scheduled.
 
-Each copy is made with a gate, so that no node is sought for it. The gates are lifted together, once all copies are
-there. So a quota that lets only some of them be made holds all of them back. That only some of them find room on the
-nodes holds nobody back, as nodes are not read here: it is told instead. A copy that is made anew while the others run
-finds them there, and waits for nobody.
+In: the pods of Kubeflow's job. Out: a `Gang`, which lists the wanted replicas and the existing pods, and the steps that
+remove scheduling gates.
+
+Replicas that train together are useless one by one, and those that wait for the others occupy GPUs meanwhile. Every pod
+is therefore created with a scheduling gate. The invariant: no gate is removed before enough replicas exist (all of
+them, or the minimum of an elastic job), and then all gates are removed in one pass. A quota that admits only some of
+the pods thus holds back all of them.
+
+The gate does not cover lack of capacity, because planning does not read nodes: if some pods fit and others do not,
+those that fit are scheduled, and `training.diagnosis` reports it. A pod that is recreated while the others run finds
+them running and is ungated at once.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.api.names import GANG
-from pincompute.api.training_job import SERVES, TrainingJobSpec
-from pincompute.planning.snapshot import Native, Pod, Snapshot
+from pincompute.api.names import GANG_GATE
+from pincompute.api.training_job import PARAMETER_SERVER_ROLE, TrainingJobSpec
+from pincompute.planning.observed_pods import Pod
+from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.steps import Ungate
 
-# Kubeflow's labels.
-ROLE = "training.kubeflow.org/replica-type"
-INDEX = "training.kubeflow.org/replica-index"
+# Labels that Kubeflow sets on its pods.
+REPLICA_TYPE_LABEL = "training.kubeflow.org/replica-type"
+REPLICA_INDEX_LABEL = "training.kubeflow.org/replica-index"
 
-Seat = tuple[str, int]
-"""Role and number, such as worker 0."""
+ReplicaId = tuple[str, int]
+"""Role and index, such as worker 0."""
 
 
-class Member(NamedTuple):
-    seat: Seat
+class GangMember(NamedTuple):
+    """An existing pod of a replica."""
+
+    replica: ReplicaId
     pod: Pod
 
     @property
-    def done(self) -> bool:
+    def succeeded(self) -> bool:
         return self.pod.status.phase == "Succeeded"
 
     @property
@@ -36,93 +46,96 @@ class Member(NamedTuple):
         return self.pod.status.phase == "Failed"
 
     @property
-    def runs(self) -> bool:
-        return self.pod.lives and any(each.state.running for each in self.pod.status.container_statuses)
+    def is_running(self) -> bool:
+        return self.pod.is_active and any(each.state.running for each in self.pod.status.container_statuses)
 
     @property
-    def gated(self) -> bool:
-        return self.pod.lives and any(each.name == GANG for each in self.pod.spec.scheduling_gates)
+    def is_gated(self) -> bool:
+        return self.pod.is_active and any(each.name == GANG_GATE for each in self.pod.spec.scheduling_gates)
 
 
 class Gang(NamedTuple):
-    """Every copy that there should be, and those that there are."""
+    """The replicas that should exist, and those that do."""
 
-    seats: tuple[Seat, ...]
-    members: tuple[Member, ...] = ()
-    least: int | None = None
-    """With how many of them it can train, where not all are needed."""
-
-    @property
-    def missing(self) -> tuple[Seat, ...]:
-        """What has failed is made anew, or the job has failed with it: it is not there."""
-        there = {each.seat for each in self.members if each.done or each.pod.lives}
-        return tuple(seat for seat in self.seats if seat not in there)
+    replicas: tuple[ReplicaId, ...]
+    members: tuple[GangMember, ...] = ()
+    min_replicas: int | None = None
+    """Number of replicas with which an elastic job can train; None if all are needed."""
 
     @property
-    def enough(self) -> bool:
+    def missing(self) -> tuple[ReplicaId, ...]:
+        """Replicas without a pod. Failed ones are missing: they are recreated, unless the job fails with them."""
+        present = {each.replica for each in self.members if each.succeeded or each.pod.is_active}
+        return tuple(replica for replica in self.replicas if replica not in present)
+
+    @property
+    def can_start(self) -> bool:
         missing = len(self.missing)
-        return not missing if self.least is None else len(self.seats) - missing >= self.least
+        return not missing if self.min_replicas is None else len(self.replicas) - missing >= self.min_replicas
 
     @property
-    def living(self) -> tuple[Pod, ...]:
-        return tuple(each.pod for each in self.members if each.pod.lives)
+    def active_pods(self) -> tuple[Pod, ...]:
+        return tuple(each.pod for each in self.members if each.pod.is_active)
 
     @property
-    def gated(self) -> tuple[Member, ...]:
-        return tuple(each for each in self.members if each.gated)
+    def gated_members(self) -> tuple[GangMember, ...]:
+        return tuple(each for each in self.members if each.is_gated)
 
-    def of(self, role: str) -> Gang:
-        """Those of one role."""
+    def of_role(self, role: str) -> Gang:
+        """Part of the gang with one role."""
         return Gang(
-            tuple(seat for seat in self.seats if seat[0] == role),
-            tuple(each for each in self.members if each.seat[0] == role),
+            tuple(replica for replica in self.replicas if replica[0] == role),
+            tuple(each for each in self.members if each.replica[0] == role),
         )
 
 
-def gang(snapshot: Snapshot, job: Native | None) -> Gang:
-    """The pods of the job, and none of one that was there before."""
+def find_gang(snapshot: Snapshot, job: Native | None) -> Gang:
+    """Find the pods of this job. Those of a former job of the same name are left out: they have another owner."""
     spec: TrainingJobSpec = snapshot.owner.spec
-    seats = tuple((role, index) for role, said in spec.members.items() for index in range(said.replicas))
-    least = spec.elastic.minimum if spec.elastic else None
+    replicas = tuple((name, index) for name, role in spec.active_roles.items() for index in range(role.replicas))
+    min_replicas = spec.elastic.minimum if spec.elastic else None
     if job is None:
-        return Gang(seats, (), least)
-    theirs = {
-        _seat(pod): pod
+        return Gang(replicas, (), min_replicas)
+    pods = {
+        _replica_id(pod): pod
         for pod in sorted(snapshot.pods, key=lambda each: each.metadata.name)
-        if pod.metadata.controller == job.metadata.uid and not pod.metadata.deletion_timestamp
+        if pod.metadata.controller_uid == job.metadata.uid and not pod.metadata.deletion_timestamp
     }
-    return Gang(seats, tuple(Member(seat, theirs[seat]) for seat in seats if seat in theirs), least)
+    members = tuple(GangMember(replica, pods[replica]) for replica in replicas if replica in pods)
+    return Gang(replicas, members, min_replicas)
 
 
-def lifted(found: Gang) -> tuple[Ungate, ...]:
-    """All or none, or as many as it can train with."""
-    if not found.enough:
+def ungate_steps(gang: Gang) -> tuple[Ungate, ...]:
+    """Remove all gates if enough replicas exist, otherwise none."""
+    if not gang.can_start:
         return ()
-    return tuple(Ungate(each.pod.metadata.name, each.pod.metadata.uid, _others(each.pod)) for each in found.gated)
-
-
-def awaited(spec: TrainingJobSpec, found: Gang) -> Gang:
-    """Those who must end well."""
-    if spec.success == "leader":
-        leader = found.of(spec.leader)
-        return Gang(leader.seats[:1], tuple(each for each in leader.members if each.seat in leader.seats[:1]))
-    if spec.elastic:
-        # Who is not there is not needed; who comes and goes is not missed.
-        return Gang(tuple(each.seat for each in found.members), found.members)
-    return Gang(
-        tuple(seat for seat in found.seats if seat[0] != SERVES),
-        tuple(each for each in found.members if each.seat[0] != SERVES),
+    return tuple(
+        Ungate(each.pod.metadata.name, each.pod.metadata.uid, _other_gates(each.pod)) for each in gang.gated_members
     )
 
 
-def called(seat: Seat) -> str:
-    return f"{seat[0]} {seat[1]}"
+def awaited_members(spec: TrainingJobSpec, gang: Gang) -> Gang:
+    """Part of the gang that has to succeed for the job to succeed."""
+    if spec.success == "leader":
+        leader = gang.of_role(spec.leader)
+        return Gang(leader.replicas[:1], tuple(each for each in leader.members if each.replica in leader.replicas[:1]))
+    if spec.elastic:
+        # Replicas of an elastic job come and go: only those that exist count.
+        return Gang(tuple(each.replica for each in gang.members), gang.members)
+    return Gang(
+        tuple(replica for replica in gang.replicas if replica[0] != PARAMETER_SERVER_ROLE),
+        tuple(each for each in gang.members if each.replica[0] != PARAMETER_SERVER_ROLE),
+    )
 
 
-def _seat(pod: Pod) -> Seat:
-    index = pod.metadata.labels.get(INDEX, "")
-    return pod.metadata.labels.get(ROLE, ""), int(index) if index.isdigit() else -1
+def replica_text(replica: ReplicaId) -> str:
+    return f"{replica[0]} {replica[1]}"
 
 
-def _others(pod: Pod) -> tuple[str, ...]:
-    return tuple(each.name for each in pod.spec.scheduling_gates if each.name != GANG)
+def _replica_id(pod: Pod) -> ReplicaId:
+    index = pod.metadata.labels.get(REPLICA_INDEX_LABEL, "")
+    return pod.metadata.labels.get(REPLICA_TYPE_LABEL, ""), int(index) if index.isdigit() else -1
+
+
+def _other_gates(pod: Pod) -> tuple[str, ...]:
+    return tuple(each.name for each in pod.spec.scheduling_gates if each.name != GANG_GATE)

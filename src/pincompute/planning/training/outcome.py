@@ -1,198 +1,214 @@
-"""What came of a training job. Kubeflow says only what became of the one that leads: here every copy counts."""
+"""Result of a training job.
+
+Kubeflow reports a job as succeeded when its leader has succeeded. Here all replicas that have to succeed count.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pincompute.api.status import SUCCEEDED, condition
+from pincompute.api.status import SUCCEEDED, find_condition
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import REASONS
-from pincompute.objects.quantity import amount, binary
-from pincompute.planning.pods.pod import LEAST_MEMORY
-from pincompute.planning.snapshot import Container, Native, Pod, Snapshot, Terminated
-from pincompute.planning.training.gang import INDEX, ROLE, Gang, awaited, called
-from pincompute.planning.why.starts import NEVER_STARTED, not_begun
-from pincompute.planning.why.words import last_line, some
+from pincompute.base.reasons import find_reason
+from pincompute.objects.quantity import format_bytes, parse_quantity
+from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, start_failure_problem
+from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
+from pincompute.planning.observed_pods import ContainerStatus, Pod, Terminated
+from pincompute.planning.pods.pod import DEFAULT_MEMORY
+from pincompute.planning.snapshot import Native, Snapshot
+from pincompute.planning.training.gang import (
+    REPLICA_INDEX_LABEL,
+    REPLICA_TYPE_LABEL,
+    Gang,
+    awaited_members,
+    replica_text,
+)
 
-UNSEEN = "a copy ended badly"
-"""What is said where it is not seen which."""
+UNIDENTIFIED_FAILURE = "a replica failed"
+"""Message if it is unknown which replica failed."""
 
 
-class Outcome(NamedTuple):
-    """It trains, as long as it has not ended."""
+class TrainingOutcome(NamedTuple):
+    """Result of a training job; not ended while it trains."""
 
     ended: bool = False
     problem: Problem | None = None
-    """Why it has failed; it has succeeded without one."""
+    """Cause of failure; None after a success."""
 
     @property
     def succeeded(self) -> bool:
         return self.ended and self.problem is None
 
 
-def outcome(snapshot: Snapshot, job: Native | None, found: Gang) -> Outcome:
-    """As it was told once, or else as it is seen now."""
+def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang) -> TrainingOutcome:
+    """Result as recorded in the status, or as observed now."""
     owner: PinterestTrainingJob = snapshot.owner
     if owner.status.ended:
-        before = remembered(owner)
-        # Kubeflow may be heard before the copy that it speaks of.
-        late = _blamed(snapshot, job) if before and job and before.what == UNSEEN else None
-        return Outcome(True, late or before)
+        before = recorded_problem(owner)
+        # The event of Kubeflow's job may arrive before that of the pod that failed.
+        identified = _first_failure(snapshot, job) if before and job and before.what == UNIDENTIFIED_FAILURE else None
+        return TrainingOutcome(True, identified or before)
     if job is None:
-        return Outcome()
-    needed = _without_the_leader(snapshot, job, awaited(owner.spec, found))
-    done = {each.seat for each in needed.members if each.done}
-    begun = bool(needed.seats) or bool(job.says("Succeeded"))
-    if begun and all(seat in done for seat in needed.seats):
-        return Outcome(True)
-    problem = _failed(snapshot, job) or (_after_the_leader(snapshot, job, needed) if job.says("Succeeded") else None)
-    return Outcome(problem is not None, problem)
+        return TrainingOutcome()
+    awaited = _without_succeeded_leader(snapshot, job, awaited_members(owner.spec, gang))
+    succeeded = {each.replica for each in awaited.members if each.succeeded}
+    begun = bool(awaited.replicas) or bool(job.find_condition("Succeeded"))
+    if begun and all(replica in succeeded for replica in awaited.replicas):
+        return TrainingOutcome(True)
+    problem = _job_failure(snapshot, job) or (
+        _failure_after_leader(snapshot, job, awaited) if job.find_condition("Succeeded") else None
+    )
+    return TrainingOutcome(problem is not None, problem)
 
 
-def _without_the_leader(snapshot: Snapshot, job: Native, needed: Gang) -> Gang:
-    """What Kubeflow says of the one that leads holds, also when its pod is gone."""
-    if not job.says("Succeeded"):
-        return needed
-    led = (snapshot.owner.spec.leader, 0)
+def _without_succeeded_leader(snapshot: Snapshot, job: Native, awaited: Gang) -> Gang:
+    """Leave out the leader after Kubeflow has reported its success, because its pod may be deleted by now."""
+    if not job.find_condition("Succeeded"):
+        return awaited
+    leader = (snapshot.owner.spec.leader, 0)
     return Gang(
-        tuple(seat for seat in needed.seats if seat != led), tuple(each for each in needed.members if each.seat != led)
+        tuple(replica for replica in awaited.replicas if replica != leader),
+        tuple(each for each in awaited.members if each.replica != leader),
     )
 
 
-def deadline(owner: PinterestTrainingJob, job: Native | None) -> datetime | None:
-    """When it must have ended: Kubeflow looks no more once the one that leads has."""
+def deadline_time(owner: PinterestTrainingJob, job: Native | None) -> datetime | None:
+    """Time by which the job must have ended. Kubeflow itself stops checking when the leader has succeeded."""
     seconds = owner.spec.deadline_seconds
     start = job.status.start_time if job else None
     return start + timedelta(seconds=seconds) if start and seconds else None
 
 
-def said(owner: PinterestTrainingJob, found: Gang) -> str:
-    """How many have ended, and how many run."""
-    done = sum(each.done for each in found.members)
-    running = sum(each.runs for each in found.members)
-    if owner.status.ended and not found.members:
-        done = owner.status.done
-    text = f"{done} of {len(found.seats)} copies have ended well"
-    return f"{text}, {running} run" if running else text
+def progress_text(owner: PinterestTrainingJob, gang: Gang) -> str:
+    """Number of replicas that have succeeded and that are running."""
+    succeeded = sum(each.succeeded for each in gang.members)
+    running = sum(each.is_running for each in gang.members)
+    if owner.status.ended and not gang.members:
+        succeeded = owner.status.done
+    text = f"{succeeded} of {len(gang.replicas)} replicas succeeded"
+    return f"{text}, {running} running" if running else text
 
 
-def finishing(owner: PinterestTrainingJob, found: Gang) -> str:
-    """Whom it still waits for, where the one that leads has ended."""
-    leader = found.of(owner.spec.leader).members[:1]
-    if not leader or not leader[0].done:
+def awaited_text(owner: PinterestTrainingJob, gang: Gang) -> str:
+    """Replicas that the job waits for after its leader has succeeded; empty before."""
+    leader = gang.of_role(owner.spec.leader).members[:1]
+    if not leader or not leader[0].succeeded:
         return ""
-    waited = [called(each.seat) for each in awaited(owner.spec, found).members if not each.done]
-    return f"the {owner.spec.leader} has ended well, and {some(waited)} not yet" if waited else ""
+    open_members = [each for each in awaited_members(owner.spec, gang).members if not each.succeeded]
+    waiting = join_first_few([replica_text(each.replica) for each in open_members])
+    return f"{owner.spec.leader} succeeded, waiting for {waiting}" if open_members else ""
 
 
-def remembered(owner: PinterestTrainingJob) -> Problem | None:
-    """As its condition tells it: what it was seen by may be gone."""
-    before = condition(owner.status.conditions, SUCCEEDED)
+def recorded_problem(owner: PinterestTrainingJob) -> Problem | None:
+    """Cause of failure according to the condition: the pods it was read from may be deleted."""
+    before = find_condition(owner.status.conditions, SUCCEEDED)
     if before is None or before.status == "True":
         return None
     return Problem(
-        REASONS.get(before.reason, reasons.COPY_FAILED),
+        find_reason(before.reason) or reasons.REPLICA_FAILED,
         before.message,
-        Where(object=owner.metadata.place),
+        Where(object=owner.metadata.key),
         next=owner.status.next,
     )
 
 
-def _failed(snapshot: Snapshot, job: Native) -> Problem | None:
-    """As Kubeflow says it, with the copy by which it came."""
-    said = job.says("Failed")
-    if said is None:
+def _job_failure(snapshot: Snapshot, job: Native) -> Problem | None:
+    """Failure that Kubeflow reports, with the replica that caused it."""
+    failed = job.find_condition("Failed")
+    if failed is None:
         return None
-    if "deadline" in said.message:
-        return _too_long(snapshot.owner)
-    return _blamed(snapshot, job) or _unseen(snapshot, said.message)
+    if "deadline" in failed.message:
+        return _deadline_problem(snapshot.owner)
+    return _first_failure(snapshot, job) or _unidentified_failure(snapshot, failed.message)
 
 
-def _after_the_leader(snapshot: Snapshot, job: Native, needed: Gang) -> Problem | None:
-    """Kubeflow starts none of the others again by then, and does not look at its deadline."""
+def _failure_after_leader(snapshot: Snapshot, job: Native, awaited: Gang) -> Problem | None:
+    """Failure after the leader has succeeded. Kubeflow then restarts no replica and ignores the deadline."""
     owner: PinterestTrainingJob = snapshot.owner
-    end = deadline(owner, job)
-    if any(each.failed for each in needed.members):
-        return _blamed(snapshot, job) or _unseen(snapshot, "")
-    if needed.missing:
-        what = f"{some([called(each) for each in needed.missing])} had not ended and is gone"
-        note = "the one that leads has ended, so nobody makes it anew"
-        return Problem(reasons.COPY_LOST, what, Where(object=owner.metadata.place), note, _anew(owner))
-    return _too_long(owner) if end and snapshot.now >= end else None
+    end = deadline_time(owner, job)
+    if any(each.failed for each in awaited.members):
+        return _first_failure(snapshot, job) or _unidentified_failure(snapshot, "")
+    if awaited.missing:
+        what = f"{join_first_few([replica_text(each) for each in awaited.missing])} lost before its end"
+        note = f"the {owner.spec.leader} has succeeded, so that Kubeflow does not recreate it"
+        return Problem(reasons.REPLICA_LOST, what, Where(object=owner.metadata.key), note, _rerun(owner))
+    return _deadline_problem(owner) if end and snapshot.now >= end else None
 
 
-def _blamed(snapshot: Snapshot, job: Native) -> Problem | None:
-    """The first copy that ended badly, also where it is on its way out."""
+def _first_failure(snapshot: Snapshot, job: Native) -> Problem | None:
+    """Failure of the replica that failed first, even if its pod is being deleted."""
     owner: PinterestTrainingJob = snapshot.owner
-    ended = [(each, *_end(owner, each)) for each in snapshot.pods if each.metadata.controller == job.metadata.uid]
-    bad = [(pod, container, end) for pod, container, end in ended if container and end]
-    if not bad:
+    pods = [each for each in snapshot.pods if each.metadata.controller_uid == job.metadata.uid]
+    ends = [(pod, *_failed_container(owner, pod)) for pod in pods]
+    failures = [(pod, container, end) for pod, container, end in ends if container and end]
+    if not failures:
         return None
-    pod, container, end = min(bad, key=lambda each: (each[2].finished_at, each[0].metadata.name))
+    pod, container, end = min(failures, key=lambda each: (each[2].finished_at, each[0].metadata.name))
     labels = pod.metadata.labels
-    who = f"{labels.get(ROLE, 'copy')} {labels.get(INDEX, '')}".strip()
-    where = "" if container.name == owner.main else f" in its container {container.name}"
+    replica = f"{labels.get(REPLICA_TYPE_LABEL, 'replica')} {labels.get(REPLICA_INDEX_LABEL, '')}".strip()
+    where = "" if container.name == owner.main_container_name else f" in container {container.name}"
     if end.reason == "OOMKilled":
-        what = f"{who} was ended{where} for want of memory"
-        return Problem(reasons.OUT_OF_MEMORY, what, Where(object=owner.metadata.place), next=_with_more(owner))
-    if end.reason in NEVER_STARTED:
-        told = not_begun(container, end.message)
-        what, next_ = f"{who} cannot begin: {told.what}", "correct command in the file, and: pin deploy FILE"
-        return Problem(told.reason, what, Where(object=owner.metadata.place), told.note, next_)
+        what = f"{replica} ran out of memory{where}"
+        return Problem(reasons.OUT_OF_MEMORY, what, Where(object=owner.metadata.key), next=_rerun_with_more(owner))
+    if end.reason in NEVER_STARTED_REASONS:
+        start = start_failure_problem(container, end.message)
+        what, next_ = f"{replica} cannot start: {start.what}", "correct command in the file, and: pin deploy FILE"
+        return Problem(start.reason, what, Where(object=owner.metadata.key), start.note, next_)
     line = last_line(end.message)
-    note = f"its last line: {line}" if line else ""
+    note = f"last line: {line}" if line else ""
     return Problem(
-        reasons.COPY_FAILED,
-        f"{who} ended{where} with exit code {end.exit_code}",
-        Where(object=owner.metadata.place),
+        reasons.REPLICA_FAILED,
+        f"{replica} failed{where} with exit code {end.exit_code}",
+        Where(object=owner.metadata.key),
         note,
-        _anew(owner),
+        _rerun(owner),
     )
 
 
-def _end(owner: PinterestTrainingJob, pod: Pod) -> tuple[Container | None, Terminated | None]:
-    """How one ended badly, the one that trains before those beside it."""
+def _failed_container(owner: PinterestTrainingJob, pod: Pod) -> tuple[ContainerStatus | None, Terminated | None]:
+    """First failed container and its end; the main container comes before sidecars."""
     status = pod.status
     containers = (*status.container_statuses, *status.init_container_statuses)
-    for each in sorted(containers, key=lambda one: one.name != owner.main):
-        end = each.state.terminated or (None if each.ready else each.last_state.terminated)
+    for container in sorted(containers, key=lambda each: each.name != owner.main_container_name):
+        end = container.state.terminated or (None if container.ready else container.last_state.terminated)
         if end and end.exit_code:
-            return each, end
+            return container, end
     return None, None
 
 
-def _unseen(snapshot: Snapshot, words: str) -> Problem:
-    """Nobody is left to tell: what was last said of it is the best that there is."""
+def _unidentified_failure(snapshot: Snapshot, message: str) -> Problem:
+    """Failure without a failed pod: the last recorded condition is the best information that is left."""
     owner: PinterestTrainingJob = snapshot.owner
-    before = condition(owner.status.conditions, SUCCEEDED)
-    quiet = before is None or before.reason in {reasons.PROGRESSING.code, reasons.SUSPENDED.code}
-    what = "copies were started again more often than retries allows" if "backoff" in words else UNSEEN
-    note = "" if before is None or quiet else f"before: {before.message}"
-    reason = reasons.COPY_FAILED if before is None or quiet else REASONS.get(before.reason, reasons.COPY_FAILED)
-    return Problem(reason, what, Where(object=owner.metadata.place), note, _anew(owner))
+    before = find_condition(owner.status.conditions, SUCCEEDED)
+    what = "replicas restarted more often than retries allows" if "backoff" in message else UNIDENTIFIED_FAILURE
+    if before is None or before.reason in {reasons.PROGRESSING.code, reasons.SUSPENDED.code}:
+        return Problem(reasons.REPLICA_FAILED, what, Where(object=owner.metadata.key), next=_rerun(owner))
+    reason = find_reason(before.reason) or reasons.REPLICA_FAILED
+    note = f"before: {before.message}"
+    return Problem(reason, what, Where(object=owner.metadata.key), note, _rerun(owner))
 
 
-def _too_long(owner: PinterestTrainingJob) -> Problem:
-    what = f"it was not done within {owner.spec.deadline_seconds} seconds"
+def _deadline_problem(owner: PinterestTrainingJob) -> Problem:
+    what = f"not done within deadlineSeconds: {owner.spec.deadline_seconds}"
     return Problem(
         reasons.DEADLINE_EXCEEDED,
         what,
-        Where(object=owner.metadata.place),
-        next=f"raise deadlineSeconds in the file, and: {_anew(owner)}",
+        Where(object=owner.metadata.key),
+        next=f"raise deadlineSeconds in the file, and: {_rerun(owner)}",
     )
 
 
-def _anew(owner: PinterestTrainingJob) -> str:
+def _rerun(owner: PinterestTrainingJob) -> str:
     return f"pin rerun {owner.metadata.name}"
 
 
-def _with_more(owner: PinterestTrainingJob) -> str:
-    """Twice what it had, where all of its copies have the same."""
+def _rerun_with_more(owner: PinterestTrainingJob) -> str:
+    """Command that reruns the job with twice the memory, if all replicas have the same amount."""
     spec = owner.spec
-    memory = spec.memory or ("" if spec.template else LEAST_MEMORY)
-    if not memory or any(role.memory for role in spec.members.values()):
-        return f"raise memory in the file, and: {_anew(owner)}"
-    return f"{_anew(owner)} --memory {binary(amount(memory) * 2)}"
+    memory = spec.memory or ("" if spec.template else DEFAULT_MEMORY)
+    if not memory or any(role.memory for role in spec.active_roles.values()):
+        return f"raise memory in the file, and: {_rerun(owner)}"
+    return f"{_rerun(owner)} --memory {format_bytes(parse_quantity(memory) * 2)}"

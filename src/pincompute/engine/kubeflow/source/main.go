@@ -1,5 +1,5 @@
-// Kubeflow's training operator with its own controllers and validation, and with certificates that are handed to it:
-// its own main program would keep them in a folder that all platforms of a machine share.
+// Kubeflow's training operator: upstream controllers and webhooks with a main program of our own, which reads certificates from
+// a given folder. The upstream program stores them in a folder that all platforms of a machine would share.
 package main
 
 import (
@@ -27,21 +27,21 @@ import (
 )
 
 func main() {
-	health := flag.String("health", "127.0.0.1:0", "where health is told")
-	port := flag.Int("webhook-port", 9443, "where the API server asks whether a job is valid, on loopback")
-	certificate := flag.String("certificate", "", "what it shows there: a file")
-	key := flag.String("key", "", "the key of the certificate: a file in the same folder")
-	folder := flag.String("folder", "", "where both are")
-	threads := flag.Int("threads", 2, "jobs of each kind that are worked on at once")
-	words := &settings.Config
-	flag.StringVar(&words.PyTorchInitContainerImage, "pytorch-init-container-image", "", "what waits for the master")
-	flag.StringVar(&words.PyTorchInitContainerTemplateFile, "pytorch-init-container-template-file", "", "how it is run")
-	flag.IntVar(&words.PyTorchInitContainerMaxTries, "pytorch-init-container-max-tries", 100, "how often it tries")
+	health := flag.String("health", "127.0.0.1:0", "listen address of the health endpoint")
+	port := flag.Int("webhook-port", 9443, "port of the validating webhook, on loopback")
+	certificate := flag.String("certificate", "", "certificate file of the webhook")
+	key := flag.String("key", "", "key file of the certificate, in the same folder")
+	folder := flag.String("folder", "", "folder of certificate and key")
+	threads := flag.Int("threads", 2, "jobs of each kind that are reconciled concurrently")
+	options := &settings.Config
+	flag.StringVar(&options.PyTorchInitContainerImage, "pytorch-init-container-image", "", "image of the init container that waits for the master")
+	flag.StringVar(&options.PyTorchInitContainerTemplateFile, "pytorch-init-container-template-file", "", "template file of that container")
+	flag.IntVar(&options.PyTorchInitContainerMaxTries, "pytorch-init-container-max-tries", 100, "seconds that it waits")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
 
 	access := config.GetConfigOrDie()
-	// The usual 20 requests a second make a gang of 200 copies take 20 seconds.
+	// With the default of 20 requests a second, creating a gang of 200 pods takes 20 seconds.
 	access.QPS, access.Burst = 200, 400
 	kinds := runtime.NewScheme()
 	must(scheme.AddToScheme(kinds))

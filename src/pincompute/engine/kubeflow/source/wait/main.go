@@ -1,4 +1,4 @@
-// Waits until a name can be looked up, and so until the one that leads is there: `wait NAME SECONDS` at the most.
+// Waits until a DNS name resolves, which means that the master of a training job exists: `wait NAME TIMEOUT_SECONDS`.
 package main
 
 import (
@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-const pause = 500 * time.Millisecond
+const retryInterval = 500 * time.Millisecond
 
 func main() {
 	name := os.Args[1]
-	patience, err := time.ParseDuration(os.Args[2] + "s")
+	timeout, err := time.ParseDuration(os.Args[2] + "s")
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(2)
 	}
-	told, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	signalled, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	limited, end := context.WithTimeout(told, patience)
+	limited, end := context.WithTimeout(signalled, timeout)
 	defer end()
 	fmt.Println("waiting for", name)
 	for {
@@ -32,9 +32,9 @@ func main() {
 		}
 		select {
 		case <-limited.Done():
-			fmt.Printf("%s was not there in %s: it has ended, or never began\n", name, patience)
+			fmt.Printf("%s did not resolve within %s: the master has ended or was never started\n", name, timeout)
 			os.Exit(1)
-		case <-time.After(pause):
+		case <-time.After(retryInterval):
 		}
 	}
 }

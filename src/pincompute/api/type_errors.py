@@ -1,0 +1,166 @@
+"""Compares a value with a type and reports every error, where msgspec stops at the first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from enum import StrEnum
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from pincompute.api.custom_resource import FieldError, FieldPath
+from pincompute.api.structs import PATTERN_DESCRIPTIONS, OpenStruct, struct_fields
+
+_TYPO_SIMILARITY = 0.8
+"""How similar an unknown field must be to a known Kubernetes field to be reported as a typo.
+
+Others pass: newer Kubernetes versions add fields.
+"""
+
+_SECRET_FIELDS = frozenset({"environment", "configuration", "env"})
+"""Fields with possibly secret values, which must not appear in messages or records."""
+
+_WORDS = {
+    "str": "a string",
+    "int": "a number",
+    "float": "a decimal number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+    "int | str": "a number or a string",
+    "object | null": "a mapping",
+}
+
+
+def type_errors(type_: Any, value: Any, path: FieldPath) -> Iterator[FieldError]:
+    """Errors of a value against a type. An error in one field hides no other."""
+    struct, item = struct_of(type_), item_of(type_)
+    if struct and isinstance(value, dict):
+        yield from _struct_errors(struct, value, path)
+        return
+    inner: list[FieldError] = []
+    if item and isinstance(value, list):
+        inner = [error for index, each in enumerate(value) for error in type_errors(item, each, (*path, index))]
+    elif item and isinstance(value, dict):
+        inner = [error for name, each in value.items() for error in type_errors(item, each, (*path, name))]
+    yield from inner or _value_errors(type_, value, path)
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Suggestion of the most similar known word; empty if none is similar."""
+    matches = get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"did you mean {matches[0]}?" if matches else ""
+
+
+def unknown_field_errors(value: dict[str, Any], known: Iterable[str], path: FieldPath) -> Iterator[FieldError]:
+    for name in value:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            note = "" if hint else f"fields: {', '.join(known)}"
+            yield FieldError((*path, name), f"unknown field '{name}'", note, hint)
+
+
+def _struct_errors(struct: type, value: dict[str, Any], path: FieldPath) -> Iterator[FieldError]:
+    known = {field.encode_name: field for field in struct_fields(struct)}
+    if issubclass(struct, OpenStruct):
+        yield from _typo_errors(value, known, path)
+    else:
+        yield from unknown_field_errors(value, known, path)
+    for name, field in known.items():
+        if name in value:
+            yield from type_errors(field.type, value[name], (*path, name))
+        elif field.required:
+            yield FieldError((*path, name), f"{name} is missing")
+
+
+def _typo_errors(value: dict[str, Any], known: Iterable[str], path: FieldPath) -> Iterator[FieldError]:
+    """Unknown Kubernetes fields are allowed unless they look like a typo."""
+    for name in value:
+        hint = "" if name in known else did_you_mean(name, known, _TYPO_SIMILARITY)
+        if hint:
+            yield FieldError((*path, name), f"unknown field '{name}'", next=hint)
+
+
+def _value_errors(type_: Any, value: Any, path: FieldPath) -> Iterator[FieldError]:
+    try:
+        msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        message = str(error).partition(" - at `")[0]
+        if _SECRET_FIELDS.intersection(path):
+            yield FieldError(path, f"wrong type of {path[-1]}: {_translated(message)}", next="add quotes")
+            return
+        choices = _choices(type_)
+        if choices:
+            yield FieldError(
+                path, f"{path[-1]} is {value!r}: expected {choices}", next=did_you_mean(str(value), choices.split(", "))
+            )
+            return
+        needs_quotes = "Expected `str`" in message and isinstance(value, int | float)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        hint = f'write "{text}"' if needs_quotes else ""
+        yield FieldError(path, f"{path[-1]} is {value!r}: {_translated(message)}", next=hint)
+        return
+    yield from _pattern_errors(type_, value, path)
+
+
+def _translated(message: str) -> str:
+    """Translate a message of msgspec."""
+    for type_name, words in _WORDS.items():
+        message = message.replace(f"`{type_name}`", words)
+    return message[0].lower() + message[1:]
+
+
+def _choices(type_: Any) -> str:
+    type_ = unwrapped_type(type_)
+    if get_origin(type_) is Literal:
+        return ", ".join(str(each) for each in get_args(type_))
+    return ", ".join(type_) if isinstance(type_, type) and issubclass(type_, StrEnum) else ""
+
+
+def _pattern_errors(type_: Any, value: Any, path: FieldPath) -> Iterator[FieldError]:
+    """Check patterns that msgspec does not: those of int-or-string fields, and line breaks at the end of a string."""
+    for meta in getattr(type_, "__metadata__", ()):
+        schema_pattern = (getattr(meta, "extra_json_schema", None) or {}).get("pattern")
+        if schema_pattern and not (value >= 0 if isinstance(value, int) else re.fullmatch(schema_pattern, value)):
+            yield FieldError(path, f"{path[-1]} is {value!r}: expected {PATTERN_DESCRIPTIONS[schema_pattern]}")
+        # msgspec has checked the pattern with `$`, which also matches before a final line break.
+        pattern = getattr(meta, "pattern", None)
+        if pattern and isinstance(value, str) and not re.fullmatch(pattern, value):
+            yield FieldError(path, f"{path[-1]} is {value!r}: remove the line break at the end")
+
+
+def struct_of(type_: Any) -> type | None:
+    """Struct type of `S` or `S | None`; None for other types."""
+    type_ = unwrapped_type(type_)
+    options = [each for each in get_args(type_) if each is not type(None)] if _is_union(type_) else [type_]
+    only = unwrapped_type(options[0]) if len(options) == 1 else None
+    return only if isinstance(only, type) and issubclass(only, msgspec.Struct) else None
+
+
+def item_of(type_: Any) -> Any:
+    """Item type of a list, or value type of a mapping."""
+    type_ = unwrapped_type(type_)
+    return get_args(type_)[-1] if get_origin(type_) in {list, dict} else None
+
+
+def unwrapped_type(type_: Any) -> Any:
+    """Type without Annotated; for an embedded Kubernetes object the struct that describes it."""
+    for meta in getattr(type_, "__metadata__", ()):
+        shape = (getattr(meta, "extra", None) or {}).get("shape")
+        if shape is not None:
+            return shape
+    return get_args(type_)[0] if get_origin(type_) is Annotated else type_
+
+
+def container_type(type_: Any) -> Any:
+    """Container type without its arguments: `list` of `Annotated[list[str], …]`."""
+    type_ = unwrapped_type(type_)
+    return get_origin(type_) or type_
+
+
+def _is_union(type_: Any) -> bool:
+    return get_origin(type_) in {Union, UnionType}

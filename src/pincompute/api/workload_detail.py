@@ -1,0 +1,81 @@
+"""Everything known about one workload: the response behind `pin show` and `pin why`."""
+
+from __future__ import annotations
+
+from pincompute.api.structs import LenientStruct
+from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.objects.content import Object
+
+
+class ReplicaDetail(LenientStruct, frozen=True, omit_defaults=False):
+    """One pod of the workload."""
+
+    name: str
+    node: str = ""
+    state: str = ""
+    ready: bool = False
+    restarts: int = 0
+    since: str = ""
+
+
+class NativeDetail(LenientStruct, frozen=True, omit_defaults=False):
+    name: str
+    """Kind and name, such as `Deployment/hello`."""
+    since: str = ""
+
+
+class EventDetail(LenientStruct, frozen=True, omit_defaults=False):
+    """Kubernetes events with the same reason and note, aggregated over repetitions and objects."""
+
+    involved_object: str
+    """`Pod/hello-1`, or `3 Pods` when the same event was recorded for several."""
+    warning: bool
+    reason: str
+    note: str
+    count: int
+    last_seen: str
+
+
+class RevisionDetail(LenientStruct, frozen=True, omit_defaults=False):
+    number: int
+    created_at: str
+    changes: list[str] = []
+    """Field changes against the previous revision, such as `replicas 1 -> 3`."""
+    runtime: int = 0
+    images: dict[str, str] = {}
+    """Image digest of each container."""
+
+
+class WorkloadDetail(LenientStruct, frozen=True, omit_defaults=False):
+    summary: WorkloadSummary
+    resource: Object
+    """The workload as stored in the cluster."""
+    replicas: list[ReplicaDetail] = []
+    natives: list[NativeDetail] = []
+    events: list[EventDetail] = []
+    """Oldest first."""
+    history: list[RevisionDetail] = []
+    """Oldest first."""
+
+
+class Diagnosis(LenientStruct, frozen=True, omit_defaults=False):
+    """Result of `pin why`: the cause of a problem, or the statement that there is none."""
+
+    label: str
+    is_problem: bool
+    reason: str
+    what: str
+    where: str = ""
+    note: str = ""
+    next: str = ""
+    waits_for: str = ""
+    """The actor that has to act next; empty if there is no problem."""
+
+
+class ChangeResult(LenientStruct, frozen=True, omit_defaults=False):
+    """Result of an edit."""
+
+    summary: WorkloadSummary
+    messages: list[str]
+    written: bool = True
+    """False if the workload already had the wanted values."""

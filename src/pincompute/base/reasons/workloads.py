@@ -1,0 +1,116 @@
+"""Reasons of workloads: names, commands on them, rollouts, logs and migration."""
+
+from __future__ import annotations
+
+from pincompute.base.reasons.reason import Actor, info, infrastructure_error, ok, user_error
+
+NAME_TAKEN = user_error(
+    "NameTaken",
+    409,
+    "Another workload of the project has this name: names are unique over all kinds.",
+    "Choose another name.",
+)
+WORKLOAD_UNKNOWN = user_error(
+    "WorkloadUnknown", 404, "No workload of that name exists in the project.", "`pin get` lists the workloads."
+)
+NOT_FOR_KIND = user_error(
+    "NotForKind",
+    422,
+    "The command does not apply to this kind of workload.",
+    "The message names the command that does.",
+)
+NOTHING_FAILED = user_error(
+    "NothingFailed",
+    409,
+    "No task or run failed for the given reason, so that nothing can be rerun.",
+    "`pin get NAME` lists the failures.",
+)
+REVISION_UNKNOWN = user_error(
+    "RevisionUnknown",
+    404,
+    "No record of that revision exists; the last ten are kept.",
+    "`pin show NAME` lists the revisions.",
+)
+FAULT_UNKNOWN = user_error(
+    "FaultUnknown",
+    404,
+    "The catalogue has no fault of that name for this kind of workload.",
+    "`pin break NAME` lists the faults.",
+)
+FAULT_ALREADY_INJECTED = user_error(
+    "FaultAlreadyInjected",
+    409,
+    "A fault is injected into the workload already.",
+    "Remove it with `pin heal NAME` first.",
+)
+PROGRAM_UNKNOWN = user_error(
+    "ProgramUnknown",
+    404,
+    "The image has no such program.",
+    "Run one that it has; `pin shell NAME` opens its shell, if any.",
+)
+REPLICA_UNKNOWN = user_error(
+    "ReplicaUnknown", 404, "The workload has no replica or task of that name.", "The message lists those that exist."
+)
+NO_LOGS = user_error(
+    "NoLogs",
+    409,
+    "A simulated workload runs no containers and has no logs.",
+    "Run it on a real node: leave `--simulated` out.",
+)
+LOGS_UNAVAILABLE = infrastructure_error(
+    "LogsUnavailable",
+    503,
+    "The log store is unreachable, so that logs of deleted pods cannot be read.",
+    "`pin status` shows whether the log store runs.",
+)
+LOGS_FULL = infrastructure_error(
+    "LogsFull",
+    507,
+    "The log store is full, and nothing in it may be removed.",
+    "Free space on its disk; unshipped lines stay on the nodes and are shipped afterwards.",
+)
+TIMED_OUT = infrastructure_error(
+    "TimedOut",
+    504,
+    "The workload did not reach its goal before the time limit of the command.",
+    "`pin why NAME` explains what it waits for.",
+)
+PAUSED = info("Paused", "A rollout is paused.", "`pin resume NAME` continues it.")
+SUSPENDED = info("Suspended", "A workload is suspended.", "`pin resume NAME` continues it.")
+PROGRESSING = info("Progressing", "The workload progresses towards its goal.", actor=Actor.NONE)
+AVAILABLE = ok("Available", "Every replica is up to date and ready.")
+SUCCEEDED = ok("Succeeded", "All of the work succeeded.")
+ROLLOUT_STALLED = user_error(
+    "RolloutStalled",
+    504,
+    "A rollout made no progress within its deadline, and no deeper cause is known.",
+    "`kubectl describe deployment NAME` shows its state.",
+)
+ROLLOUT_BLOCKED = user_error(
+    "RolloutBlocked",
+    409,
+    "A replica of a former revision is not ready and blocks the rollout.",
+    "It is replaced as soon as that is safe; the message names its problem.",
+)
+CANNOT_CHANGE = user_error(
+    "CannotChange", 409, "Kubernetes does not allow this field to change.", "The message names the alternative."
+)
+CANNOT_IMPORT = user_error(
+    "CannotImport",
+    422,
+    "A Deployment, or an object related to it, has settings that cannot be represented.",
+    "The message names them; `pin import deployment/NAME` without `--adopt` shows every difference.",
+)
+ADOPTION_IN_PROGRESS = infrastructure_error(
+    "AdoptionInProgress",
+    503,
+    "The workload is adopting existing objects and has not finished.",
+    "Nothing that runs is stopped; `pin show NAME` shows what it waits for.",
+)
+MANAGED_ELSEWHERE = user_error(
+    "ManagedElsewhere",
+    409,
+    "Another tool manages the object and would overwrite changes to it.",
+    "Stop managing it there, and pass `--take-over`.",
+)

@@ -1,0 +1,128 @@
+"""Platform client that works by a kubeconfig: validates documents here and writes them straight to Kubernetes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import TypeVar
+
+from pincompute.api.break_glass import BreakGlassRequest
+from pincompute.api.change import Change
+from pincompute.api.documents import Document, read_document, read_documents
+from pincompute.api.logs import LogItem, LogQuery
+from pincompute.api.names import CLI_MANAGER
+from pincompute.api.preview import BuildPreview, Preview
+from pincompute.api.provenance import ProvenanceChain
+from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
+from pincompute.api.validation import parse_resources, parse_workload
+from pincompute.api.whoami import Whoami
+from pincompute.api.workload import Workload
+from pincompute.api.workload_detail import ChangeResult
+from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.reasons import USAGE
+from pincompute.cli.platform_client import PlatformClient
+from pincompute.kube.client import Client
+from pincompute.kube.kubeconfig import load_kubeconfig
+from pincompute.platforms.kubernetes.fleet import FleetClient
+from pincompute.platforms.kubernetes.logs.store_client import open_log_store_in_cluster
+from pincompute.platforms.kubernetes.workloads import WorkloadClient
+
+T = TypeVar("T")
+
+
+class ClusterClient(WorkloadClient):
+    """Does what a desk does, but keeps no record of submissions."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        fleet = FleetClient(client, CLI_MANAGER)
+        self.fleet, self.list_pods = fleet.fleet, fleet.list_pods
+        self.change_roll, self.follow_roll = fleet.change_roll, fleet.follow_roll
+
+    async def submit(
+        self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None
+    ) -> WorkloadSummary:
+        if break_glass:
+            raise _needs_desk("an emergency override is granted and recorded by the desk")
+        return await self.write(parse_workload(read_document(text, file), project), manager=CLI_MANAGER)
+
+    async def submit_set(
+        self, documents: Sequence[Document], project: str, break_glass: BreakGlassRequest | None = None
+    ) -> list[SubmissionOutcome]:
+        """Plan and dry-run every document before writing the first, as Kubernetes has no transaction over several."""
+        if break_glass:
+            raise _needs_desk("an emergency override is granted and recorded by the desk")
+        workloads = parse_resources(documents, project, parse_workload)
+        previews = await self.preview_with_quota(workloads)
+        refuse_all(Problem.from_json(error) for each in previews for error in each.errors)
+        # A plan dry-runs the creation of objects; errors of changes, such as immutable fields, show in an apply.
+        results = await asyncio.gather(*(_or_refused(self.dry_run(each, manager=CLI_MANAGER)) for each in workloads))
+        refuse_all(problem for each in results if isinstance(each, Refused) for problem in each.problems)
+        writes = ((each, self.write(each, manager=CLI_MANAGER)) for each in workloads)
+        return [_outcome(each, await _or_refused(write)) for each, write in writes]
+
+    async def deploy(
+        self, project: str, name: str, version: str, break_glass: BreakGlassRequest | None = None
+    ) -> WorkloadSummary:
+        raise _needs_desk(f"{project}/{name} {version} is deployed by the desk, which reads the artifact store")
+
+    async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
+        raise _needs_desk(f"{project}/{name} {version} is planned by the desk, which reads the artifact store")
+
+    async def whoami(self) -> Whoami:
+        raise _needs_desk("only the desk knows your login; for the cluster's own: kubectl auth whoami")
+
+    async def provenance(self, project: str, name: str) -> ProvenanceChain:
+        raise _needs_desk(f"only the desk knows the provenance of {project}/{name}")
+
+    async def plan(self, text: str, project: str) -> list[Preview]:
+        return await self.preview_with_quota(parse_resources(read_documents(text), project))
+
+    async def change(  # pyrefly: ignore  # commands name no field manager
+        self, project: str, name: str, change: Change
+    ) -> ChangeResult:
+        return await super().change(project, name, change, manager=CLI_MANAGER)
+
+    async def logs(self, project: str, name: str, query: LogQuery) -> AsyncGenerator[LogItem]:
+        async with (
+            open_log_store_in_cluster(self._client) as store,
+            aclosing(WorkloadClient(self._client, store).logs(project, name, query)) as items,
+        ):
+            async for item in items:
+                yield item
+
+    async def list_images(self) -> list[str]:
+        """Return none: Kubernetes has no list of the images in its registries."""
+        return []
+
+
+@asynccontextmanager
+async def open_cluster_client(kubeconfig: str, context: str) -> AsyncIterator[PlatformClient]:
+    async with Client(load_kubeconfig(kubeconfig, context), agent="pin") as client:
+        yield ClusterClient(client)
+
+
+async def _or_refused(work: Awaitable[T]) -> T | Refused:
+    try:
+        return await work
+    except Refused as refused:
+        return refused
+
+
+def _outcome(workload: Workload, result: WorkloadSummary | Refused) -> SubmissionOutcome:
+    """Fill a receipt as a desk would, without the parts that need its record."""
+    refused = isinstance(result, Refused)
+    receipt = SubmissionReceipt(
+        id="", accepted_at="", caller="", verb="deploy", url="",
+        project=workload.metadata.namespace, kind=workload.kind, name=workload.metadata.name,
+        state="refused" if refused else "delivered",
+        errors=result.json()["errors"] if refused else [],
+    )  # fmt: skip
+    return SubmissionOutcome(receipt, None if refused else result)
+
+
+def _needs_desk(what: str) -> Refused:
+    note = "--kubeconfig and --context go straight to the cluster, without a desk"
+    return Refused(Problem(USAGE, what, note=note, next="the same without --kubeconfig and --context"))

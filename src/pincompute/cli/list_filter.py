@@ -1,0 +1,51 @@
+"""Selects workloads of a project by name, kind and state, and formats them as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pincompute.api.workload_summary import WorkloadSummary, unknown_workload_problem
+from pincompute.base.problem import refuse_all
+from pincompute.cli.table import format_table
+from pincompute.cli.workload_ref import WorkloadRef
+
+TABLE_COLUMNS = ("NAME", "KIND", "READY", "REASON", "ADDRESS")
+
+
+class ListFilter(NamedTuple):
+    """Arguments and options of `pin get`."""
+
+    refs: tuple[WorkloadRef, ...]
+    kind: str
+    failed_only: bool
+    output: str
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one workload is asked for, which is shown in detail and not as a table."""
+        return len(self.refs) == 1 and not self.output
+
+    def matches(self, summary: WorkloadSummary) -> bool:
+        named = not self.refs or summary.name in {each.name for each in self.refs}
+        return named and (not self.kind or summary.kind == self.kind) and (not self.failed_only or summary.failed)
+
+    def require_existing(self, project: str, by_name: Mapping[str, WorkloadSummary]) -> None:
+        """Refuse refs to workloads that do not exist, or have another kind."""
+        missing = (each for each in self.refs if each.name not in by_name)
+        refuse_all(unknown_workload_problem(project, each.name, sorted(by_name)) for each in missing)
+        for ref in self.refs:
+            ref.require_kind(by_name[ref.name].kind)
+
+
+def workload_table(workloads: Sequence[WorkloadSummary], *, wide: bool, min_widths: Sequence[int] = ()) -> str:
+    header = (*TABLE_COLUMNS, "MESSAGE") if wide else TABLE_COLUMNS
+    rows = [header, *(_summary_row(each, wide=wide) for each in workloads)]
+    return format_table(rows, text_columns=len(header), min_widths=min_widths)
+
+
+def _summary_row(summary: WorkloadSummary, *, wide: bool) -> tuple[str, ...]:
+    # The prefix is the same for every kind and takes too much width.
+    kind = summary.kind.removeprefix("Pinterest")
+    row = (summary.label, kind, f"{summary.ready}/{summary.wanted}", summary.reason, summary.address)
+    return (*row, summary.message) if wide else row

@@ -1,0 +1,83 @@
+"""Protocol of all that commands ask of a platform: by its desk, or straight to a cluster by a kubeconfig."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from pincompute.platforms.access import RuntimeController, WorkloadReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from pincompute.api.break_glass import BreakGlassRequest
+    from pincompute.api.change import Change
+    from pincompute.api.documents import Document
+    from pincompute.api.exec_request import ExecRequest
+    from pincompute.api.preview import BuildPreview, Preview
+    from pincompute.api.project_view import ProjectSummary, ProjectView
+    from pincompute.api.provenance import ProvenanceChain
+    from pincompute.api.receipt import SubmissionOutcome
+    from pincompute.api.whoami import Whoami
+    from pincompute.api.workload_detail import ChangeResult
+    from pincompute.api.workload_summary import WorkloadSummary
+    from pincompute.kube.exec_stream import ExecStream
+    from pincompute.kube.port_forward import PortForward
+
+
+class PlatformClient(WorkloadReader, RuntimeController, Protocol):
+    """Reads and rolls of a platform, and submissions to it. Each raises `Refused` with the platform's problems."""
+
+    async def submit(
+        self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None
+    ) -> WorkloadSummary: ...
+
+    async def submit_set(
+        self, documents: Sequence[Document], project: str, break_glass: BreakGlassRequest | None = None
+    ) -> list[SubmissionOutcome]:
+        """Submit all of the documents, or none."""
+        ...
+
+    async def deploy(
+        self, project: str, name: str, version: str, break_glass: BreakGlassRequest | None = None
+    ) -> WorkloadSummary:
+        """Submit a published build."""
+        ...
+
+    async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
+        """Preview the deploy of a published build."""
+        ...
+
+    async def whoami(self) -> Whoami: ...
+
+    async def get_project(self, name: str) -> ProjectView: ...
+
+    async def list_projects(self) -> list[ProjectSummary]:
+        """List the projects that the caller may view."""
+        ...
+
+    async def provenance(self, project: str, name: str) -> ProvenanceChain: ...
+
+    async def plan(self, text: str, project: str) -> list[Preview]:
+        """Preview documents; one invalid document refuses all."""
+        ...
+
+    async def change(self, project: str, name: str, change: Change) -> ChangeResult:
+        """Apply one change, unless the workload was changed at the same time."""
+        ...
+
+    # Narrower than in WorkloadReader: commands also use what the streams of Kubernetes carry.
+
+    def exec(self, project: str, name: str, request: ExecRequest) -> AbstractAsyncContextManager[ExecStream]: ...
+
+    def port_forward(
+        self, project: str, name: str, replica: str, port: int
+    ) -> AbstractAsyncContextManager[PortForward]: ...
+
+    async def delete(self, project: str, name: str, uid: str = "") -> None:
+        """Delete a workload; with a uid only that one, and not a later one of the same name."""
+        ...
+
+    async def list_images(self) -> list[str]:
+        """List the images in the platform's own registry."""
+        ...

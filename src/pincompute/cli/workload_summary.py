@@ -1,0 +1,144 @@
+"""Formats a workload in a few lines: progress, address, failures, and the next step."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pincompute.api.cron_job import PinterestCronJob
+from pincompute.api.job_set import PinterestJobSet
+from pincompute.api.job_set_status import TaskFailure
+from pincompute.api.status import UNREVIEWED, Condition, find_condition
+from pincompute.api.workload import Workload
+from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, find_reason
+from pincompute.cli.durations import elapsed, format_age
+from pincompute.cli.table import format_table
+from pincompute.objects.number_sets import parse_numbers
+from pincompute.planning.batch.outcome import latest_memory, rerun_command
+from pincompute.planning.views.summary import summarize
+
+_MAX_TASK_LIST_LENGTH = 40
+
+
+def format_workload(workload: Workload, now: datetime) -> str:
+    lines = [
+        _headline(workload, now),
+        *_properties(workload, now),
+        *_goal_problem(workload),
+        *_unreviewed_notice(workload),
+    ]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def unfinished_tasks(workload: PinterestJobSet) -> frozenset[int]:
+    return frozenset(range(workload.status.tasks)) - parse_numbers(workload.status.completed)
+
+
+def shorten_task_list(tasks: str) -> str:
+    """Write `12,470` as `12 470`, and cut a long list between two numbers."""
+    words = tasks.replace(",", " ")
+    if len(words) <= _MAX_TASK_LIST_LENGTH:
+        return words
+    return f"{words[:_MAX_TASK_LIST_LENGTH].rpartition(' ')[0]} …"
+
+
+def _headline(workload: Workload, now: datetime) -> str:
+    label = summarize(workload).label
+    if isinstance(workload, PinterestJobSet):
+        return f"{label}  {_task_counts(workload)}   {_attempt_duration(workload, now)}"
+    goal = find_condition(workload.status.conditions, workload.GOAL)
+    ready, wanted = workload.progress_counts
+    so_far = f"{ready} of {wanted} {workload.REPLICA_NOUN[1]} so far"
+    progress = goal.message if goal and goal.status == "True" else so_far
+    return f"{label}  {progress}   {format_age(workload.metadata.creation_timestamp, now)}"
+
+
+def _task_counts(workload: PinterestJobSet) -> str:
+    status = workload.status
+    counts = ((status.done, "done"), (status.failed, "failed"), (status.running, "running"))
+    parts = [f"{count} {state}" for count, state in counts if count or state == "done"]
+    parts += [f"{status.retrying} retrying"] if status.retrying else []
+    return f"{'  '.join(parts)}  of {status.tasks or workload.spec.task_count}"
+
+
+def _attempt_duration(workload: PinterestJobSet, now: datetime) -> str:
+    attempts = workload.status.attempts
+    if not attempts:
+        return ""
+    latest = attempts[-1]
+    return elapsed(latest.began, latest.ended) if latest.ended else format_age(latest.began, now)
+
+
+def _properties(workload: Workload, now: datetime) -> list[str]:
+    if isinstance(workload, PinterestJobSet):
+        return _failure_lines(workload)
+    rows = [("address", workload.status.address), ("image", workload.spec.image)]
+    if isinstance(workload, PinterestCronJob):
+        rows += _schedule_rows(workload, now)
+    rows += [("runtime", _runtime(workload)), ("simulated", "no program runs" if workload.status.simulated else "")]
+    return [f"  {name:<11}{value}" for name, value in rows if value]
+
+
+def _schedule_rows(workload: PinterestCronJob, now: datetime) -> list[tuple[str, str]]:
+    status, spec = workload.status, workload.spec
+    last = status.last_run
+    last_run = f"{last.outcome} {format_age(last.ended, now)} ago, {last.name}" if last else ""
+    return [
+        ("schedule", f"{spec.schedule}, {spec.time_zone}"),
+        ("running", " ".join(status.running)),
+        ("last run", last_run),
+        ("next run", status.next_runs[0] if status.next_runs else ""),
+    ]
+
+
+def _runtime(workload: Workload) -> str:
+    status = workload.status
+    return f"{status.runtime} ({' '.join(status.parts)})" if status.runtime else ""
+
+
+def _failure_lines(workload: PinterestJobSet) -> list[str]:
+    rows = [
+        (
+            f"  {each.count}",
+            _failure_cause(workload, each),
+            f"tasks {shorten_task_list(each.tasks)}",
+            f"next: {_failure_remedy(workload, each)}",
+        )
+        for each in workload.status.failures
+    ]
+    return format_table(rows, text_columns=4).splitlines() if rows else []
+
+
+def _failure_cause(workload: PinterestJobSet, failure: TaskFailure) -> str:
+    if failure.reason == OUT_OF_MEMORY.code:
+        return f"{failure.reason} {latest_memory(workload.spec)}"
+    if failure.exit_code:
+        message = f' "{failure.message}"' if failure.message else ""
+        return f"exit {failure.exit_code}{message}"
+    return f"{failure.reason}{f': {failure.message}' if failure.message else ''}"
+
+
+def _failure_remedy(workload: PinterestJobSet, failure: TaskFailure) -> str:
+    if failure.reason == OUT_OF_MEMORY.code or not failure.tasks:
+        return rerun_command(workload, failure.reason)
+    return f"pin logs {workload.metadata.name}/{min(parse_numbers(failure.tasks))}"
+
+
+def _goal_problem(workload: Workload) -> list[str]:
+    """Return the problem that keeps the workload from its goal, unless the failures already show it."""
+    goal = find_condition(workload.status.conditions, workload.GOAL)
+    failures = workload.status.failures if isinstance(workload, PinterestJobSet) else []
+    already_shown = any(each.reason == goal.reason for each in failures) if goal else False
+    if goal is None or goal.status == "True" or goal.reason == PROGRESSING.code or already_shown:
+        return []
+    return [f"  {goal.message}  [{goal.reason}]", *_next_step(workload, goal)]
+
+
+def _unreviewed_notice(workload: Workload) -> list[str]:
+    condition = find_condition(workload.status.conditions, UNREVIEWED)
+    return [f"  {condition.message}  [{condition.reason}]"] if condition else []
+
+
+def _next_step(workload: Workload, goal: Condition) -> list[str]:
+    reason = find_reason(goal.reason)
+    next_ = workload.status.next or (reason.remedy if reason else "")
+    return [f"  next: {next_}"] if next_ else []

@@ -1,0 +1,156 @@
+"""Turns steps into requests to the API server. A step is complete: nothing is decided here.
+
+Two passes may plan the same step, because a response was lost or the operator restarted in between. Every step is
+therefore idempotent: it carries the uid of the object it was planned for, and an object that is already gone is no
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from pincompute.api.names import OPERATOR
+from pincompute.base.problem import Refused
+from pincompute.controller.adopt import adopt, label_patches, label_pods
+from pincompute.controller.field_ownership import conflict_from_not_found, record_create_as_apply
+from pincompute.controller.resources import ALL_NATIVES
+from pincompute.kube.client import Client
+from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from pincompute.kube.resource import PODS, REPLICA_SETS
+from pincompute.objects.content import Object
+from pincompute.objects.owners import controller_uid
+from pincompute.planning.diff import not_ours_problem
+from pincompute.planning.steps import (
+    Adopt,
+    Apply,
+    Create,
+    Delete,
+    Evict,
+    LabelPods,
+    PatchImages,
+    SidecarImage,
+    Step,
+    Ungate,
+)
+
+
+async def apply_step(client: Client, namespace: str, step: Step) -> Object | None:
+    """Executes one step and returns the object as the server answered it, or None if no object remains."""
+    match step:
+        case Create(native):
+            return await _create_native(client, native)
+        case Apply(native, uid, applied):
+            return await _apply_native(client, native, uid, only_applied=applied)
+        case Adopt(native, uid):
+            return await adopt(client, ALL_NATIVES[native["kind"]], native, uid)
+        case PatchImages():
+            return await _patch_images(client, namespace, step)
+        case LabelPods(_, uid, labels):
+            await label_pods(client, namespace, uid, labels)
+        case Delete():
+            return await _delete_native(client, namespace, step)
+        case Evict(pod, uid):
+            await _evict_pod(client, namespace, pod, uid)
+        case Ungate():
+            await _ungate_pod(client, namespace, step)
+    return None
+
+
+async def _create_native(client: Client, native: Object) -> Object:
+    """Creates by POST, so that "already exists" tells our own object from one that belongs to another owner."""
+    resource = ALL_NATIVES[native["kind"]]
+    try:
+        return await client.create(resource, native, manager=OPERATOR)
+    except AlreadyExists:
+        metadata = native["metadata"]
+        found = await client.get(resource, metadata["name"], metadata.get("namespace", ""))
+        if controller_uid(found) != controller_uid(native):
+            raise Refused(not_ours_problem(native)) from None
+        # The object is ours: an earlier pass created it and lost the response, or its label, by which the cache finds
+        # it, was removed.
+        return await _apply_native(client, native, found["metadata"]["uid"])
+
+
+async def _apply_native(client: Client, native: Object, uid: str, *, only_applied: bool = False) -> Object:
+    """Server-side apply with the uid as precondition: an object recreated under the same name is not touched."""
+    resource = ALL_NATIVES[native["kind"]]
+    metadata = native["metadata"]
+    try:
+        if not only_applied:
+            found = await client.get(resource, metadata["name"], metadata.get("namespace", ""))
+            await record_create_as_apply(client, resource, found, manager=OPERATOR)
+    except NotFound as error:
+        raise conflict_from_not_found(error) from error
+    with_uid = {**native, "metadata": {**metadata, "uid": uid}}
+    return await client.apply(with_uid, resource, manager=OPERATOR)
+
+
+async def _delete_native(client: Client, namespace: str, step: Delete) -> Object | None:
+    try:
+        propagation = "Orphan" if step.orphan_pods else "Background"
+        return await client.delete(ALL_NATIVES[step.kind], step.name, namespace, uid=step.uid, propagation=propagation)
+    except NotFound:
+        return None
+
+
+async def _evict_pod(client: Client, namespace: str, pod: str, uid: str) -> None:
+    """Asks for an eviction rather than a delete, so that disruption budgets are respected."""
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    }
+    try:
+        await client.raw("POST", PODS.path(namespace, pod, "eviction"), body=msgspec.json.encode(eviction))
+    except (NotFound, Conflict):
+        # The pod is gone already; its replacement is on the way.
+        return
+
+
+async def _ungate_pod(client: Client, namespace: str, step: Ungate) -> None:
+    """Removes our scheduling gate and keeps the gates of others."""
+    gates = [{"name": each} for each in step.remaining_gates]
+    body = {"metadata": {"uid": step.uid}, "spec": {"schedulingGates": gates}}
+    try:
+        await client.patch(PODS, step.pod, namespace, body, style="merge", manager=OPERATOR)
+    except NotFound:
+        # The pod is gone already; its replacement is created with the gate and planned for again.
+        return
+    except (Conflict, Invalid):
+        # The server answers the same if another pod has the name by now. Only a real conflict is an error.
+        if await _pod_still_exists(client, namespace, step):
+            raise
+
+
+async def _patch_images(client: Client, namespace: str, step: PatchImages) -> Object | None:
+    """Replaces sidecar images by list index; each index is guarded by a test of the container's name."""
+    resource, template_path = (PODS, "") if step.kind == PODS.kind else (REPLICA_SETS, "/spec/template")
+    body = [
+        {"op": "test", "path": "/metadata/uid", "value": step.uid},
+        *(each for sidecar in step.sidecars for each in _image_patches(template_path, sidecar)),
+        *label_patches("/metadata/labels", step.labels),
+        *(label_patches(f"{template_path}/metadata/labels", step.labels) if template_path else ()),
+        *label_patches(f"{template_path}/metadata/annotations", step.annotations),
+    ]
+    try:
+        return await client.patch(resource, step.name, namespace, body, style="json", manager=OPERATOR)
+    except NotFound:
+        # The object is gone already; its replacement has the new images, or a later pass patches it.
+        return None
+
+
+def _image_patches(template_path: str, sidecar: SidecarImage) -> Iterator[Object]:
+    container_path = f"{template_path}/spec/initContainers/{sidecar.index}"
+    yield {"op": "test", "path": f"{container_path}/name", "value": sidecar.name}
+    yield {"op": "replace", "path": f"{container_path}/image", "value": sidecar.image}
+
+
+async def _pod_still_exists(client: Client, namespace: str, step: Ungate) -> bool:
+    try:
+        found = await client.get(PODS, step.pod, namespace)
+    except NotFound:
+        return False
+    return bool(found["metadata"]["uid"] == step.uid)

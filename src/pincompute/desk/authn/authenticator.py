@@ -1,0 +1,58 @@
+"""Authenticates requests: the first provider that knows the kind of credentials decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from aiohttp import web
+
+from pincompute.api.identity import Identity
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import UNAUTHENTICATED
+
+_BEARER = "Bearer "
+MAX_TOKEN_CHARS = 16_384
+
+
+class Credentials(NamedTuple):
+    """Everything in a request that identifies its caller."""
+
+    token: str = ""
+    certificate: bytes = b""
+    """The client certificate, as DER. The TLS handshake has verified that a trusted root has issued it."""
+    address: str = ""
+
+    @classmethod
+    def from_request(cls, request: web.Request) -> Credentials:
+        header = request.headers.get("Authorization", "")
+        is_bearer = header.startswith(_BEARER) and header.isascii() and len(header) <= MAX_TOKEN_CHARS
+        token = header.removeprefix(_BEARER) if is_bearer else ""
+        tls = request.transport.get_extra_info("ssl_object") if request.transport else None
+        certificate = (tls.getpeercert(binary_form=True) if tls else b"") or b""
+        return cls(token, certificate, request.remote or "")
+
+
+class AuthProvider(Protocol):
+    """Authenticates one kind of credentials."""
+
+    async def authenticate(self, credentials: Credentials) -> Identity | None:
+        """The identity; None for credentials of another kind. Raises Refused for invalid ones of its kind."""
+        ...
+
+
+class Authenticator:
+    def __init__(self, providers: Sequence[AuthProvider], login_hint: str = "pin status") -> None:
+        self._providers = providers
+        self._login_hint = login_hint
+
+    async def authenticate(self, credentials: Credentials) -> Identity:
+        for provider in self._providers:
+            if identity := await provider.authenticate(credentials):
+                return identity
+        what = "unknown token" if credentials.token else "the request has no credentials"
+        raise Refused(unauthenticated(what, self._login_hint))
+
+
+def unauthenticated(what: str, next_: str = "pin login") -> Problem:
+    return Problem(UNAUTHENTICATED, what, next=next_)

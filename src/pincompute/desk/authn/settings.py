@@ -1,0 +1,81 @@
+"""The desk's settings for authentication, and the authenticator that follows from them."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import NamedTuple
+
+from pincompute.api.whoami import SignIn
+from pincompute.base.clock import Clock
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import SETTING_INVALID
+from pincompute.base.urls import require_https
+from pincompute.desk.authn.authenticator import Authenticator, AuthProvider
+from pincompute.desk.authn.client_certificates import ClientCertificateAuth
+from pincompute.desk.authn.local_token import LocalTokenAuth
+from pincompute.desk.authn.service_accounts import ServiceAccountAuth, TokenReviewer
+from pincompute.desk.authn.throttle import AuthThrottle
+from pincompute.desk.authn.tls import TlsFiles, server_tls_context
+
+
+class AuthnSettings(NamedTuple):
+    """Named as the options of `pin desk`."""
+
+    token: str
+    person: str
+    issuer: str = ""
+    client: str = ""
+    scopes: str = ""
+    name_claim: str = ""
+    groups_claim: str = ""
+    administrators: str = ""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    client_roots: Path | None = None
+    trust_domain: str = ""
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        """All fields but the token, which is read from a file."""
+        return tuple(each for each in cls._fields if each != "token")
+
+    def authenticator(self, reviewer: TokenReviewer, clock: Clock) -> Authenticator:
+        # Without a local token there is no local administrator, as in a pod.
+        providers: list[AuthProvider] = [LocalTokenAuth(self.token, self.person)] if self.token else []
+        throttle = AuthThrottle(clock)
+        if self.issuer:
+            providers.append(self._openid_provider(clock, throttle))
+        providers.append(ServiceAccountAuth(reviewer, clock, throttle))
+        if self.client_roots:
+            if not self.trust_domain:
+                raise _invalid_setting("--client-roots requires --trust-domain")
+            providers.append(ClientCertificateAuth(self.trust_domain, clock))
+        return Authenticator(providers, "pin login" if self.issuer else "pin status")
+
+    def _openid_provider(self, clock: Clock, throttle: AuthThrottle) -> AuthProvider:
+        # Imported here, as its libraries load slowly, and a local platform has no provider.
+        from pincompute.desk.authn.openid import OpenIdAuth, OpenIdSettings
+
+        try:
+            require_https(self.issuer)
+        except ValueError as error:
+            raise _invalid_setting(f"--issuer: {error}") from error
+        settings = OpenIdSettings(self.issuer, self.client, self.name_claim, self.groups_claim, self.administrators)
+        return OpenIdAuth(settings, clock, throttle=throttle)
+
+    def sign_in(self) -> SignIn:
+        return SignIn(self.issuer, self.client, self.scopes) if self.issuer else SignIn()
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        if self.tls_certificate and self.tls_key:
+            return server_tls_context(TlsFiles(self.tls_certificate, self.tls_key, self.client_roots))
+        if self.tls_certificate or self.tls_key or self.client_roots:
+            raise _invalid_setting(
+                "--tls-certificate and --tls-key require each other, and --client-roots requires both"
+            )
+        return None
+
+
+def _invalid_setting(what: str) -> Refused:
+    return Refused(Problem(SETTING_INVALID, what, next="pin desk --help"))

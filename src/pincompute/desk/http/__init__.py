@@ -1,0 +1,1 @@
+"""The HTTP API: server, middlewares, endpoints and their OpenAPI description."""

@@ -1,0 +1,318 @@
+"""The way of a submission through the desk, from the request to its delivery, in the order in which it happens.
+
+`Pipeline.submit` is the whole of it; the other methods here are its steps, and `request` has the first, parsing. Every
+request goes this way: deploys of a file, of a set of files or of a published build, changes and deletions. They differ
+in what is rendered and in what of that must have been reviewed, which is the one `match` in
+`Pipeline._render_and_review`.
+
+Guarantees:
+
+- An accepted submission is on disk together with the command for its platform before it is acknowledged: nothing that
+  was acknowledged is lost.
+- A request that is repeated under its idempotency key is not executed twice, and is answered as it was the first time.
+- Submissions to one workload are decided one after the other, each on top of those that are accepted and not delivered.
+- A set is accepted as a whole or not at all. All problems of all its documents are reported at once.
+- Refused submissions are recorded, too, except where the desk could not decide (a 5xx problem): such a request may be
+  repeated under the same key, and is then decided.
+- A submission is carried out even if its client disconnects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import NamedTuple, assert_never
+from weakref import WeakValueDictionary
+
+from pincompute.admission.authorization import Permission
+from pincompute.admission.break_glass import (
+    check_break_glass_needed,
+    set_break_glass,
+)
+from pincompute.admission.reviews import (
+    check_review_required,
+    workload_of_build,
+)
+from pincompute.api.change import Rollback
+from pincompute.api.workload import Workload
+from pincompute.base.clock import Clock
+from pincompute.base.ids import Ids
+from pincompute.base.problem import Problem, Refused, Where, refuse_if
+from pincompute.base.reasons import DESK_BUSY, SUBMISSION_UNKNOWN
+from pincompute.desk.authorization import Authorizer
+from pincompute.desk.builds import BuildVerifier
+from pincompute.desk.dispatcher import Dispatcher
+from pincompute.desk.limits.request_queue import Busy
+from pincompute.desk.policies import PolicyChecker
+from pincompute.desk.request import (
+    ApplyChange,
+    CallContext,
+    DeployBuild,
+    DeployFile,
+    Item,
+    RemoveWorkload,
+    Request,
+    RequestParser,
+)
+from pincompute.desk.rollback_review import check_rollback_target
+from pincompute.desk.store import outbox, record
+from pincompute.desk.store.database import Connection, Database
+from pincompute.desk.store.outbox import OutboxEntry
+from pincompute.desk.store.record import (
+    BREAK_GLASS,
+    DELETE,
+    DEPLOY,
+    Submission,
+    SubmissionRecord,
+    SubmissionState,
+    VerifiedBuild,
+)
+from pincompute.desk.transaction import Proposal, find_repeated, record_acceptance, record_refusals
+from pincompute.planning.break_glass import check_break_glass_expired
+from pincompute.planning.footprint import WorkloadKey
+from pincompute.platforms.protocol import PlatformUnavailable, RenderedWorkload
+
+MAX_UNDELIVERED = 5_000
+"""Accepted submissions that may wait for delivery. Accepted work is never dropped, so beyond that none is accepted."""
+BACKLOG_RETRY_AFTER_S = 10
+DELIVERY_TIMEOUT_S = 2.0
+"""How long a response waits for delivery. After that the client gets a receipt (202); the work is on disk already."""
+
+
+class _Lookup(NamedTuple):
+    """State in the database that concerns the submissions of a request."""
+
+    repeated: list[SubmissionRecord]
+    """The same submissions, if they were sent before under the same idempotency key."""
+    pending: list[Workload | None]
+    """For each item: the workload as last accepted, if that is not delivered yet."""
+    undelivered: int
+    """Number of accepted submissions of all workloads that are not delivered yet."""
+
+
+class _Outcome(NamedTuple):
+    """Result of the checks: a proposal for each item, or the refusals of some."""
+
+    proposals: list[Proposal]
+    refusals: dict[str, Refused]
+    """By the id of the submission."""
+
+
+class Pipeline:
+    """Takes requests to their platform."""
+
+    def __init__(  # noqa: PLR0913  (each is a step's collaborator)
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        authorizer: Authorizer,
+        builds: BuildVerifier,
+        policies: PolicyChecker,
+        *,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._platform = dispatcher.platform
+        self._authorizer = authorizer
+        self._builds = builds
+        self._policies = policies
+        self._clock = clock
+        self._parser = RequestParser(clock, ids, self._platform.name)
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self.delivery_timeout_s = DELIVERY_TIMEOUT_S
+
+    async def submit(self, request: Request, context: CallContext) -> list[SubmissionRecord]:
+        """Takes a request all the way; returns one record for each of its workloads.
+
+        It runs to its end even if the caller is cancelled. HTTP responses are made of the records by
+        `http.responses.submission_response` and `set_response`.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._submit(request, context)))
+
+    async def _submit(self, request: Request, context: CallContext) -> list[SubmissionRecord]:
+        # 1. Parse. A text that cannot be parsed becomes an item that is refused, so that it is recorded like any other.
+        items = self._parser.parse(request, context)
+        submissions = [item.submission for item in items]
+
+        # 2. Authorize. A document may name another project than the URL does, so the middleware's check is not enough.
+        for submission in submissions:
+            await self._authorize(submission, submission.workload_key, context)
+
+        # One submission at a time for each workload: the next one must see what this one has accepted.
+        async with self._lock_workloads(submission.workload_key for submission in submissions):
+            # 3. Look up the idempotency key, and what is accepted for these workloads and not delivered yet.
+            lookup = await self._look_up(submissions)
+            records = lookup.repeated
+            if not records:
+                _check_backlog(lookup.undelivered)
+                try:
+                    # 4. to 6. Render for the platform, check reviews and break-glass, check policies.
+                    outcome = await self._check_items(items, lookup.pending, context)
+                except Refused:
+                    # The desk cannot decide now. It need not if the request is a repeated one: that has its answer.
+                    records = await self._database.transact(partial(find_repeated, submissions=submissions))
+                    if not records:
+                        raise
+                else:
+                    # 7. Reserve quota and record, in one transaction; or record the refusals.
+                    records = await self._record(submissions, outcome)
+                    # 8. Dispatch.
+                    self._dispatch(records, outcome.proposals)
+
+        # 9. Wait for delivery. That is the platform's work, so the next request may run meanwhile.
+        if not context.wait_for_delivery:
+            return records
+        context.release_slot()
+        return list(await asyncio.gather(*(self._wait_delivered(each) for each in records)))
+
+    # 2. Authorize
+
+    async def _authorize(self, submission: Submission, key: WorkloadKey, context: CallContext) -> None:
+        permission = _PERMISSIONS.get(submission.verb, Permission.CHANGE)
+        await self._authorizer.authorize(context.caller, permission, key.project, key.kind)
+
+    @asynccontextmanager
+    async def _lock_workloads(self, keys: Iterable[WorkloadKey]) -> AsyncGenerator[None]:
+        """Locks workloads by project and name. Sorted, so that two sets never wait for each other."""
+        async with AsyncExitStack() as stack:
+            for name in sorted({(key.project, key.name) for key in keys}):
+                await stack.enter_async_context(self._locks.setdefault(name, asyncio.Lock()))
+            yield
+
+    # 3. Look up
+
+    async def _look_up(self, submissions: Sequence[Submission]) -> _Lookup:
+        """Saves the query if the dispatcher knows that nothing is pending.
+
+        The idempotency key is looked up again when the submission is recorded, so nothing is missed by that.
+        """
+        undelivered = self._dispatcher.pending_count
+        keys = [submission.workload_key for submission in submissions]
+        if undelivered < MAX_UNDELIVERED and self._dispatcher.nothing_pending_for(keys):
+            return _Lookup([], [None] * len(submissions), undelivered)
+        return await self._database.transact(partial(_read_lookup, submissions=submissions))
+
+    # 4. to 6. Render, review, policies
+
+    async def _check_items(
+        self, items: Sequence[Item], pending: Sequence[Workload | None], context: CallContext
+    ) -> _Outcome:
+        """Checks every item, so that all problems of a set are reported at once.
+
+        Raises Refused where the desk cannot decide now: the platform, the artifact store or the repository is
+        unavailable. Nothing is recorded then.
+        """
+        proposals: list[Proposal] = []
+        refusals: dict[str, Refused] = {}
+        for item, pending_workload in zip(items, pending, strict=True):
+            try:
+                proposals.append(await self._check_item(item, pending_workload, context))
+            except PlatformUnavailable as unavailable:
+                raise Refused(unavailable.problem) from unavailable
+            except Refused as refused:
+                if refused.problems[0].reason.http_status >= 500:
+                    raise
+                refusals[item.submission.id] = refused
+        return _Outcome(proposals, refusals)
+
+    async def _check_item(self, item: Item, pending: Workload | None, context: CallContext) -> Proposal:
+        rendered, verified_build = await self._render_and_review(item, pending)
+        # Authorized again, as the kind is known only now: members may not deploy every kind.
+        await self._authorize(item.submission, rendered.workload_key, context)
+        await self._policies.enforce(item.submission.verb, rendered, context.caller, verified_build)
+        return Proposal(item.submission._replace(workload_key=rendered.workload_key), rendered, verified_build)
+
+    async def _render_and_review(
+        self, item: Item, pending: Workload | None
+    ) -> tuple[RenderedWorkload, VerifiedBuild | None]:
+        """Renders an item, and checks that the result may run in its project; also returns its verified build.
+
+        `pending` is the workload as it was last accepted, if that is not delivered yet.
+        """
+        match item.action:
+            case DeployFile(workload):
+                rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
+                check_file = check_break_glass_needed if item.override else check_review_required
+                refuse_if(check_file(rendered.project, workload))
+                return rendered, None
+            case DeployBuild(project, name, version):
+                build = await self._builds.find_build(project, name, version)
+                workload = workload_of_build(build)
+                rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
+                if item.override:
+                    refuse_if(check_break_glass_needed(rendered.project, workload))
+                verified = await self._builds.verify_build(
+                    build, rendered.project, break_glass=item.override is not None
+                )
+                return rendered, verified
+            case ApplyChange(project, name, change):
+                rendered = await self._platform.render_change(project, name, change, pending)
+                if rendered.workload:
+                    # It was reviewed when it was deployed, or runs under an override that must not have expired.
+                    refuse_if(check_break_glass_expired(rendered.workload, self._clock.now()))
+                    if isinstance(change, Rollback):
+                        await check_rollback_target(self._database, self._builds, rendered.workload, rendered.project)
+                return rendered, None
+            case RemoveWorkload(project, name, uid):
+                return await self._platform.render_delete(project, name, uid, pending), None
+            case Refused() as refused:
+                raise refused
+            case _:
+                assert_never(item.action)
+
+    # 7. Record
+
+    async def _record(self, submissions: Sequence[Submission], outcome: _Outcome) -> list[SubmissionRecord]:
+        if outcome.refusals:
+            refusals = partial(record_refusals, submissions=submissions, refused=outcome.refusals)
+            return await self._database.transact(refusals)
+        return await self._database.transact(lambda connection: record_acceptance(connection, *outcome.proposals))
+
+    # 8. Dispatch
+
+    def _dispatch(self, records: Sequence[SubmissionRecord], proposals: Sequence[Proposal]) -> None:
+        """Hands what was accepted now to the dispatcher; a repeated submission has another id, and is under way."""
+        accepted = {each.id for each in records if each.state is SubmissionState.ACCEPTED}
+        for proposal in proposals:
+            if proposal.submission.id in accepted:
+                self._dispatcher.dispatch(OutboxEntry(proposal.submission, proposal.rendered.command))
+
+    # 9. Wait for delivery
+
+    async def _wait_delivered(self, submitted: SubmissionRecord) -> SubmissionRecord:
+        """The record after its delivery, or after the timeout as it is by then."""
+        if submitted.state is not SubmissionState.ACCEPTED:
+            return submitted
+        await self._dispatcher.wait_delivered(submitted.id, self.delivery_timeout_s)
+        return await self.find_submission(submitted.workload_key.project, submitted.id)
+
+    async def find_submission(self, project: str, id_: str) -> SubmissionRecord:
+        found = await self._database.transact(lambda connection: record.find_by_id(connection, project, id_))
+        if found is None:
+            what = f"there is no submission '{id_}' in project {project}"
+            raise Refused(Problem(SUBMISSION_UNKNOWN, what, Where(object=project)))
+        return found
+
+
+_PERMISSIONS = {DEPLOY: Permission.DEPLOY, BREAK_GLASS: Permission.BREAK_GLASS, DELETE: Permission.DELETE}
+"""By verb. Every other verb is the name of a change."""
+
+
+def _read_lookup(connection: Connection, submissions: Sequence[Submission]) -> _Lookup:
+    pending = [
+        outbox.pending_workload(connection, each.cluster, each.workload_key.project, each.workload_key.name)
+        for each in submissions
+    ]
+    repeated = find_repeated(connection, submissions)
+    return _Lookup(repeated, pending, outbox.count_undelivered(connection, submissions[0].cluster))
+
+
+def _check_backlog(undelivered: int) -> None:
+    if undelivered < MAX_UNDELIVERED:
+        return
+    what = f"{undelivered:,} accepted submissions wait for delivery, and the limit is {MAX_UNDELIVERED:,}"
+    raise Busy(Problem(DESK_BUSY, what, next=f"try again in {BACKLOG_RETRY_AFTER_S} s"), BACKLOG_RETRY_AFTER_S)

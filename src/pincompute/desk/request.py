@@ -1,0 +1,214 @@
+"""Requests to change something, and their parsing into one item for each workload.
+
+A text that cannot be parsed becomes an item that is refused, so that it is recorded like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from pincompute.admission.break_glass import (
+    break_glass_record_text,
+    check_break_glass_request,
+    grant_break_glass,
+)
+from pincompute.admission.reviews import (
+    check_claimed_build,
+)
+from pincompute.api.break_glass import BreakGlass, BreakGlassRequest
+from pincompute.api.change import Change
+from pincompute.api.documents import Document, read_document, read_documents
+from pincompute.api.identity import Identity
+from pincompute.api.validation import parse_each_resource, parse_workload
+from pincompute.api.workload import Workload
+from pincompute.base.clock import Clock
+from pincompute.base.ids import Ids
+from pincompute.base.problem import Refused, refuse_if
+from pincompute.desk.document_sets import check_set_size, link_set
+from pincompute.desk.store.record import (
+    BREAK_GLASS,
+    DELETE,
+    DEPLOY,
+    Submission,
+)
+from pincompute.planning.footprint import WorkloadKey
+
+_MAX_UNREADABLE_CHARS = 4096
+"""How much of an unreadable document is recorded."""
+_MAX_UNREADABLE_PROBLEMS = 100
+"""How many of its problems are recorded and reported."""
+
+
+class CallContext(NamedTuple):
+    """The caller of a request, and how the request is to be answered."""
+
+    caller: Identity
+    idempotency_key: str = ""
+    wait_for_delivery: bool = True
+    """Answer when the platform has it. Otherwise as soon as it is recorded."""
+    release_slot: Callable[[], object] = object
+    """Gives the request's slot in the queue to the next one. Called when only the wait for delivery remains."""
+
+
+class DeployDocuments(NamedTuple):
+    """Deploy the workloads of a text: one document, or a set of which all are accepted or none."""
+
+    project: str
+    text: str
+    is_set: bool = False
+    break_glass: BreakGlassRequest | None = None
+
+
+class DeployBuild(NamedTuple):
+    """Deploy a published build."""
+
+    project: str
+    name: str
+    version: str
+    break_glass: BreakGlassRequest | None = None
+
+
+class ApplyChange(NamedTuple):
+    """Change one setting of a workload that exists."""
+
+    project: str
+    name: str
+    change: Change
+
+
+class RemoveWorkload(NamedTuple):
+    """Delete a workload; with a uid, only if it still is that very object."""
+
+    project: str
+    name: str
+    uid: str = ""
+
+
+class RecordUnreadable(NamedTuple):
+    """Record a text that cannot be deployed, because it is not UTF-8, and why."""
+
+    project: str
+    refused: Refused
+    text: str = ""
+
+
+Request = DeployDocuments | DeployBuild | ApplyChange | RemoveWorkload | RecordUnreadable
+
+
+class DeployFile(NamedTuple):
+    """One document of `DeployDocuments`, parsed and validated."""
+
+    workload: Workload
+
+
+Action = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
+"""The action for one workload; Refused for a document that is invalid by itself."""
+
+
+class Item(NamedTuple):
+    """One workload's part of a request: one submission, as it is recorded, and what it asks for."""
+
+    submission: Submission
+    action: Action
+    override: BreakGlass | None = None
+    """The emergency override under which it is deployed."""
+
+
+class RequestParser:
+    def __init__(self, clock: Clock, ids: Ids, cluster: str) -> None:
+        self._clock = clock
+        self._ids = ids
+        self._cluster = cluster
+
+    def parse(self, request: Request, context: CallContext) -> list[Item]:
+        """The request as one item for each workload."""
+        match request:
+            case DeployDocuments():
+                return self._parse_documents(request, context)
+            case DeployBuild(project, name, version, break_glass):
+                override = self._grant_override(break_glass, context)
+                submission = self._new_submission(WorkloadKey(project, "", name), DEPLOY, version, context, about=name)
+                return [_with_override(Item(submission, request), break_glass, override)]
+            case ApplyChange(project, name, change):
+                key, verb = WorkloadKey(project, "", name), type(change).__name__.lower()
+                document = msgspec.json.encode(change).decode()
+                return [Item(self._new_submission(key, verb, document, context, about=name), request)]
+            case RemoveWorkload(project, name, uid):
+                key = WorkloadKey(project, "", name)
+                return [Item(self._new_submission(key, DELETE, uid, context, about=name), request)]
+            case RecordUnreadable(project, refused, text):
+                return [self._unreadable_item(text, project, refused, context)]
+            case _:
+                assert_never(request)
+
+    def _parse_documents(self, request: DeployDocuments, context: CallContext) -> list[Item]:
+        text, project = request.text, request.project
+        try:
+            documents = _read_set(text) if request.is_set else [read_document(text)._replace(text=text)]
+            override = self._grant_override(request.break_glass, context)
+        except Refused as refused:
+            return [self._unreadable_item(text, project, refused, context)]
+        items: list[Item] = []
+        for document, parsed in zip(
+            documents, parse_each_resource(documents, project, _parse_file_workload), strict=True
+        ):
+            if isinstance(parsed, Refused):
+                items.append(self._unreadable_item(document.text, project, parsed, context))
+                continue
+            submission = self._new_submission(WorkloadKey.of(parsed), DEPLOY, document.text, context)
+            items.append(_with_override(Item(submission, DeployFile(parsed)), request.break_glass, override))
+        linked = link_set([item.submission for item in items], text)
+        return [item._replace(submission=submission) for item, submission in zip(items, linked, strict=True)]
+
+    def _grant_override(self, request: BreakGlassRequest | None, context: CallContext) -> BreakGlass | None:
+        if request is None:
+            return None
+        refuse_if(check_break_glass_request(request))
+        return grant_break_glass(request, str(context.caller), self._clock.now())
+
+    def _unreadable_item(self, text: str, project: str, refused: Refused, context: CallContext) -> Item:
+        """An item that is refused: recorded are the text's beginning, its digest and its problems."""
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        # PostgreSQL does not store NUL characters.
+        beginning = text[:_MAX_UNREADABLE_CHARS].replace("\0", "?")
+        about = f"{digest} {refused.problems[0].what}"
+        submission = self._new_submission(WorkloadKey(project, "", ""), DEPLOY, beginning, context, about=about)
+        return Item(submission, Refused(*refused.problems[:_MAX_UNREADABLE_PROBLEMS]))
+
+    def _new_submission(
+        self, key: WorkloadKey, verb: str, document: str, context: CallContext, about: str = ""
+    ) -> Submission:
+        return Submission(
+            id=self._ids.new("submission"), at=self._clock.now(), caller=str(context.caller),
+            cluster=self._cluster, workload_key=key, verb=verb, document=document,
+            idempotency_key=context.idempotency_key, about=about,
+        )  # fmt: skip
+
+
+def _read_set(text: str) -> Sequence[Document]:
+    documents = read_documents(text)
+    refuse_if(check_set_size(len(documents)))
+    return documents
+
+
+def _parse_file_workload(document: Document, project: str) -> Workload:
+    """A file may not say of itself that it is a published build, or that it has an override."""
+    workload = parse_workload(document, project)
+    refuse_if(check_claimed_build(workload))
+    return workload
+
+
+def _with_override(item: Item, request: BreakGlassRequest | None, override: BreakGlass | None) -> Item:
+    """Records the override. What was asked for is part of what must be the same under the same idempotency key."""
+    if request is None or override is None:
+        return item
+    submission = item.submission._replace(
+        verb=BREAK_GLASS,
+        about=f"{item.submission.about}\0{request.duration_s}\0{request.because}",
+        audit_reason=break_glass_record_text(override),
+    )
+    return item._replace(submission=submission, override=override)

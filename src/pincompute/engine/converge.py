@@ -1,0 +1,103 @@
+"""Brings the processes of a platform to the wanted parts: starts missing ones, restarts changed or unhealthy ones, and
+keeps the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+import msgspec
+
+from pincompute.base.problem import Refused
+from pincompute.engine import part_reexec, processes
+from pincompute.engine.down import BASE_PARTS, stop_in_order
+from pincompute.engine.home import Home
+from pincompute.engine.parts import Part
+from pincompute.engine.ports import require_free
+from pincompute.engine.processes import Process
+from pincompute.engine.readiness import listen_address
+from pincompute.engine.record import PlatformRecord, write_record
+
+Stages = list[list[Part]]
+
+# A running part whose probe fails may have been started just now by another command, so it gets time to become ready.
+RUNNING_PROBE_TIMEOUT_S = 10.0
+
+
+class Converger:
+    """Starts and stops parts, and updates the record after every step, so that a command that is killed at any point
+    leaves no unrecorded process."""
+
+    def __init__(self, home: Home, record: PlatformRecord, say: Callable[[str], None]) -> None:
+        self._home = home
+        self._say = say
+        self._write(record)
+
+    def require_ports(self, stages: Stages) -> None:
+        """Check before anything is changed that every part can listen on its port."""
+        for part in chain(*stages):
+            listens = listen_address(part.probe)
+            # In the platform's own network namespace there are no foreign listeners.
+            if listens and not part.network_namespace:
+                require_free(*listens, part.name, self._home, self._record.processes.values())
+
+    def stop_superfluous(self, stages: Stages, *, everything: bool = False) -> None:
+        """Stop processes that the record does not know, unwanted parts, and parts whose description changed."""
+        known = {process.pid for process in self._record.processes.values()}
+        stop_in_order(each for each in processes.find_marked(self._home) if each.leader and each.pid not in known)
+        wanted = {part.name: part for part in chain(*stages)}
+        running = [each for each in self._record.processes.values() if processes.is_running(each)]
+        leaving = [each for each in running if not _is_kept(each, wanted.get(each.part))]
+        if everything or any(each.part in BASE_PARTS for each in leaving):
+            # The API server and etcd shut down slowly while they have clients, so all parts stop.
+            leaving = running
+        stop_in_order(leaving)
+        staying = {each.part: each for each in running if each not in leaving}
+        self._write(msgspec.structs.replace(self._record, processes=staying))
+
+    def start_stage(self, stage: list[Part]) -> None:
+        """Start the parts of a stage in parallel; return when all are ready."""
+        stage_processes = {part.name: (part, self._running_and_ready(part) or self._start(part)) for part in stage}
+        processes.await_ready(stage_processes, self._home)
+
+    def process_of(self, part: str) -> Process | None:
+        return self._record.processes.get(part)
+
+    def _running_and_ready(self, part: Part) -> Process | None:
+        process = self.process_of(part.name)
+        if process is None or not processes.is_running(process):
+            return None
+        if process.fingerprint != processes.fingerprint(part):
+            updated = part_reexec.reexec_part(part, process, self._home)
+            if updated is None:
+                self._say(f"restarting {part.name} (pid {process.pid}): re-execution timed out")
+                processes.stop([process])
+                return None
+            self._record_process(updated)
+            process = updated
+        try:
+            processes.await_ready({part.name: (part, process)}, self._home, RUNNING_PROBE_TIMEOUT_S)
+        except Refused:
+            self._say(f"restarting {part.name} (pid {process.pid}): readiness probe failed")
+            processes.stop([process])
+            return None
+        return process
+
+    def _start(self, part: Part) -> Process:
+        process = processes.start(part, self._home)
+        self._record_process(process)
+        return process
+
+    def _record_process(self, process: Process) -> None:
+        self._write(msgspec.structs.replace(self._record, processes={**self._record.processes, process.part: process}))
+
+    def _write(self, record: PlatformRecord) -> None:
+        self._record = record
+        write_record(self._home, record)
+
+
+def _is_kept(process: Process, wanted: Part | None) -> bool:
+    """Whether a process matches the wanted part, or can be updated by re-execution."""
+    return wanted is not None and (
+        process.fingerprint == processes.fingerprint(wanted) or part_reexec.can_reexec(wanted, process)
+    )

@@ -1,0 +1,66 @@
+"""Network slots: numbers from 0 to 99, one for each platform with a real node on this machine.
+
+The name of the network namespace and all addresses of a platform follow from its slot.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import NODE_IMPOSSIBLE
+from pincompute.engine.file_lock import exclusive_lock
+from pincompute.engine.home import Home
+
+SLOT_COUNT = 100
+# Networks are global to the machine, so slots are, too; they are not kept in a state folder. A reboot removes both.
+SLOT_FOLDER = Path("/run/pincompute")
+
+
+def claim_slot(home: Home, wanted: int | None, folder: Path = SLOT_FOLDER) -> int:
+    """The slot that the platform holds; else the wanted one, if it is free; else the first free one."""
+    with exclusive_lock(folder / "lock", "choosing a network slot", lambda _: None):
+        # A slot counts as free if the folder of its owner does not exist, so the folder is created first.
+        home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owners = _owners(folder)
+        held = [slot for slot, owner in owners.items() if owner == home.root]
+        free = [slot for slot in range(SLOT_COUNT) if slot not in owners]
+        preferred = [slot for slot in (wanted,) if slot in free]
+        for slot in (*held, *preferred, *free):
+            (folder / str(slot)).write_text(str(home.root))
+            return int(slot)
+    raise Refused(
+        Problem(
+            NODE_IMPOSSIBLE,
+            f"all {SLOT_COUNT} network slots of this machine are in use",
+            next="pin down --purge --name NAME, for a platform that is not needed",
+        )
+    )
+
+
+def owned_slot(home: Home, folder: Path = SLOT_FOLDER) -> int | None:
+    return next((slot for slot, owner in _owners(folder).items() if owner == home.root), None)
+
+
+def release_slot(home: Home, folder: Path = SLOT_FOLDER) -> None:
+    """Release the platform's slot; the last release removes the folder."""
+    if home.root not in _claims(folder).values():
+        return
+    with exclusive_lock(folder / "lock", "releasing a network slot", lambda _: None):
+        for slot, owner in _claims(folder).items():
+            if owner == home.root:
+                (folder / str(slot)).unlink()
+        if not _claims(folder):
+            (folder / "lock").unlink()
+            folder.rmdir()
+
+
+def _owners(folder: Path) -> dict[int, Path]:
+    """Claims of platforms with a folder; others were removed by hand."""
+    return {slot: owner for slot, owner in _claims(folder).items() if owner.exists()}
+
+
+def _claims(folder: Path) -> dict[int, Path]:
+    """All claimed slots with the folders of their platforms, in ascending order."""
+    slots = sorted(int(file.name) for file in folder.glob("[0-9]*"))
+    return {slot: Path((folder / str(slot)).read_text()) for slot in slots}

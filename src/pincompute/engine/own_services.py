@@ -1,0 +1,143 @@
+"""PinCompute's own parts: the desk, the operator, the agents, and log rotation."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sys
+from functools import cache
+from getpass import getuser
+from importlib.util import find_spec
+from pathlib import Path
+
+import pincompute
+from pincompute import __version__
+from pincompute.api.names import DESK, OPERATOR, SIGNER
+from pincompute.base.platform_context import Context, write_context
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import EXTRA_MISSING
+from pincompute.base.secure_files import write_private_file
+from pincompute.engine import identity, log_rotate
+from pincompute.engine.debian import find_program
+from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.parts import HttpProbe, NoProbe, Part
+from pincompute.engine.platform import Platform
+
+INGRESS = "pincompute-ingress"
+STORAGE = "pincompute-storage"
+
+_USERS = (DESK, OPERATOR, INGRESS, STORAGE, SIGNER)
+DESK_PACKAGES = ("alembic", "asyncpg", "joserfc", "sqlalchemy")
+_LOOPBACK = "127.0.0.1"
+
+
+def issue_certificates(platform: Platform) -> None:
+    for user in _USERS:
+        platform.authority.issue(user, groups=("pincompute:system",))
+    identity.issue_signer_certificate(platform)
+
+
+def write_files(platform: Platform) -> None:
+    if not platform.bare:
+        require_desk_packages()
+    for user in _USERS:
+        write_kubeconfig(platform, user)
+    if not _token(platform).exists():
+        write_private_file(_token(platform), secrets.token_urlsafe(32).encode())
+
+
+def require_desk_packages() -> None:
+    """Check before anything is started that the packages of the `desk` extra are installed."""
+    missing = [each for each in DESK_PACKAGES if find_spec(each) is None]
+    if missing:
+        what = f"the desk needs Python packages that are not installed: {', '.join(missing)}"
+        raise Refused(Problem(EXTRA_MISSING, what, next="pip install 'pincompute[desk]'"))
+
+
+def save_context(platform: Platform) -> None:
+    """Write the addresses and the token by which the CLI reaches this platform."""
+    context = Context(
+        name=platform.name,
+        desk=f"http://{_LOOPBACK}:{platform.ports['desk']}",
+        token=_token(platform).read_text(),
+        kubeconfig=str(platform.home.kubeconfig),
+        images=f"{platform.address}:{platform.ports['registry']}",
+        certificates=str(platform.home.certificates),
+        artifacts=str(platform.home.data / "artifacts"),
+    )
+    write_context(platform.home.root.parent, context)
+
+
+def own_service_stages(platform: Platform) -> list[list[Part]]:
+    nginx = find_program("nginx")
+    proxy = [_ingress(platform, nginx)] if nginx else []
+    # Certificates are requested by the kubelet of a real node only.
+    signer = [_signer(platform)] if platform.real else []
+    ours = [] if platform.bare else [_desk(platform), _operator(platform), *signer]
+    return [[_log_rotate(platform)], [*ours, _storage(platform), *proxy]]
+
+
+def _desk(platform: Platform) -> Part:
+    return _server(
+        "desk", platform, DESK, platform.ports["desk"],
+        "--token-file", _token(platform), "--person", getuser(), "--database", platform.home.data / "desk.sqlite",
+        "--folder", platform.home.data / "desk", "--artifacts", platform.home.data / "artifacts",
+        *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
+    )  # fmt: skip
+
+
+def _operator(platform: Platform) -> Part:
+    part = _server("operator", platform, OPERATOR, platform.ports["operator"])
+    # /healthz is already green while the caches fill; /readyz is green when they are complete.
+    return part._replace(probe=HttpProbe(f"http://{_LOOPBACK}:{platform.ports['operator']}/readyz"))
+
+
+def _ingress(platform: Platform, nginx: Path) -> Part:
+    folder = platform.home.data / "ingress"
+    options = ("--folder", folder, "--nginx", nginx, *(() if platform.real else ("--simulated",)))
+    return _server("agent ingress", platform, INGRESS, platform.ports["http"], *options)._replace(reexecs=True)
+
+
+def _storage(platform: Platform) -> Part:
+    folder = platform.home.data / "volumes"
+    node = ("--node", platform.node_name) if platform.real else ()
+    return _server("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node)
+
+
+def _signer(platform: Platform) -> Part:
+    authority = identity.identity_authority(platform)
+    files = ("--certificate", authority.certificate(SIGNER), "--key", authority.key(SIGNER))
+    return _server("agent signer", platform, SIGNER, platform.ports["signer"], *files)
+
+
+def _log_rotate(platform: Platform) -> Part:
+    # Run as a file and isolated from site-packages, as it imports the standard library only.
+    command = (sys.executable, "-IS", str(log_rotate.__file__), str(platform.home.logs))
+    return Part("log-rotate", command, NoProbe(), version=__version__)
+
+
+def _server(command: str, platform: Platform, user: str, port: int, *options: object) -> Part:
+    listen = f"{_LOOPBACK}:{port}"
+    arguments = ("--kubeconfig", platform.kubeconfig_of(user), "--listen", listen, *options)
+    return Part(
+        command.rpartition(" ")[2],
+        (sys.executable, "-m", "pincompute", *command.split(), *map(str, arguments)),
+        HttpProbe(f"http://{listen}/healthz"),
+        # A change of our code changes the fingerprint of the part, so that `pin up` restarts it.
+        environment={"PINCOMPUTE_CODE": code_digest()},
+        version=__version__,
+    )
+
+
+@cache
+def code_digest() -> str:
+    """Digest of every source file of the package."""
+    package = Path(pincompute.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _token(platform: Platform) -> Path:
+    return platform.home.root / "desk.token"

@@ -1,0 +1,176 @@
+"""Resource requirements of pods and capacity of nodes, as the scheduler compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from pincompute.api.structs import LenientStruct, Metadata
+from pincompute.objects.content import Object
+from pincompute.objects.quantity import format_bytes, format_cores, parse_quantity
+from pincompute.planning.pods.pod import GPU_RESOURCE
+
+_UNIT_NAMES = {GPU_RESOURCE: "gpus"}
+_BYTE_RESOURCES = ("memory", "ephemeral-storage")
+_SCHEDULING_EFFECTS = ("NoSchedule", "NoExecute")
+"""Taint effects that keep a pod off a node; PreferNoSchedule does not."""
+
+
+class Taint(LenientStruct, frozen=True):
+    key: str
+    effect: str
+    value: str = ""
+
+
+class _NodeSpec(LenientStruct, frozen=True):
+    taints: list[Taint] = []
+    unschedulable: bool = False
+
+
+class _NodeStatus(LenientStruct, frozen=True):
+    allocatable: dict[str, int | str] = {}
+
+
+class Node(LenientStruct, frozen=True):
+    """The fields of a node that decide about scheduling."""
+
+    metadata: Metadata
+    spec: _NodeSpec = _NodeSpec()
+    status: _NodeStatus = _NodeStatus()
+
+    def allocatable(self, resource: str) -> Fraction:
+        return parse_quantity(self.status.allocatable.get(resource, "0"))
+
+
+class _Resources(LenientStruct, frozen=True):
+    requests: dict[str, int | str] = {}
+
+
+class _Container(LenientStruct, frozen=True):
+    name: str = ""
+    resources: _Resources = _Resources()
+    restart_policy: str = ""
+    """`Always` for an init container that keeps running as a sidecar."""
+
+
+class _PodSpec(LenientStruct, frozen=True):
+    node_name: str = ""
+    containers: list[_Container] = []
+    init_containers: list[_Container] = []
+    node_selector: dict[str, str] = {}
+    affinity: Object = {}
+    tolerations: list[Object] = []
+
+
+class _PodStatus(LenientStruct, frozen=True):
+    phase: str = ""
+
+
+class PodRequirements(LenientStruct, frozen=True):
+    """The fields of a pod that decide about scheduling."""
+
+    metadata: Metadata
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+    @property
+    def is_active(self) -> bool:
+        """True while the pod occupies its node."""
+        return self.status.phase not in {"Succeeded", "Failed"}
+
+    def requested(self, resource: str) -> Fraction:
+        """Effective request: the sum of containers that run together, or a single init container if that is more."""
+        sidecars = [each for each in self.spec.init_containers if each.restart_policy == "Always"]
+        init_containers = [each for each in self.spec.init_containers if each not in sidecars]
+        together = sum((_request(each, resource) for each in (*self.spec.containers, *sidecars)), Fraction(0))
+        return max([together, *(_request(each, resource) for each in init_containers)])
+
+    @property
+    def requested_resources(self) -> list[str]:
+        """Names of all requested resources, cpu first."""
+        containers = (*self.spec.containers, *self.spec.init_containers)
+        names = {name for container in containers for name in container.resources.requests}
+        return sorted(names, key=lambda name: (name != "cpu", name))
+
+
+def eligible_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
+    """Nodes that accept the pod by their labels, taints and cordon; their capacity is not considered."""
+    return [
+        node
+        for node in nodes
+        if not node.spec.unschedulable and _labels_match(pod, node) and not untolerated_taints(pod, node)
+    ]
+
+
+def untolerated_taints(pod: PodRequirements, node: Node) -> list[str]:
+    taints = [each for each in node.spec.taints if each.effect in _SCHEDULING_EFFECTS]
+    return [
+        _taint_text(taint)
+        for taint in taints
+        if not any(_tolerates(toleration, taint) for toleration in pod.spec.tolerations)
+    ]
+
+
+def _taint_text(taint: Taint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def _tolerates(toleration: Object, taint: Taint) -> bool:
+    if toleration.get("effect") not in {None, "", taint.effect}:
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in {None, "", taint.key}
+    return toleration.get("key") == taint.key and toleration.get("value", "") == taint.value
+
+
+def _labels_match(pod: PodRequirements, node: Node) -> bool:
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    terms = _node_affinity_terms(pod)
+    return not terms or any(
+        all(_expression_matches(each, labels) for each in term.get("matchExpressions", ())) for term in terms
+    )
+
+
+def _node_affinity_terms(pod: PodRequirements) -> list[Object]:
+    required = pod.spec.affinity.get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    terms: list[Object] = required.get("nodeSelectorTerms", [])
+    return terms
+
+
+def node_affinity_expressions(pod: PodRequirements) -> list[Object]:
+    """All expressions of the required node affinity."""
+    return [each for term in _node_affinity_terms(pod) for each in term.get("matchExpressions", ())]
+
+
+def _expression_matches(expression: Object, labels: dict[str, str]) -> bool:
+    value, values = labels.get(expression["key"]), expression.get("values", [])
+    operators: dict[str, Callable[[], bool]] = {
+        "In": lambda: value in values,
+        "NotIn": lambda: value not in values,
+        "Exists": lambda: value is not None,
+        "DoesNotExist": lambda: value is None,
+        "Gt": lambda: value is not None and value.isdigit() and int(value) > int(values[0]),
+        "Lt": lambda: value is not None and value.isdigit() and int(value) < int(values[0]),
+    }
+    return operators[expression["operator"]]()
+
+
+def exceeds_node(pod: PodRequirements, node: Node) -> bool:
+    """True if the pod would not fit even on an empty node."""
+    return any(node.allocatable(each) < pod.requested(each) for each in pod.requested_resources)
+
+
+def _request(container: _Container, resource: str) -> Fraction:
+    return parse_quantity(container.resources.requests.get(resource, "0"))
+
+
+def format_amount_with_unit(resource: str, value: Fraction) -> str:
+    """The amount with its resource, such as `1.5 cpu`."""
+    return f"{format_amount(resource, value)} {_UNIT_NAMES.get(resource, resource)}"
+
+
+def format_amount(resource: str, value: Fraction) -> str:
+    return format_bytes(value) if resource in _BYTE_RESOURCES else format_cores(value)

@@ -1,0 +1,123 @@
+"""Evidence that is read only when a user asks: events and capacity figures.
+
+Both refine a cause that the checks have found. Neither replaces it: events are kept for an hour only and may be of an
+earlier state, so they must not contradict the present one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import (
+    CLAIM_NOT_BOUND,
+    GANG_PARTIALLY_SCHEDULED,
+    INIT_CONTAINER_SLOW,
+    NO_NODE_MATCHES,
+    POD_NOT_CREATED,
+    POD_SETUP_SLOW,
+    QUOTA_USED_UP,
+    ROLLOUT_STALLED,
+    UNSCHEDULABLE,
+    Reason,
+)
+from pincompute.objects.times import parse_time_ns
+from pincompute.planning.diagnosis import container_start, failed_create, free_capacity, quota_usage
+from pincompute.planning.diagnosis.capacity import PodRequirements
+from pincompute.planning.diagnosis.excerpts import excerpt_end
+from pincompute.planning.diagnosis.free_capacity import ClusterCapacity
+from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.views.events import Event
+
+_VOLUME_EVENTS = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMapVolume")
+_REFINING_EVENTS: dict[Reason, tuple[str, ...]] = {
+    POD_NOT_CREATED: ("FailedCreate",),
+    ROLLOUT_STALLED: ("FailedCreate", "FailedScheduling", "FailedMount", "FailedCreatePodSandBox"),
+    POD_SETUP_SLOW: (*_VOLUME_EVENTS, "NetworkNotReady"),
+    INIT_CONTAINER_SLOW: _VOLUME_EVENTS,
+    CLAIM_NOT_BOUND: ("ProvisioningFailed", "FailedBinding"),
+}
+"""Causes for which the status of the objects is vague, and the events that give the detail."""
+
+MIN_REJECTIONS = 3
+"""Rejections after which one that may resolve by itself is reported."""
+CAPACITY_REASONS = frozenset({UNSCHEDULABLE, NO_NODE_MATCHES, GANG_PARTIALLY_SCHEDULED})
+"""Causes for which the capacity of the nodes is the evidence."""
+
+
+class CapacityEvidence(NamedTuple):
+    """Capacity of the nodes, and pods of the project, as far as the cause needs them."""
+
+    pending_pod: PodRequirements | None = None
+    """A pod that no node accepts."""
+    capacity: ClusterCapacity = ClusterCapacity()
+    project_pods: Sequence[PodRequirements] = ()
+    """All pods of the project."""
+
+
+NO_CAPACITY_EVIDENCE = CapacityEvidence()
+
+
+def add_capacity_numbers(snapshot: Snapshot, problem: Problem, evidence: CapacityEvidence) -> Problem:
+    """The problem with the numbers of the nodes, or of the quota's users, in its note."""
+    owner: Workload = snapshot.owner
+    numbers = ""
+    if problem.reason in CAPACITY_REASONS and evidence.pending_pod:
+        numbers = free_capacity.explain_unschedulable(evidence.pending_pod, evidence.capacity, owner.REPLICA_NOUN[0])
+    elif problem.reason is QUOTA_USED_UP:
+        numbers = quota_usage.explain_quota_usage(problem.note, owner.spec.tier, evidence.project_pods)
+    return problem._replace(note="\n".join(each for each in (problem.note, numbers) if each))
+
+
+def failed_create_problem(snapshot: Snapshot, events: Sequence[Event]) -> Problem | None:
+    """The reason for which some pods are missing, if the newest event about that is a rejection.
+
+    Controllers other than the Deployment's report a rejected pod by events only.
+    """
+    created = [each.last_seen for each in events if each.reason == "SuccessfulCreate"]
+    created += [pod.metadata.creation_timestamp for pod in snapshot.pods]
+    last_created_ns = max(map(parse_time_ns, filter(None, created)), default=0)
+    rejections = [
+        each
+        for each in events
+        if each.reason == "FailedCreate"
+        and parse_time_ns(each.last_seen) > last_created_ns
+        and not failed_create.is_transient_rejection(each.note)
+    ]
+    if not rejections or failed_create.missing_replicas(snapshot) <= 0:
+        return None
+    newest = _newest_event(rejections)
+    problem = failed_create.rejection_problem(snapshot, newest.note)
+    if problem.reason in failed_create.RETRYABLE_REASONS and newest.occurrences < MIN_REJECTIONS:
+        return None
+    next_ = problem.next or f"pin show {snapshot.owner.metadata.name}"
+    return problem._replace(where=_event_object(newest), next=next_)
+
+
+def refine_with_events(snapshot: Snapshot, problem: Problem, events: Iterable[Event]) -> Problem:
+    """The problem with the detail of the newest warning about it."""
+    reasons = _REFINING_EVENTS.get(problem.reason, ())
+    warnings = [each for each in events if each.type == "Warning" and each.reason in reasons]
+    if not warnings:
+        return problem
+    newest = _newest_event(warnings)
+    refined = _refined_problem(snapshot, newest)
+    return refined._replace(where=_event_object(newest)) if refined else problem._replace(note=excerpt_end(newest.note))
+
+
+def _refined_problem(snapshot: Snapshot, event: Event) -> Problem | None:
+    if event.reason == "FailedCreate":
+        return failed_create.rejection_problem(snapshot, event.note)
+    if event.reason in {"FailedMount", "FailedMapVolume"}:
+        return container_start.missing_configuration_problem(snapshot.owner, event.note)
+    return None
+
+
+def _newest_event(events: Iterable[Event]) -> Event:
+    return max(events, key=lambda each: (each.last_seen, each.metadata.name))
+
+
+def _event_object(event: Event) -> Where:
+    return Where(object=f"{event.regarding.kind.lower()} {event.regarding.name}")

@@ -1,0 +1,179 @@
+"""The answer of `pin why`: the reason for which a workload is not as wanted, or that nothing is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from pincompute.api.status import UNREVIEWED, Condition, WorkloadStatus, find_condition
+from pincompute.api.workload import Workload
+from pincompute.api.workload_detail import Diagnosis
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import (
+    BREAK_GLASS_ACTIVE,
+    CANNOT_CHANGE,
+    CLUSTER_REFUSED,
+    INTERNAL,
+    NOT_OWNED,
+    OPERATOR_NOT_RESPONDING,
+    PAUSED,
+    PROGRESSING,
+    STORE_FULL,
+    SUSPENDED,
+    Actor,
+    find_reason,
+)
+from pincompute.planning.diagnosis import remediation
+from pincompute.planning.diagnosis.evidence import (
+    NO_CAPACITY_EVIDENCE,
+    CapacityEvidence,
+    add_capacity_numbers,
+    failed_create_problem,
+    refine_with_events,
+)
+from pincompute.planning.diagnosis.excerpts import format_duration
+from pincompute.planning.kinds.planners import PLANNERS
+from pincompute.planning.notable_events import DRIFT_REVERTED
+from pincompute.planning.plan import Plan
+from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.views.events import Event
+from pincompute.planning.views.history import RevisionRecord
+from pincompute.planning.views.summary import summarize
+from pincompute.planning.views.workload_detail import event_scope_of
+
+OPERATOR_RESPONSE_GRACE_S = 10.0
+"""Time in which the operator should have observed a change."""
+_FOUND_WHILE_APPLYING = frozenset({CANNOT_CHANGE, CLUSTER_REFUSED, NOT_OWNED, STORE_FULL})
+"""Problems that only the writes of the operator discover; a plan cannot know them."""
+DRIFT_NOTE_WINDOW_S = 600.0
+"""Time for which a reverted manual edit is mentioned."""
+
+
+def diagnose(
+    snapshot: Snapshot,
+    events: Iterable[Event],
+    edited: datetime | None,
+    past: Sequence[RevisionRecord] = (),
+    evidence: CapacityEvidence = NO_CAPACITY_EVIDENCE,
+) -> Diagnosis:
+    """The diagnosis of a workload, planned again from its present state.
+
+    It is therefore right even while the operator is down and the status is old. `edited` is the time of the last change
+    of the spec.
+    """
+    owner: Workload = snapshot.owner
+    plan = PLANNERS[owner.kind](snapshot)
+    problem = _operator_problem(snapshot, edited) or plan.why or _status_problem(owner, plan)
+    scope = event_scope_of(snapshot)
+    own_events = [each for each in events if scope.includes(each)]
+    notes = [each for each in (_drift_note(snapshot, own_events), _unreviewed_note(plan.status)) if each]
+    if _is_progressing(owner, plan, problem):
+        problem = failed_create_problem(snapshot, own_events) or problem
+    if problem is None or not problem.reason.is_problem:
+        return _healthy_diagnosis(owner, plan, problem, "\n".join(notes))
+    problem = refine_with_events(snapshot, problem, own_events)
+    problem = add_capacity_numbers(snapshot, problem, evidence)
+    problem = remediation.add_remedy(owner, problem, edited, past)
+    return _problem_diagnosis(owner, problem._replace(note="\n".join(each for each in (problem.note, *notes) if each)))
+
+
+def diagnose_from_status(owner: Workload) -> Diagnosis:
+    """The diagnosis in the status, for callers without permission to read all objects that planning needs."""
+    problem = _condition_problem(owner, find_condition(owner.status.conditions, owner.GOAL))
+    if problem is None or not problem.reason.is_problem:
+        return _healthy_diagnosis(owner, None, problem)
+    return _problem_diagnosis(owner, problem)
+
+
+def _operator_problem(snapshot: Snapshot, edited: datetime | None) -> Problem | None:
+    owner: Workload = snapshot.owner
+    waited_s = (snapshot.now - edited).total_seconds() if edited else 0.0
+    if owner.status.observed_generation >= owner.metadata.generation or waited_s < OPERATOR_RESPONSE_GRACE_S:
+        return None
+    label, duration = f"{owner.metadata.name}@{owner.metadata.generation}", format_duration(OPERATOR_RESPONSE_GRACE_S)
+    what = f"the operator has not observed {label} for {duration}"
+    return Problem(OPERATOR_NOT_RESPONDING, what, Where(object=owner.metadata.key), next="pin status")
+
+
+def _status_problem(owner: Workload, plan: Plan) -> Problem | None:
+    """The problem in the status, for those that a plan cannot know.
+
+    A status of an older generation does not count against a plan that reaches its goal.
+    """
+    goal = _goal_condition(owner, plan.status)
+    problem = _condition_problem(owner, find_condition(owner.status.conditions, owner.GOAL))
+    if goal and goal.status == "True":
+        is_current = owner.status.observed_generation == owner.metadata.generation
+        return problem if problem and is_current and problem.reason in _FOUND_WHILE_APPLYING else None
+    return problem
+
+
+def _condition_problem(owner: Workload, goal: Condition | None) -> Problem | None:
+    if goal is None or goal.status == "True":
+        return None
+    reason = find_reason(goal.reason) or INTERNAL
+    return Problem(reason, goal.message, Where(object=owner.metadata.key), next=owner.status.next)
+
+
+def _drift_note(snapshot: Snapshot, events: Sequence[Event]) -> str:
+    """A recently reverted manual edit: its author wonders where it went."""
+    reverted = [
+        each
+        for each in events
+        if each.reason == DRIFT_REVERTED and each.last_seen and _is_recent(snapshot, each.last_seen)
+    ]
+    newest = max(reverted, key=lambda each: (each.last_seen, each.metadata.name), default=None)
+    return newest.note if newest else ""
+
+
+def _unreviewed_note(status: object) -> str:
+    """An active emergency override. It is a note, not a problem, until it expires."""
+    condition = find_condition(status.conditions, UNREVIEWED) if isinstance(status, WorkloadStatus) else None
+    return condition.message if condition and condition.reason == BREAK_GLASS_ACTIVE.code else ""
+
+
+def _is_recent(snapshot: Snapshot, moment: str) -> bool:
+    return (snapshot.now - datetime.fromisoformat(moment)).total_seconds() < DRIFT_NOTE_WINDOW_S
+
+
+def _healthy_diagnosis(owner: Workload, plan: Plan | None, problem: Problem | None, note: str = "") -> Diagnosis:
+    """The diagnosis of a workload that is paused on purpose, progressing, or done."""
+    goal = _goal_condition(owner, plan.status if plan else owner.status)
+    is_intended = problem is not None and problem.reason is not PROGRESSING
+    return Diagnosis(
+        label=summarize(owner).label,
+        is_problem=False,
+        reason=problem.reason.code if problem else goal.reason if goal else PROGRESSING.code,
+        what=problem.what if problem and is_intended else goal.message if goal else "the operator is reconciling it",
+        note=note,
+        next=f"pin resume {owner.metadata.name}" if _is_paused(problem, goal) else "",
+    )
+
+
+def _is_progressing(owner: Workload, plan: Plan, problem: Problem | None) -> bool:
+    """True if no cause is known, and the goal is not reached yet."""
+    goal = _goal_condition(owner, plan.status)
+    return (problem is None or problem.reason is PROGRESSING) and (goal is None or goal.status != "True")
+
+
+def _is_paused(problem: Problem | None, goal: Condition | None) -> bool:
+    reason = problem.reason.code if problem else goal.reason if goal else ""
+    return reason in {PAUSED.code, SUSPENDED.code}
+
+
+def _problem_diagnosis(owner: Workload, problem: Problem) -> Diagnosis:
+    return Diagnosis(
+        label=summarize(owner).label,
+        is_problem=True,
+        reason=problem.reason.code,
+        what=problem.what,
+        where=str(problem.where),
+        note=problem.note,
+        next=problem.next or problem.reason.remedy,
+        # Users can always roll back their own change, also where the cause itself is for the infrastructure team.
+        waits_for=Actor.USER if problem.next.startswith(remediation.ROLLBACK_COMMAND) else problem.reason.actor,
+    )
+
+
+def _goal_condition(owner: Workload, status: object) -> Condition | None:
+    return find_condition(status.conditions, owner.GOAL) if isinstance(status, WorkloadStatus) else None

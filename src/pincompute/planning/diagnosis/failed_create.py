@@ -1,0 +1,153 @@
+"""Pods that the API server rejects: by a quota, pod security, a policy or an admission webhook."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from pincompute.api.names import PRIORITY_CLASS_PREFIX
+from pincompute.api.status import find_condition
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import (
+    ADMISSION_DENIED,
+    ADMISSION_UNREACHABLE,
+    POD_NOT_CREATED,
+    POD_REJECTED,
+    POD_SECURITY,
+    PRIORITY_MISSING,
+    QUOTA_USED_UP,
+    ROLLOUT_STALLED,
+)
+from pincompute.planning.diagnosis import quotas
+from pincompute.planning.diagnosis.cause import Cause, Causes, Rank, Recheck
+from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
+from pincompute.planning.snapshot import Native, Snapshot
+
+FIRST_POD_GRACE_S = 60.0
+"""Time in which the controller of an object should have created its first pod."""
+_POD_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "PyTorchJob", "TFJob")
+_SECURITY = re.compile(r"violates PodSecurity \"(?P<level>[^:\"]+)[^\"]*\": (?P<rules>.+)")
+_EXPLAINS_NO_PODS = ("ReplicaFailure", "Suspended", "Complete", "Succeeded", "Failed")
+"""Conditions of an object that explain why it has no pods."""
+_TRANSIENT_REJECTIONS = ("error looking up service account", "already exists", "being terminated")
+"""The service account is created at the same time as the pods, and a name is free only after the old pod is gone."""
+RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
+"""Rejections that may have gone when the controller retries."""
+
+
+def check_failed_create(snapshot: Snapshot) -> Causes:
+    for native in _pod_controllers(snapshot):
+        failure = native.find_condition("ReplicaFailure")
+        if failure:
+            yield from _rejection_cause(snapshot, native, failure.message)
+    yield from _check_no_pods(snapshot)
+
+
+def check_rollout_deadline(snapshot: Snapshot) -> Causes:
+    """A rollout without progress. This says only that time has passed, so every other cause comes first."""
+    for native in _pod_controllers(snapshot):
+        progressing = native.find_condition("Progressing", "False")
+        if progressing and progressing.reason == "ProgressDeadlineExceeded":
+            what = "the rollout made no progress within its deadline"
+            note = excerpt_start(progressing.message)
+            yield Cause(
+                Problem(ROLLOUT_STALLED, what, _native_object(native), note, _show_command(snapshot)), Rank.SYMPTOM
+            )
+
+
+def _rejection_cause(snapshot: Snapshot, native: Native, message: str) -> Causes:
+    missing_s = _seconds_missing(snapshot, native)
+    if is_transient_rejection(message) and missing_s < FIRST_POD_GRACE_S:
+        yield Recheck(FIRST_POD_GRACE_S - missing_s)
+        return
+    problem = rejection_problem(snapshot, message)
+    what = f"{problem.what}{_missing_text(snapshot)}"
+    rank = Rank.TRANSIENT if problem.reason in RETRYABLE_REASONS else Rank.PERMANENT
+    yield Cause(problem._replace(where=_native_object(native), what=what), rank)
+
+
+def is_transient_rejection(message: str) -> bool:
+    """True for a rejection that ends as soon as another object has been created or deleted."""
+    return any(each in message for each in _TRANSIENT_REJECTIONS)
+
+
+def missing_replicas(snapshot: Snapshot) -> int:
+    wanted = getattr(snapshot.owner.spec, "replicas", 0)
+    return int(wanted) - sum(pod.is_active and pod.workload == snapshot.owner.metadata.name for pod in snapshot.pods)
+
+
+def rejection_problem(snapshot: Snapshot, message: str) -> Problem:
+    """The problem behind the API server's message about a rejected pod."""
+    by_quota = quotas.quota_exceeded_problem(snapshot, message) or quotas.quota_unspecified_problem(snapshot, message)
+    return by_quota or _admission_problem(snapshot, message)
+
+
+def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
+    excerpt = excerpt_start(message)
+    if security := _SECURITY.search(message):
+        project, level = snapshot.owner.metadata.namespace, security["level"]
+        what = f"project {project} allows only pod security level {level}, and the pod needs more"
+        next_ = "remove from spec.template what the note names"
+        return Problem(POD_SECURITY, what, note=excerpt_start(security["rules"]), next=next_)
+    if "PriorityClass" in message:
+        what = f"priority class {PRIORITY_CLASS_PREFIX}{snapshot.owner.spec.tier} does not exist"
+        next_ = "tell the infrastructure team: the cluster lacks the priority classes of its tiers"
+        return Problem(PRIORITY_MISSING, what, note=excerpt, next=next_)
+    if "failed calling webhook" in message:
+        what = "an admission webhook for pods does not respond"
+        return Problem(
+            ADMISSION_UNREACHABLE, what, note=excerpt, next="tell the infrastructure team which webhook it is"
+        )
+    if "denied the request" in message or "denied request" in message:
+        what = "an admission policy of this cluster denies the pods"
+        next_ = "change what the note names, or ask the infrastructure team for an exception"
+        return Problem(ADMISSION_DENIED, what, note=excerpt, next=next_)
+    return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next="change what the note names")
+
+
+def _check_no_pods(snapshot: Snapshot) -> Causes:
+    """An object without any pod. Only a Deployment reports a rejection in its status; the others use events."""
+    owner = snapshot.owner
+    if any(pod.workload == owner.metadata.name for pod in snapshot.pods):
+        return
+    for native in _pod_controllers(snapshot):
+        if any(native.find_condition(each) for each in _EXPLAINS_NO_PODS) or not native.metadata.creation_timestamp:
+            continue
+        missing_s = _seconds_missing(snapshot, native)
+        if missing_s < FIRST_POD_GRACE_S:
+            yield Recheck(FIRST_POD_GRACE_S - missing_s)
+            continue
+        what = f"no {owner.REPLICA_NOUN[0]} was created within {format_duration(FIRST_POD_GRACE_S)}"
+        note = "a quota or a policy rejects them, or their controller is down: the events tell which"
+        problem = Problem(POD_NOT_CREATED, what, _native_object(native), note, _show_command(snapshot))
+        yield Cause(problem, Rank.TRANSIENT)
+
+
+def _seconds_missing(snapshot: Snapshot, native: Native) -> float:
+    """Time for which pods have been missing: 0 while the goal is reached, and counted from the moment it was lost."""
+    owner = snapshot.owner
+    goal = find_condition(owner.status.conditions, owner.GOAL)
+    if (goal and goal.status == "True") or not native.metadata.creation_timestamp:
+        return 0.0
+    created = datetime.fromisoformat(native.metadata.creation_timestamp)
+    lost = datetime.fromisoformat(goal.last_transition_time) if goal else created
+    return (snapshot.now - max(created, lost)).total_seconds()
+
+
+def _pod_controllers(snapshot: Snapshot) -> list[Native]:
+    """The objects that create pods, in a stable order."""
+    natives = (each for each in snapshot.natives if each.kind in _POD_CONTROLLERS)
+    return sorted(natives, key=lambda each: (each.kind, each.metadata.name))
+
+
+def _missing_text(snapshot: Snapshot) -> str:
+    wanted, missing = getattr(snapshot.owner.spec, "replicas", 0), missing_replicas(snapshot)
+    return f" ({missing} of {wanted} {snapshot.owner.REPLICA_NOUN[1]} missing)" if wanted > 1 and missing > 0 else ""
+
+
+def _native_object(native: Native) -> Where:
+    return Where(object=f"{native.kind.lower()} {native.metadata.name}")
+
+
+def _show_command(snapshot: Snapshot) -> str:
+    return f"pin show {snapshot.owner.metadata.name}"

@@ -1,0 +1,147 @@
+"""Free capacity of the nodes, and the reason in numbers for which a pod does not fit. Read only when a user asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from pincompute.planning.diagnosis.capacity import (
+    Node,
+    PodRequirements,
+    eligible_nodes,
+    exceeds_node,
+    format_amount,
+    format_amount_with_unit,
+    node_affinity_expressions,
+    untolerated_taints,
+)
+from pincompute.planning.diagnosis.excerpts import join_first_few
+
+MAX_COUNTED_NODES = 10
+"""Limit of nodes on which the pods are counted, the largest first: the caller waits for each of these requests."""
+
+
+class ClusterCapacity(NamedTuple):
+    """Nodes, and the pods of those nodes that were counted."""
+
+    nodes: Sequence[Node] = ()
+    pods: Sequence[PodRequirements] = ()
+
+    def free(self, node: Node, resource: str) -> Fraction:
+        on_node = (each for each in self.pods if each.is_active and each.spec.node_name == node.metadata.name)
+        return node.allocatable(resource) - sum((each.requested(resource) for each in on_node), Fraction(0))
+
+
+def candidate_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
+    """Eligible nodes that would have room for the pod if they were empty, the largest first."""
+    candidates = [node for node in eligible_nodes(pod, nodes) if not exceeds_node(pod, node)]
+    return sorted(
+        candidates, key=lambda node: (-node.allocatable("cpu"), -node.allocatable("memory"), node.metadata.name)
+    )
+
+
+class FittingReplicas(NamedTuple):
+    """Number of further replicas that fit, and of nodes that have room for them."""
+
+    replicas: int
+    nodes: int
+    all_counted: bool
+    """False if there are more candidate nodes than were counted."""
+
+
+def count_fitting_replicas(pod: PodRequirements, capacity: ClusterCapacity) -> FittingReplicas:
+    candidates = candidate_nodes(pod, capacity.nodes)
+    fitting = [_count_on_node(pod, capacity, node) for node in candidates[:MAX_COUNTED_NODES]]
+    return FittingReplicas(sum(fitting), sum(each > 0 for each in fitting), len(candidates) <= MAX_COUNTED_NODES)
+
+
+def _count_on_node(pod: PodRequirements, capacity: ClusterCapacity, node: Node) -> int:
+    requests = {each: pod.requested(each) for each in pod.requested_resources}
+    by_resource = [capacity.free(node, each) // amount for each, amount in requests.items() if amount]
+    pod_count = sum(each.is_active and each.spec.node_name == node.metadata.name for each in capacity.pods)
+    return max(0, min([int(node.allocatable("pods")) - pod_count, *map(int, by_resource)]))
+
+
+def explain_unschedulable(pod: PodRequirements, capacity: ClusterCapacity, replica: str) -> str:
+    """The reason in numbers; empty if the numbers do not show it. `replica` is the word for the pod."""
+    eligible = eligible_nodes(pod, capacity.nodes)
+    if not eligible:
+        return _explain_no_eligible_node(pod, capacity.nodes)
+    counted = candidate_nodes(pod, capacity.nodes)[:MAX_COUNTED_NODES]
+    if not counted:
+        return _explain_too_large(pod, eligible, replica)
+    return _explain_no_free_capacity(pod, capacity, counted, replica)
+
+
+def _explain_too_large(pod: PodRequirements, eligible: Sequence[Node], replica: str) -> str:
+    """Compares with the largest node: the pod does not fit even on an empty one."""
+    exceeded = [
+        each
+        for each in pod.requested_resources
+        if all(node.allocatable(each) < pod.requested(each) for node in eligible)
+    ]
+    lines = []
+    for resource in exceeded:
+        largest = max(eligible, key=lambda node: (node.allocatable(resource), node.metadata.name))
+        has = format_amount_with_unit(resource, largest.allocatable(resource))
+        which = "the only eligible node" if len(eligible) == 1 else f"the largest of {len(eligible)} eligible nodes"
+        lines.append(
+            f"a {replica} requests {format_amount_with_unit(resource, pod.requested(resource))}, {which} has {has}"
+        )
+    return "; ".join(lines)
+
+
+def _explain_no_free_capacity(
+    pod: PodRequirements, capacity: ClusterCapacity, counted: Sequence[Node], replica: str
+) -> str:
+    """Compares with the node that has most left: the pod would fit if other pods did not run there."""
+    lines = []
+    for resource in pod.requested_resources:
+        roomiest = max(counted, key=lambda node: (capacity.free(node, resource), node.metadata.name))
+        free, requested = capacity.free(roomiest, resource), pod.requested(resource)
+        if free < requested:
+            total = format_amount_with_unit(resource, roomiest.allocatable(resource))
+            left = format_amount(resource, max(free, Fraction(0)))
+            most = "" if len(counted) == 1 else f", the most of {len(counted)} nodes"
+            name = roomiest.metadata.name
+            request = format_amount_with_unit(resource, requested)
+            lines.append(f"a {replica} requests {request}, {name} has {left} of {total} free{most}")
+    return "; ".join(lines)
+
+
+def _explain_no_eligible_node(pod: PodRequirements, nodes: Sequence[Node]) -> str:
+    """The label that no node has, or else the taints of the nodes."""
+    if not nodes:
+        return "the cluster has no nodes"
+    lines = [_unmatched_label(key, [value], nodes) for key, value in sorted(pod.spec.node_selector.items())]
+    for expression in node_affinity_expressions(pod):
+        values = expression.get("values", []) if expression.get("operator") == "In" else []
+        if expression.get("operator") in {"In", "Exists"}:
+            lines.append(_unmatched_label(expression["key"], values, nodes))
+    unmatched = [each for each in lines if each]
+    return "; ".join(dict.fromkeys(unmatched)) or _explain_taints(pod, nodes)
+
+
+def _unmatched_label(key: str, values: Sequence[str], nodes: Sequence[Node]) -> str:
+    """The mismatch of one label; empty if some node has it, since then it is not the only reason."""
+    counts: dict[str, int] = {}
+    for node in nodes:
+        if key in node.metadata.labels:
+            value = node.metadata.labels[key]
+            counts[value] = counts.get(value, 0) + 1
+    if (counts and not values) or counts.keys() & set(values):
+        return ""
+    wanted = f"{key}={' or '.join(values)}" if values else key
+    if not counts:
+        return f"it requires {wanted}, and none of {len(nodes)} nodes has the label {key}"
+    most_frequent = sorted(counts, key=lambda value: (-counts[value], value))
+    return f"it requires {wanted}, and nodes have {key}={join_first_few(most_frequent)}"
+
+
+def _explain_taints(pod: PodRequirements, nodes: Sequence[Node]) -> str:
+    counts: dict[str, int] = {}
+    for node in nodes:
+        for taint in untolerated_taints(pod, node):
+            counts[taint] = counts.get(taint, 0) + 1
+    return "; ".join(f"{counts[taint]} of {len(nodes)} nodes have the taint {taint}" for taint in sorted(counts))

@@ -1,0 +1,103 @@
+"""Commands that fix a problem. For a workload that was healthy before its last change, that is a rollback."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pincompute.api.status import find_condition
+from pincompute.api.structs import without_defaults
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import (
+    CLAIM_NOT_BOUND,
+    CLUSTER_REFUSED,
+    GANG_PARTIALLY_SCHEDULED,
+    NO_NODE_MATCHES,
+    NODE_REFUSED,
+    POD_NOT_CREATED,
+    POD_SETUP_SLOW,
+    READINESS_GATE_CLOSED,
+    REGISTRY_UNREACHABLE,
+    RUNTIME_MISSING,
+    UNSCHEDULABLE,
+    Actor,
+)
+from pincompute.planning.edits import can_roll_back
+from pincompute.planning.views.history import RevisionRecord, describe_changes
+
+COMMAND_PREFIX = "pin "
+"""A `next:` with this prefix can be run as it stands."""
+ROLLBACK_COMMAND = f"{COMMAND_PREFIX}rollback "
+_READ_ONLY_COMMANDS = ("pin logs ", "pin show ", "pin status", "pin image ")
+"""Commands that show more, or prepare a fix, but fix nothing themselves."""
+_CLOCK_TOLERANCE = timedelta(seconds=2)
+"""Times in a cluster are whole seconds, and come from two clocks."""
+_MAX_TIME_TO_FAIL = timedelta(minutes=10)
+"""A workload that was healthy for longer than this after a change is not failing because of the change."""
+_CAUSED_BY_SPEC = frozenset(
+    {
+        CLAIM_NOT_BOUND,
+        CLUSTER_REFUSED,
+        GANG_PARTIALLY_SCHEDULED,
+        READINESS_GATE_CLOSED,
+        NODE_REFUSED,
+        NO_NODE_MATCHES,
+        POD_NOT_CREATED,
+        POD_SETUP_SLOW,
+        REGISTRY_UNREACHABLE,
+        RUNTIME_MISSING,
+        UNSCHEDULABLE,
+    }
+)
+"""Problems for which others could act, but which a rollback of the spec fixes as well."""
+
+
+def add_remedy(owner: Workload, problem: Problem, edited: datetime | None, past: Sequence[RevisionRecord]) -> Problem:
+    """The problem with the rollback that fixes it as its next command, if the last change has caused it.
+
+    The remedy that the problem had before is kept in the note, in case the change is to be kept.
+    """
+    needs_others = problem.reason.actor is not Actor.USER and problem.reason not in _CAUSED_BY_SPEC
+    if needs_others or _is_fix(owner, problem.next):
+        return problem
+    healthy = last_healthy_revision(owner, edited, past)
+    if healthy is None or not can_roll_back(owner):
+        return problem
+    name, first_failing = owner.metadata.name, healthy.number + 1
+    since = f"{name}@{first_failing}" if first_failing < owner.metadata.generation else "its last change"
+    changed = describe_changes(type(owner), healthy.raw_spec, without_defaults(owner.spec))
+    notes = (
+        problem.note,
+        f"healthy until {since}: {'; '.join(changed)}",
+        f"to keep this change: {problem.next}" if problem.next else "",
+    )
+    note = "\n".join(each for each in notes if each)
+    return problem._replace(note=note, next=f"{ROLLBACK_COMMAND}{name} --to {healthy.number}")
+
+
+def last_healthy_revision(
+    owner: Workload, edited: datetime | None, past: Sequence[RevisionRecord]
+) -> RevisionRecord | None:
+    """The newest revision before the one that broke the workload; None if it was never healthy."""
+    goal = find_condition(owner.status.conditions, owner.GOAL)
+    present = without_defaults(owner.spec)
+    if goal is None or goal.status == "True" or edited is None:
+        return None
+    broke_at = datetime.fromisoformat(goal.last_transition_time) + _CLOCK_TOLERANCE
+    earlier = [each for each in past if each.number < owner.metadata.generation]
+    starts = [(datetime.fromisoformat(each.created_at), each.number) for each in earlier if each.created_at]
+    starts.append((edited, owner.metadata.generation))
+    started_at, culprit = max((each for each in starts if each[0] <= broke_at), default=(broke_at, 0))
+    candidates = [
+        each
+        for each in earlier
+        if each.number < culprit and each.raw_spec != present and broke_at - started_at < _MAX_TIME_TO_FAIL
+    ]
+    return max(candidates, key=lambda each: each.number, default=None)
+
+
+def _is_fix(owner: Workload, next_: str) -> bool:
+    """True for a command that fixes the problem; an identical rerun fixes only what failed by chance."""
+    identical_rerun = f"pin rerun {owner.metadata.name}"
+    return next_.startswith(COMMAND_PREFIX) and not next_.startswith(_READ_ONLY_COMMANDS) and next_ != identical_rerun

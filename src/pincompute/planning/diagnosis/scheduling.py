@@ -1,0 +1,102 @@
+"""Pods that no node accepts: too few resources, labels and taints, or a claim without a volume."""
+
+from __future__ import annotations
+
+import re
+
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import CLAIM_NOT_BOUND, NO_NODE_MATCHES, UNSCHEDULABLE, Reason
+from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, Recheck, template_container
+from pincompute.planning.diagnosis.excerpts import excerpt_start, join_with_and
+from pincompute.planning.diagnosis.scheduler_messages import (
+    SchedulerVerdict,
+    parse_scheduler_message,
+    unschedulable_reasons,
+)
+from pincompute.planning.pods.pod import GPU_RESOURCE
+
+SCHEDULING_GRACE_S = 5.0
+"""Time in which ending pods may free the capacity."""
+KUBELET_RESPONSE_GRACE_S = 10.0
+"""Time in which the kubelet of a named node should have accepted the pod."""
+_CLAIM = re.compile(r"persistentvolumeclaim(?: \"(?P<name>[^\"]+)\")?", re.IGNORECASE)
+
+
+def check_scheduling(context: PodContext) -> Causes:
+    yield from _check_named_node(context)
+    for condition in context.pod.status.conditions:
+        if (condition.type, condition.status, condition.reason) != ("PodScheduled", "False", "Unschedulable"):
+            continue
+        started_at = context.pod_started_at()
+        age_s = context.seconds_since(started_at)
+        if started_at and age_s < SCHEDULING_GRACE_S:
+            yield Recheck(SCHEDULING_GRACE_S - age_s)
+        else:
+            yield Cause(_unschedulable_problem(context, condition.message), Rank.TRANSIENT)
+
+
+def _check_named_node(context: PodContext) -> Causes:
+    """A pod with a nodeName bypasses the scheduler, and a node that does not exist reports nothing."""
+    node = context.owner.spec.template.get("spec", {}).get("nodeName")
+    if not node or context.pod.has_condition("PodScheduled") or not context.pod.is_active:
+        return
+    age_s = context.seconds_since(context.pod_started_at())
+    if age_s < KUBELET_RESPONSE_GRACE_S:
+        yield Recheck(KUBELET_RESPONSE_GRACE_S - age_s)
+        return
+    what = f"node {node}, which the file names, does not accept a {context.replica}"
+    next_ = "remove nodeName from spec.template, or list the nodes: kubectl get nodes"
+    yield Cause(Problem(NO_NODE_MATCHES, what, context.where, next=next_), Rank.TRANSIENT)
+
+
+def _unschedulable_problem(context: PodContext, message: str) -> Problem:
+    what = f"no node accepts a {context.replica}"
+    verdict = parse_scheduler_message(message)
+    if verdict:
+        requests = _requests_text(context.owner, _scarce_resources(verdict))
+        reason, next_ = _reason_and_remedy(context.owner, verdict, requests)
+        note = f"{verdict}; a {context.replica} requests {requests}" if requests else str(verdict)
+        return Problem(reason, what, context.where, note, next_)
+    claim = _CLAIM.search(message)
+    if claim:
+        return _claim_problem(context, claim["name"] or "", message)
+    return Problem(UNSCHEDULABLE, what, context.where, excerpt_start(message), "kubectl get nodes")
+
+
+def _reason_and_remedy(owner: Workload, verdict: SchedulerVerdict, requests: str) -> tuple[Reason, str]:
+    """Scarce resources can be requested in smaller amounts; all else is a mismatch of the file and the nodes."""
+    if any(each.storage for each in verdict.obstacles):
+        return CLAIM_NOT_BOUND, f"kubectl describe pvc -n {owner.metadata.namespace}"
+    scarce = _scarce_resources(verdict)
+    if scarce:
+        less = f"less than {requests}" if requests else f"less {join_with_and(scarce)}"
+        return UNSCHEDULABLE, f"request {less} in the file, or ask for more nodes: kubectl get nodes"
+    if owner.spec.whole_node:
+        return NO_NODE_MATCHES, "remove wholeNode from the file, or ask for more nodes"
+    return NO_NODE_MATCHES, "kubectl describe nodes, or correct nodeSelector, affinity or tolerations in spec.template"
+
+
+def _scarce_resources(verdict: SchedulerVerdict) -> list[str]:
+    """Resources that are scarce on every node; if there are none, those that are scarce on any."""
+    scarce = [each for each in verdict.obstacles if each.scarce_resource]
+    everywhere = [each for each in scarce if each.count == verdict.node_count]
+    return sorted(each.scarce_resource for each in everywhere or scarce)
+
+
+def _requests_text(owner: Workload, resources: list[str]) -> str:
+    """Requests of these resources according to the file; empty for kinds that request per role."""
+    spec = owner.spec
+    template = template_container(owner, owner.main_container_name).get("resources", {}).get("requests", {})
+    short_form = {"cpu": spec.cpu, "memory": spec.memory, "gpus": spec.gpus}
+    requests = [
+        (short_form.get(each) or template.get(GPU_RESOURCE if each == "gpus" else each), each) for each in resources
+    ]
+    known = [f"{amount} {name}" for amount, name in requests if amount]
+    return join_with_and(known) if known else ""
+
+
+def _claim_problem(context: PodContext, name: str, message: str) -> Problem:
+    what = f"a {context.replica} waits for its storage: {f'claim {name}' if name else 'a claim'} is not bound"
+    next_ = f"kubectl describe pvc {name} -n {context.owner.metadata.namespace}".replace("  ", " ")
+    return Problem(CLAIM_NOT_BOUND, what, context.where, excerpt_start(unschedulable_reasons(message)), next_)

@@ -1,0 +1,1 @@
+"""Import of existing Deployments: their short form, and their adoption without a restart."""

@@ -1,1 +1,0 @@
-"""What people ask of a workload, and what they do to it."""

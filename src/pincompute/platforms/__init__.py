@@ -1,0 +1,1 @@
+"""Compute platforms behind one protocol, which the desk and the CLI use, and the store of their builds."""

@@ -1,0 +1,195 @@
+"""Reads resources, their natives and the planning inputs from a cluster on request. Nothing is watched or cached."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from pincompute.api.custom_resource import CustomResource
+from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, PROJECT_LABEL, SYSTEM_NAMESPACE, WORKLOAD_LABEL
+from pincompute.api.workload import Workload
+from pincompute.base.reasons import QUOTA_USED_UP
+from pincompute.controller.resources import (
+    CUSTOM_RESOURCES,
+    OPTIONAL_NATIVES,
+    PROJECT_KINDS,
+    PROJECT_NATIVE_SELECTOR,
+    PROJECT_NATIVES,
+    RUNTIME_KINDS,
+    WORKLOAD_NATIVES,
+)
+from pincompute.kube.client import Client
+from pincompute.kube.errors import Forbidden, NotFound
+from pincompute.kube.resource import CONFIG_MAPS, EVENTS, NODES, PODS, Resource
+from pincompute.objects.content import Object
+from pincompute.planning.diagnosis.capacity import Node, PodRequirements
+from pincompute.planning.diagnosis.evidence import CAPACITY_REASONS, NO_CAPACITY_EVIDENCE, CapacityEvidence
+from pincompute.planning.diagnosis.free_capacity import MAX_COUNTED_NODES, ClusterCapacity, candidate_nodes
+from pincompute.planning.observed_pods import Pod
+from pincompute.planning.snapshot import Cluster, Native, Snapshot
+from pincompute.planning.views.events import Event
+from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, PlanningInputs
+
+
+class LiveState(NamedTuple):
+    """A custom resource as the cluster has it, with its natives and pods. Empty if it does not exist."""
+
+    owner: Object | None = None
+    natives: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+
+    def snapshot(self, owner: CustomResource, inputs: PlanningInputs, now: datetime) -> Snapshot:
+        return Snapshot(
+            owner,
+            tuple(msgspec.convert(native, Native) for native in self.natives),
+            tuple(msgspec.convert(pod, Pod) for pod in self.pods),
+            inputs.cluster,
+            now,
+            inputs.projects.get(owner.metadata.namespace),
+            inputs.runtimes,
+        )
+
+
+async def read_live_state(client: Client, resource: CustomResource) -> LiveState:
+    metadata = resource.metadata
+    try:
+        owner = await client.get(CUSTOM_RESOURCES[resource.kind], metadata.name, metadata.namespace)
+    except NotFound:
+        return LiveState()
+    if isinstance(resource, Workload):
+        labels = f"{WORKLOAD_LABEL}={metadata.name}"
+        natives, pods = await asyncio.gather(
+            _list_natives(client, WORKLOAD_NATIVES.values(), metadata.namespace, labels),
+            client.list(PODS, metadata.namespace, labels=labels),
+        )
+        return LiveState(owner, natives, tuple(pods.items))
+    if isinstance(resource, PROJECT_KINDS):
+        labels = f"{PROJECT_NATIVE_SELECTOR},{PROJECT_LABEL}={metadata.name}"
+        return LiveState(owner, await _list_natives(client, PROJECT_NATIVES.values(), metadata.name, labels))
+    return LiveState(owner)
+
+
+async def list_revision_records(client: Client, owner: Workload) -> list[Object]:
+    """The ConfigMaps of a workload: the records of its revisions, and the configuration files of each."""
+    return (
+        await client.list(CONFIG_MAPS, owner.metadata.namespace, labels=f"{WORKLOAD_LABEL}={owner.metadata.name}")
+    ).items
+
+
+async def list_events(client: Client, project: str) -> list[Event]:
+    """Events of a whole project, as no event has the label of its workload. Empty if the caller may not read events."""
+    try:
+        return (await client.list(EVENTS, project, type=Event)).items
+    except Forbidden:
+        return []
+
+
+async def read_cluster_facts(client: Client) -> dict[str, str]:
+    """The data of the ConfigMap in which a cluster describes itself; empty if it has none."""
+    try:
+        return dict((await client.get(CONFIG_MAPS, CLUSTER_FACTS_CONFIGMAP, SYSTEM_NAMESPACE))["data"])
+    except NotFound:
+        return {}
+
+
+async def read_usage(client: Client, owner: Workload, reason: str) -> CapacityEvidence:
+    """The usage behind a reason of quota or capacity. Empty for other reasons, or if reading it is forbidden."""
+    try:
+        if reason == QUOTA_USED_UP.code:
+            return CapacityEvidence(
+                project_pods=(await client.list(PODS, owner.metadata.namespace, type=PodRequirements)).items
+            )
+        if reason in {each.code for each in CAPACITY_REASONS}:
+            return await _read_capacity(client, owner)
+    except Forbidden:
+        pass
+    return NO_CAPACITY_EVIDENCE
+
+
+async def _read_capacity(client: Client, owner: Workload) -> CapacityEvidence:
+    """All nodes, and the pods of those nodes alone that might fit the first unscheduled pod."""
+    labels = f"{WORKLOAD_LABEL}={owner.metadata.name}"
+    pods, nodes = await asyncio.gather(
+        client.list(PODS, owner.metadata.namespace, labels=labels, fields="spec.nodeName=", type=PodRequirements),
+        client.list(NODES, type=Node),
+    )
+    unscheduled = min(
+        (each for each in pods.items if each.is_active), key=lambda each: each.metadata.name, default=None
+    )
+    return (
+        CapacityEvidence(unscheduled, await _with_pods_on_candidates(client, nodes.items, [unscheduled]))
+        if unscheduled
+        else NO_CAPACITY_EVIDENCE
+    )
+
+
+async def read_free_capacity(client: Client, pods: Sequence[PodRequirements]) -> ClusterCapacity:
+    """Free capacity for pods that do not exist yet. Empty if the caller may not read nodes."""
+    try:
+        nodes = (await client.list(NODES, type=Node)).items
+        return await _with_pods_on_candidates(client, nodes, pods)
+    except Forbidden:
+        return ClusterCapacity()
+
+
+async def _with_pods_on_candidates(
+    client: Client, nodes: Sequence[Node], pods: Sequence[PodRequirements]
+) -> ClusterCapacity:
+    """Lists pods per candidate node: listing all pods of a large cluster would take too long."""
+    names = {each.metadata.name for pod in pods for each in candidate_nodes(pod, nodes)[:MAX_COUNTED_NODES]}
+    listings = await asyncio.gather(
+        *(client.list(PODS, fields=f"spec.nodeName={each}", type=PodRequirements) for each in sorted(names))
+    )
+    return ClusterCapacity(nodes, [each for listing in listings for each in listing.items])
+
+
+def last_edit_time(resource: Object) -> datetime | None:
+    """When the spec or the metadata was last written, according to managedFields."""
+    entries = resource.get("metadata", {}).get("managedFields", ())
+    times = [each["time"] for each in entries if "time" in each and not each.get("subresource")]
+    return max((datetime.fromisoformat(each) for each in times), default=None)
+
+
+async def read_planning_context(client: Client, submitted: Sequence[CustomResource] = ()) -> PlanningInputs:
+    """Projects, runtimes and cluster facts; submitted resources take precedence over those of the cluster."""
+    cluster, existing = await asyncio.gather(read_cluster(client), _list_projects_and_runtimes(client))
+    replaced = {(each.kind, each.metadata.name) for each in submitted}
+    others = [each for each in existing if (each.kind, each.metadata.name) not in replaced]
+    return PlanningInputs.of([*others, *submitted], cluster)
+
+
+async def _list_natives(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
+    """Natives in full. Their kind is added, because the items of a list response lack it."""
+    listings = await asyncio.gather(*(_list_items(client, each, namespace, labels) for each in kinds))
+    return tuple(
+        {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+        for resource, items in zip(kinds, listings, strict=True)
+        for item in items
+    )
+
+
+async def _list_items(client: Client, resource: Resource, namespace: str, labels: str) -> list[Object]:
+    """Items of one kind; none of an optional kind that the cluster does not serve."""
+    try:
+        return (await client.list(resource, namespace, labels=labels)).items
+    except NotFound:
+        if resource.kind not in OPTIONAL_NATIVES:
+            raise
+        return []
+
+
+async def _list_projects_and_runtimes(client: Client) -> list[CustomResource]:
+    listings = await asyncio.gather(
+        *(client.list(CUSTOM_RESOURCES[each.__name__], type=each) for each in (*PROJECT_KINDS, *RUNTIME_KINDS))
+    )
+    return [each for listing in listings for each in listing.items]
+
+
+async def read_cluster(client: Client) -> Cluster:
+    """Describes the cluster; one without the ConfigMap is taken for a local one."""
+    facts = await read_cluster_facts(client)
+    return Cluster.from_facts(facts) if facts else LOCAL_CLUSTER

@@ -1,0 +1,175 @@
+"""Imports an existing Deployment: reads it with its related objects, asks for its adoption and waits for the operator.
+
+An import never restarts a pod. The client labels the existing objects and creates the workload with the list of objects
+to adopt; from there on the operator does the work. A client that is interrupted may simply run the import again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from pincompute.api.change import IMPORTED_PAUSE
+from pincompute.api.kinds import WORKLOADS
+from pincompute.api.names import ADOPTION_ANNOTATION, CLI_MANAGER, WORKLOAD_LABEL
+from pincompute.api.service import PinterestService
+from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.reasons import ADOPTION_IN_PROGRESS, CANNOT_IMPORT, CONFLICT, DOCUMENT_INVALID, NOT_OWNED
+from pincompute.controller.resources import CUSTOM_RESOURCES, WORKLOAD_NATIVES
+from pincompute.kube.client import Client
+from pincompute.kube.errors import NotFound
+from pincompute.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INGRESSES,
+    POD_DISRUPTION_BUDGETS,
+    REPLICA_SETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Object,
+    Resource,
+)
+from pincompute.objects.content import object_label
+from pincompute.objects.owners import controller_uid
+from pincompute.planning.migration.adoption import adoption_annotation
+from pincompute.planning.migration.deployment_import import DeploymentImport, RelatedObjects
+from pincompute.planning.migration.related_objects import config_map_names
+from pincompute.platforms.kubernetes.changes import manifest_of
+
+_RELATED_KINDS = (SERVICES, INGRESSES, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS, SERVICE_ACCOUNTS)
+_ADOPTION_TIMEOUT_S = 120.0
+"""Longer than a running operator needs to adopt everything."""
+_POLL_INTERVAL_S = 0.5
+_BLOCKED_AFTER_S = 15.0
+"""A blocking condition is believed only after this time: at first it may stem from a stale cache of the operator."""
+_BLOCKING_REASONS = {each.code for each in (NOT_OWNED, CONFLICT, DOCUMENT_INVALID)}
+
+
+async def read_deployment(client: Client, namespace: str, name: str) -> RelatedObjects:
+    """Reads a Deployment with the objects of its namespace that select it or that it refers to."""
+    deployment = await _get_or_none(client, DEPLOYMENTS, name, namespace)
+    if deployment is None:
+        names = sorted(each["metadata"]["name"] for each in (await client.list(DEPLOYMENTS, namespace)).items)
+        note = f"Deployments there: {', '.join(names)}" if names else "the namespace has no Deployment"
+        what = f"there is no Deployment '{name}' in {namespace}"
+        raise Refused(Problem(CANNOT_IMPORT, what, note=note, next="for another namespace: --project NAMESPACE"))
+    listings = await asyncio.gather(*(client.list(each, namespace) for each in _RELATED_KINDS))
+    files = dict.fromkeys(config_map_names(deployment["spec"]["template"]))
+    named = await asyncio.gather(*(_get_or_none(client, CONFIG_MAPS, each, namespace) for each in files))
+    others = [
+        *(
+            _with_kind(each, resource)
+            for resource, found in zip(_RELATED_KINDS, listings, strict=True)
+            for each in found.items
+        ),
+        *(_with_kind(each, CONFIG_MAPS) for each in named if each),
+    ]
+    return RelatedObjects.of(_with_kind(deployment, DEPLOYMENTS), others)
+
+
+def require_rolled_out(found: RelatedObjects) -> None:
+    """Refuses a Deployment during a rollout: it would be unclear which of its replicas to keep."""
+    spec, status = found.deployment["spec"], found.deployment.get("status", {})
+    metadata = found.deployment["metadata"]
+    counts = {status.get("replicas", 0), status.get("updatedReplicas", 0), spec.get("replicas", 1)}
+    if status.get("observedGeneration", 0) < metadata["generation"] or len(counts) > 1:
+        what = f"{object_label(found.deployment)} is being rolled out"
+        note = f"{status.get('updatedReplicas', 0)} of {spec.get('replicas', 1)} replicas are of its newest revision"
+        next_ = f"kubectl rollout status deployment/{found.name} --namespace {found.namespace}, then again"
+        raise Refused(Problem(CANNOT_IMPORT, what, Where(object=f"{found.namespace}/{found.name}"), note, next_))
+
+
+async def request_adoption(client: Client, import_: DeploymentImport) -> None:
+    """Labels the objects with the workload's name and creates the workload, which lists them for adoption.
+
+    No running pod is affected, and every step can be repeated after an interruption.
+    """
+    metadata = import_.workload.metadata
+    await _require_free_name(client, metadata.namespace, metadata.name)
+    deployment = import_.adopted[0]
+    sets = [
+        _with_kind(each, REPLICA_SETS)
+        for each in (await client.list(REPLICA_SETS, metadata.namespace)).items
+        if controller_uid(each) == deployment["metadata"]["uid"]
+    ]
+    active_sets = [each for each in sets if each["spec"].get("replicas", 1)]
+    for each in (*sets, *import_.adopted):
+        resource = REPLICA_SETS if each["kind"] == REPLICA_SETS.kind else WORKLOAD_NATIVES[each["kind"]]
+        named = each["metadata"]
+        body = {"metadata": {"uid": named["uid"], "labels": {WORKLOAD_LABEL: metadata.name}}}
+        await client.patch(resource, named["name"], named["namespace"], body, style="merge", manager=CLI_MANAGER)
+    workload = _workload_to_create(import_, active_sets)
+    await client.create(CUSTOM_RESOURCES[workload.kind], manifest_of(workload), manager=CLI_MANAGER)
+
+
+async def wait_until_adopted(client: Client, import_: DeploymentImport) -> None:
+    """Returns when the workload controls all adopted objects; refuses if the adoption is blocked or takes too long."""
+    metadata = import_.workload.metadata
+    began = client.clock.monotonic()
+    while left := [each async for each in _not_adopted(client, import_)]:
+        waited_s = client.clock.monotonic() - began
+        message = await _blocking_message(client, import_) if waited_s > _BLOCKED_AFTER_S else ""
+        if message or waited_s > _ADOPTION_TIMEOUT_S:
+            what = f"{metadata.key} has not adopted {', '.join(left)}"
+            note = message or "running pods are not affected; the operator continues with the adoption"
+            raise Refused(Problem(ADOPTION_IN_PROGRESS, what, note=note, next=f"pin show {metadata.name}"))
+        await asyncio.sleep(_POLL_INTERVAL_S)
+
+
+def _workload_to_create(import_: DeploymentImport, active_sets: list[Object]) -> PinterestService:
+    """The workload of the file with its rollout paused: the existing replicas stay until a user resumes it."""
+    workload = import_.workload
+    rollout = msgspec.structs.replace(workload.spec.rollout, paused=IMPORTED_PAUSE)
+    return msgspec.structs.replace(
+        workload,
+        metadata=msgspec.structs.replace(
+            workload.metadata, annotations={ADOPTION_ANNOTATION: adoption_annotation((*import_.adopted, *active_sets))}
+        ),
+        spec=msgspec.structs.replace(workload.spec, rollout=rollout),
+    )
+
+
+async def _require_free_name(client: Client, namespace: str, name: str) -> None:
+    existing = await asyncio.gather(
+        *(_get_or_none(client, CUSTOM_RESOURCES[kind], name, namespace) for kind in WORKLOADS)
+    )
+    if any(existing):
+        what = f"{namespace} has a workload '{name}' already"
+        raise Refused(Problem(CONFLICT, what, next=f"pin show {name} --project {namespace}, or --as OTHER"))
+
+
+async def _blocking_message(client: Client, import_: DeploymentImport) -> str:
+    """The message of a condition that blocks the adoption, or an empty string."""
+    metadata = import_.workload.metadata
+    found = await client.get(CUSTOM_RESOURCES[import_.workload.kind], metadata.name, metadata.namespace)
+    conditions = found.get("status", {}).get("conditions", ())
+    return next((each["message"] for each in conditions if each["reason"] in _BLOCKING_REASONS), "")
+
+
+async def _not_adopted(client: Client, import_: DeploymentImport) -> AsyncIterator[str]:
+    """Labels of the objects that the workload does not control yet."""
+    metadata = import_.workload.metadata
+    workload = await client.get(CUSTOM_RESOURCES[import_.workload.kind], metadata.name, metadata.namespace)
+    for each in import_.adopted:
+        named = each["metadata"]
+        found = await _get_or_none(client, WORKLOAD_NATIVES[each["kind"]], named["name"], named["namespace"])
+        if found and found["metadata"]["uid"] == named["uid"] and controller_uid(found) != workload["metadata"]["uid"]:
+            yield object_label(each)
+    deployment = await _get_or_none(client, DEPLOYMENTS, metadata.name, metadata.namespace)
+    if deployment is None or controller_uid(deployment) != workload["metadata"]["uid"]:
+        yield f"Deployment/{metadata.name}"
+
+
+async def _get_or_none(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
+    try:
+        return await client.get(resource, name, namespace)
+    except NotFound:
+        return None
+
+
+def _with_kind(item: Object, resource: Resource) -> Object:
+    """Adds the kind, which the items of a list response lack."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **item}

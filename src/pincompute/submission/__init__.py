@@ -1,1 +1,0 @@
-"""The desk: decides whether a document may become a workload, and keeps the record."""

@@ -1,0 +1,187 @@
+"""Commands without a running platform: files they write, messages, and the modules they load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pincompute.base.platform_context import Context, write_context
+from pincompute.main import COMMANDS, PROCESSES, command_group
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIN_STATE", str(tmp_path / "state"))
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(command_group(), words)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *PROCESSES])
+def test_each_command_has_the_help_of_the_table(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0, result.output
+    if command in COMMANDS and command != "kubectl":
+        assert COMMANDS[command][1].split(";")[0].rstrip(".") in result.output.replace("\n", " ")
+
+
+def test_without_platform_suggests_pin_up() -> None:
+    result = run("get")
+    assert result.exit_code == 1
+    assert "no platform 'main' on this machine" in result.stderr
+    assert "next: pin up" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.fixture
+def unreachable_desk(tmp_path: Path) -> None:
+    """A configured platform with an unreachable desk."""
+    context = Context(name="main", desk="http://127.0.0.1:9", token="secret", kubeconfig="")
+    write_context(tmp_path / "state", context)
+
+
+@pytest.mark.usefixtures("unreachable_desk")
+def test_deploy_writes_a_short_file() -> None:
+    result = run("deploy", "hello", "--image", "hello:dev", "--port", "8080")
+    assert "hello.yaml written (8 lines)" in result.stderr
+    assert "does not answer" in result.stderr
+    assert len(Path("hello.yaml").read_text().splitlines()) <= 12
+    assert run("plan", "hello.yaml").exit_code == 0
+
+
+@pytest.mark.usefixtures("unreachable_desk")
+def test_deploy_never_overwrites_a_file() -> None:
+    Path("hello.yaml").write_text("mine")
+    result = run("deploy", "hello", "--image", "hello:dev", "--port", "8080")
+    assert result.exit_code == 1
+    assert "hello.yaml exists with other content" in result.stderr
+    assert Path("hello.yaml").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("unreachable_desk")
+@pytest.mark.parametrize(
+    ("name", "image", "message"),
+    [
+        ("a/b", "hello:dev", "invalid name 'a/b'"),
+        ("Hello", "hello:dev", "invalid name 'Hello'"),
+        ("hello", "a b", "invalid image 'a b'"),
+        ("hello", "x: [", "invalid image 'x: ['"),
+    ],
+)
+def test_deploy_writes_no_invalid_file(tmp_path: Path, name: str, image: str, message: str) -> None:
+    result = run("deploy", name, "--image", image, "--port", "8080")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert list(tmp_path.glob("*.yaml")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("deploy", "hello"), "no such file: 'hello'"),
+        (("deploy", "hello", "--image", "x"), "--port is missing"),
+        (("deploy", "hello", "--image", "x", "--port", "0"), "0 is not in the range"),
+        (("plan", "none.yaml"), "no such file: 'none.yaml'"),
+        (("deploy", "a", "--kubeconfig", "none"), "no such file: 'a'"),
+        (("get", "--kubeconfig", "none"), "none"),
+    ],
+)
+def test_rejects_invalid_arguments(words: tuple[str, ...], message: str) -> None:
+    result = run(*words)
+    assert result.exit_code != 0
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_plan_works_without_platform_and_takes_all_files_or_none() -> None:
+    Path("good.yaml").write_text(
+        "apiVersion: pinterest.com/v1\nkind: PinterestService\nmetadata: {name: hello}\nspec: {image: a, port: 1}\n"
+    )
+    Path("bad.yaml").write_text("apiVersion: v2\n")
+    assert "Deployment/hello" in run("plan", "good.yaml").stdout
+    both = run("plan", "good.yaml", "bad.yaml")
+    assert both.exit_code == 1
+    assert both.stdout == ""
+    assert "bad.yaml" in both.stderr
+
+
+PRINT_LOADED_MODULES = """
+import atexit, sys
+from pincompute.main import main
+sys.argv = ["pin", *sys.argv[1:]]
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+main()
+"""
+
+
+def loaded_modules(*words: str) -> set[str]:
+    """Return the modules that a command loads, and their packages."""
+    command = [sys.executable, "-c", PRINT_LOADED_MODULES, *words]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    modules = done.stderr.splitlines()[-1].split()
+    return {".".join(steps[:size]) for steps in (each.split(".") for each in modules) for size in range(len(steps) + 1)}
+
+
+def test_closed_pipe_ends_silently() -> None:
+    """As in `pin config view | head -1`: the reader has gone before everything is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "pincompute", "config", "view"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_help_loads_no_command() -> None:
+    heavy = {"aiohttp", "click", "msgspec", "yaml", "pincompute.base", "pincompute.cli", "pincompute.engine"}
+    assert not heavy & loaded_modules("--help")
+
+
+@pytest.mark.usefixtures("unreachable_desk")
+@pytest.mark.parametrize(
+    "words",
+    ["get", "why web", "logs web", "wait web", "deploy web.yaml", "delete web", "scale web 2", "whoami", "project me"],
+)
+def test_commands_of_a_desk_load_few_modules(words: str) -> None:
+    """Each of the heavy modules takes up to a tenth of a second, longer than the desk's response."""
+    Path("web.yaml").write_text("kind: PinterestService\n")
+    heavy = {"aiohttp", "cryptography", "email", "http", "random", "secrets", "structlog", "tomllib", "yaml"}
+    ours = {"api.kinds", "api.workload", "controller", "engine", "kube.client", "kube.errors", "planning"}
+    found = loaded_modules(*words.split())
+    assert "pincompute.cli.desk_client" in found
+    assert not (heavy | {f"pincompute.{each}" for each in ours}) & found
+
+
+@pytest.mark.parametrize("text", ["a: 1\n---\nb: 2", "--- {a: 1}\n--- {b: 2}", "a: 1\n...\nb: 2", "a: 1\r---\rb: 2"])
+def test_file_with_several_documents_is_read_as_set(text: str) -> None:
+    Path("two.yaml").write_text(text, newline="")
+    assert "pincompute.cli.files" in loaded_modules("deploy", "two.yaml")
+
+
+@pytest.mark.parametrize("desk", ["http://desk.example.com", "desk.example.com", "ftp://127.0.0.1"])
+def test_login_rejects_unencrypted_desk(desk: str) -> None:
+    result = run("login", desk)
+    assert result.exit_code == 1
+    assert f"{desk} must start with https://" in result.stderr
+    assert "next: pin login https://…" in result.stderr
+
+
+def test_login_does_not_replace_another_platform(tmp_path: Path) -> None:
+    write_context(tmp_path / "state", Context(name="main", desk="http://127.0.0.1:1", token="secret", kubeconfig=""))
+    result = run("login", "https://desk.example.com")
+    assert "the name 'main' is taken by the platform at http://127.0.0.1:1" in result.stderr
+    assert "next: pin login https://desk.example.com --name NAME" in result.stderr
+    # Signing out works without a login, too.
+    assert run("login", "--out").output == "main: signed out\n"
+
+
+def test_login_names_address_of_unreachable_desk() -> None:
+    result = run("login", "http://127.0.0.1:1")
+    assert "no desk answers at http://127.0.0.1:1" in result.stderr

@@ -1,0 +1,47 @@
+"""Documents that we write are read as they were meant."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pincompute.api.documents import read_document
+from pincompute.cli.short_form import format_short_form
+from pincompute.cli.yaml_writer import format_document
+
+AMBIGUOUS_STRINGS = (
+    "on",
+    "1e3",
+    "017",
+    "0x1f",
+    "~",
+    "",
+    " a",
+    "a: b",
+    "- a",
+    "a\nb\n",
+    "a \nb",
+    "\ta\n",
+    "é",
+    "2026-01-31",
+    "#",
+    "'",
+)
+_strings = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])) | st.sampled_from(AMBIGUOUS_STRINGS)
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS_STRINGS)
+def test_ambiguous_string_stays_a_string(text: str) -> None:
+    assert read_document(format_document({"a": text, "b": [text]})).content == {"a": text, "b": [text]}
+
+
+@given(_strings, _strings)
+def test_any_string_stays_a_string(name: str, text: str) -> None:
+    assert read_document(format_document({name: text})).content == {name: text}
+
+
+@pytest.mark.parametrize("name", ["hello", "n", "y", "no", "on", "true", "null", "1e3", "0x1f"])
+def test_short_form_keeps_ambiguous_names(name: str) -> None:
+    read = read_document(format_short_form(name, "hello:dev", 8080, 2, simulated=False)).content
+    assert (read["metadata"]["name"], read["spec"]) == (name, {"image": "hello:dev", "port": 8080, "replicas": 2})

@@ -1,0 +1,108 @@
+"""Numbers of nodes and quotas in the diagnosis of a pod that does not start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from pincompute.base.problem import Problem
+from pincompute.base.reasons import CRASH_LOOP, NO_NODE_MATCHES, QUOTA_USED_UP, UNSCHEDULABLE
+from pincompute.planning.diagnosis.capacity import Node, PodRequirements
+from pincompute.planning.diagnosis.evidence import CapacityEvidence, add_capacity_numbers
+from pincompute.planning.diagnosis.free_capacity import ClusterCapacity, candidate_nodes
+from planning.diagnosis.test_explain import owner, snapshot
+
+TAINT = {"key": "team", "value": "ads", "effect": "NoSchedule"}
+
+
+def node(name: str, cpu: str = "4", memory: str = "16Gi", *, labels: dict[str, str] | None = None, **spec: Any) -> Node:
+    status = {"allocatable": {"cpu": cpu, "memory": memory}}
+    metadata = {"name": name, "labels": labels or {}}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Node)
+
+
+def pod(name: str = "hello-1", on: str = "", cpu: str = "1", memory: str = "1Gi", **fields: Any) -> PodRequirements:
+    container = {"name": "own", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    labels = {"pinterest.com/workload": name.rpartition("-")[0], "pinterest.com/tier": fields.pop("tier", "on-demand")}
+    spec = {"nodeName": on, "containers": [container], **fields}
+    return msgspec.convert({"metadata": {"name": name, "labels": labels}, "spec": spec}, PodRequirements)
+
+
+def explanation(pending: PodRequirements, *nodes: Node, running: tuple[PodRequirements, ...] = ()) -> str:
+    problem = Problem(UNSCHEDULABLE, "no node accepts a replica", note="coarse")
+    first, *more = add_capacity_numbers(
+        snapshot(owner()), problem, CapacityEvidence(pending, ClusterCapacity(nodes, running))
+    ).note.splitlines()
+    assert first == "coarse"
+    return "".join(more)
+
+
+@pytest.mark.parametrize(
+    ("pending", "text"),
+    [
+        (pod(cpu="4000"), "a replica requests 4000 cpu, the largest of 2 eligible nodes has 4 cpu"),
+        (
+            pod(cpu="3", memory="9Gi"),
+            (
+                "a replica requests 3 cpu, large has 1.5 of 4 cpu free; "
+                "a replica requests 9Gi memory, large has 8Gi of 16Gi memory free"
+            ),
+        ),
+        (pod(cpu="2"), "a replica requests 2 cpu, large has 1.5 of 4 cpu free, the most of 2 nodes"),
+        (
+            pod(nodeSelector={"disk": "ssd"}),
+            "it requires disk=ssd, and nodes have disk=hdd",
+        ),
+        (pod(nodeSelector={"gpu": "big"}), "it requires gpu=big, and none of 3 nodes has the label gpu"),
+        # Sidecars count, and so does an init container that requests more than all others.
+        (
+            pod(initContainers=[{"restartPolicy": "Always", "resources": {"requests": {"cpu": "1500m"}}}]),
+            "a replica requests 2.5 cpu, large has 1.5 of 4 cpu free",
+        ),
+        (
+            pod(initContainers=[{"resources": {"requests": {"cpu": "3"}}}]),
+            "a replica requests 3 cpu, large has 1.5 of 4 cpu free",
+        ),
+        # It would fit: the scheduler considers more than these numbers.
+        (pod(), ""),
+    ],
+)
+def test_explains_with_the_numbers_of_the_nodes(pending: PodRequirements, text: str) -> None:
+    nodes = (node("large"), node("small", "2", "8Gi"), node("ads", labels={"disk": "hdd"}, taints=[TAINT]))
+    running = (pod("web-1", "large", "2500m", "8Gi"), pod("db-0", "small", "1", "1Gi"))
+    assert explanation(pending, *nodes, running=running) == text
+
+
+def test_explains_affinity_taints_and_cordoned_nodes() -> None:
+    wants = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wants]}}}
+    nodes = [node(f"n{each}", labels={"zone": f"z{each}"}) for each in range(7)]
+    text = "it requires zone=a or b, and nodes have zone=z0, z1, z2, z3, z4 and 2 more"
+    assert explanation(pod(affinity=affinity), *nodes) == text
+    assert explanation(pod(), node("ads", taints=[TAINT])) == "1 of 1 nodes have the taint team=ads:NoSchedule"
+    assert explanation(pod()) == "the cluster has no nodes"
+    tolerant = pod(tolerations=[{"key": "team", "operator": "Equal", "value": "ads"}])
+    cordoned = node("cordoned", unschedulable=True)
+    fit = [node("ads", taints=[TAINT]), node("tight", "500m"), cordoned]
+    assert [each.metadata.name for each in candidate_nodes(tolerant, fit)] == ["ads"]
+    assert candidate_nodes(pod(), fit) == []
+
+
+def test_lists_users_of_a_quota_the_largest_first() -> None:
+    pods = (pod("web-1", cpu="2"), pod("web-2", cpu="2"), pod("resize-1", cpu="500m"), pod("db-0", tier="reserved"))
+    note = "a replica needs 2 cpu, 4500m of 5 used"
+    for problem, text in (
+        (Problem(QUOTA_USED_UP, "q", note=note), f"{note}\ncpu used by web (4) and resize (0.5)"),
+        (
+            Problem(QUOTA_USED_UP, "q", note="3 of 3 pods used"),
+            "3 of 3 pods used\npods used by web (2) and resize (1)",
+        ),
+        (Problem(CRASH_LOOP, "q", note=note), note),
+        (Problem(NO_NODE_MATCHES, "q", note=note), note),
+    ):
+        assert add_capacity_numbers(snapshot(owner()), problem, CapacityEvidence(project_pods=pods)).note == text
+    assert (
+        add_capacity_numbers(snapshot(owner()), Problem(QUOTA_USED_UP, "q", note=note), CapacityEvidence()).note == note
+    )

@@ -1,0 +1,80 @@
+"""A real OpenID provider, npm's `oidc-provider`, and a scripted browser login."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import html
+import re
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+from backends import free_port
+from pincompute.base.settings import setting_value
+
+HERE = Path(__file__).parent / "openid_provider"
+NEEDED = ("package.json", "package-lock.json", "provider.js")
+
+
+async def install_provider() -> Path:
+    """Installs the locked packages into a cache folder."""
+    lock = hashlib.sha256(b"".join((HERE / each).read_bytes() for each in NEEDED)).hexdigest()
+    folder = Path(setting_value("cache")) / "tests" / f"openid-{lock[:16]}"
+    if folder.exists():
+        return folder
+    fresh = folder.with_suffix(".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    for each in NEEDED:
+        shutil.copy(HERE / each, fresh)
+    words = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent")
+    process = await asyncio.create_subprocess_exec("npm", *words, cwd=fresh)
+    assert await process.wait() == 0, "npm could not install the provider: tests/support/openid_provider"
+    fresh.rename(folder)
+    return folder
+
+
+@asynccontextmanager
+async def openid_server(key: str = "1", life: int = 600, port: int = 0) -> AsyncGenerator[str]:
+    """Yields the address. A second start at the same port with another key simulates a key rotation."""
+    port = port or free_port()
+    words = ("provider.js", str(port), key, str(life))
+    # Its warnings about being a development server are dropped.
+    process = await asyncio.create_subprocess_exec(
+        "node", *words, cwd=await install_provider(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        assert process.stdout
+        assert (await process.stdout.readline()).strip() == b"ready"
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+async def sign_in_with_browser(address: str, name: str) -> None:
+    """Opens the login page, and submits its forms until there is none left."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
+        async with browser.get(address) as answer:
+            page, at = await answer.text(), answer.url
+        for _ in range(10):
+            found = re.search(r"<form[^>]*>.*?</form>", page, re.DOTALL)
+            if not found:
+                return
+            action = re.search(r'action="([^"]*)"', found[0])
+            fields = dict(_field(each) for each in re.findall(r"<input[^>]*>", found[0]))
+            typed = {each: {"login": name, "password": "any"}.get(each, value) for each, value in fields.items()}
+            target = at.join(type(at)(html.unescape(action[1]))) if action else at
+            async with browser.post(target, data=typed) as answer:
+                page, at = await answer.text(), answer.url
+                assert answer.status < 400, page
+        raise AssertionError(f"the provider goes on asking: {page}")
+
+
+def _field(tag: str) -> tuple[str, str]:
+    name, value = (re.search(rf'{each}="([^"]*)"', tag) for each in ("name", "value"))
+    return name[1] if name else "", html.unescape(value[1]) if value else ""
