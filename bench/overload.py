@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import math
 import os
 import signal
 import statistics
@@ -96,6 +97,10 @@ async def _run_phases(plane: ControlPlane, folder: Path) -> list[Figure]:
             "x",
         ),
         Figure(
+            "R12.reads", "the same: share of the reads that are answered, the time of the stop included",
+            [each.reads_answered for each in stalled], None, "x", higher_is_better=True,
+        ),
+        Figure(
             "overload.kept", "overload: share of the fair clients' requests that is accepted",
             [each.fair_share_accepted for each in flooded], 0.99, "x", higher_is_better=True,
         ),
@@ -136,6 +141,8 @@ class Phase(NamedTuple):
     p99: float
     reads: float
     """P99 of the reads."""
+    reads_answered: float
+    """Share of the reads that got their answer. The others were rejected, or found no connection."""
 
 
 class User:
@@ -276,9 +283,14 @@ async def _phase(users: dict[str, User], seconds: float, *work: Awaitable[None])
         sum(each.sent for each in writers),
         sum(each.needed for each in writers),
         sum(each.accepted for each in fair) / sum(each.needed for each in fair),
-        statistics.quantiles(waits, n=100)[98],
-        statistics.quantiles(reader.durations, n=100)[98],
+        _p99(waits),
+        _p99(reader.durations),
+        len(reader.durations) / int(READS_PER_S * seconds),
     )
+
+
+def _p99(durations: list[float]) -> float:
+    return statistics.quantiles(durations, n=100)[98] if len(durations) > 1 else math.inf
 
 
 async def _at_fixed_rate(rate: float, seconds: float, work: Callable[[int], Awaitable[None]]) -> None:

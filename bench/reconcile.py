@@ -192,6 +192,6 @@ def _fill(loops: ControllerManager) -> None:
             if len(natives) == len(snapshot.natives) and owner == snapshot.owner:
                 break
             snapshot = snapshot._replace(natives=natives, owner=owner)
-        view._owner_changed(Event(ADDED, owner))  # noqa: SLF001  (what its informers do)
+        view._on_owner_event(Event(ADDED, owner))  # noqa: SLF001  (what its informers do)
         for each in natives:
-            view._member_changed(view._natives, each.kind, Event(ADDED, each))  # noqa: SLF001
+            view._on_member_event(view._natives, each.kind, Event(ADDED, each))  # noqa: SLF001

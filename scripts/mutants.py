@@ -459,7 +459,10 @@ RACES = (
 
 
 def survives(mutant: Mutant) -> bool:
-    """Whether the tests pass in spite of the mutant. The file is restored in any case."""
+    """Whether the tests pass in spite of the mutant. The file is restored in any case.
+
+    Tests that fail end with status 1. Any other status means that they were interrupted or could not run.
+    """
     file = SOURCE / mutant.file
     before = file.read_text()
     assert before.count(mutant.original) == 1, f"{mutant.file}: '{mutant.original}' must occur once"
@@ -468,7 +471,10 @@ def survives(mutant: Mutant) -> bool:
         simulation = [sys.executable, "-m", "simulation", *mutant.tests.split(), "--first", "--seeds", "0"]
         pytest = [sys.executable, "-m", "pytest", "-x", "-q", mutant.tests]
         command = pytest if mutant.tests.startswith("tests/") else simulation
-        return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
+        if ran.returncode not in {0, 1}:
+            raise RuntimeError(f"{' '.join(command)} ended with {ran.returncode}\n{ran.stdout}{ran.stderr}")
+        return ran.returncode == 0
     finally:
         file.write_text(before)
 

@@ -8,6 +8,8 @@ import pytest
 from pincompute.base.backoff import MAX_ATTEMPTS, MAX_WAIT_S, backoff_s
 from pincompute.base.reasons import STORE_FULL
 from pincompute.kube.errors import (
+    AccessDenied,
+    AdmissionNotReady,
     AlreadyExists,
     ApiError,
     Conflict,
@@ -98,6 +100,22 @@ def test_full_etcd_is_storage_full() -> None:
     error = parse_error(status(500, "", "etcdserver: mvcc: database space exceeded"))
     assert type(error) is StorageFull
     assert error.problem().reason is STORE_FULL
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ('forbidden: User "desk" cannot create resource "pods" in API group "" in the namespace "me"', AccessDenied),
+        ('forbidden: User "ann" cannot get path "/metrics"', AccessDenied),
+        (
+            'pods "web" is forbidden: exceeded quota: project, requested: pods=1, limited: pods=5',
+            Forbidden,
+        ),
+        ('services "web" is forbidden: not yet ready to handle request', AdmissionNotReady),
+    ],
+)
+def test_denial_is_told_from_a_verdict_on_the_object(message: str, kind: type[ApiError]) -> None:
+    assert type(parse_error(status(403, "Forbidden", message))) is kind
 
 
 def test_lists_one_cause_per_line() -> None:

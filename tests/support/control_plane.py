@@ -19,9 +19,38 @@ from pincompute.engine.control_plane import GATES
 from pincompute.kube.access import Access
 
 
+class Server:
+    """One server process, which can be killed and started again."""
+
+    def __init__(self, log: Path, *command: str | Path) -> None:
+        self.log = log
+        self._command = command
+        self.process = self._start()
+
+    def restart(self) -> None:
+        """Kills it with SIGKILL, and starts it again without waiting until it is ready."""
+        self.process.kill()
+        self.process.wait()
+        self.process = self._start()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            return subprocess.Popen(self._command, stdout=output, stderr=output, start_new_session=True)
+
+
 class ControlPlane(NamedTuple):
     port: int
     authority: Authority
+    etcd: Server
+    api_server: Server
 
     @property
     def server(self) -> str:
@@ -71,14 +100,15 @@ def control_plane(kubernetes: Path, folder: Path, *, durable: bool = False) -> G
     authority.establish()
     authority.issue("server", hosts=("127.0.0.1", "localhost"))
     authority.issue_key("accounts")
-    plane = ControlPlane(_free_port(), authority)
-    client, peer = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+    port, client_port, peer_port = (_free_port() for _ in range(3))
+    client, peer = (f"http://127.0.0.1:{each}" for each in (client_port, peer_port))
     memory = () if durable else ("--unsafe-no-fsync",)
     with (
-        _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer), *memory),
-        _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, plane)) as api,
+        _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer), *memory) as etcd,
+        _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, port, authority)) as api_server,
     ):
-        _wait_until_ready(plane, api, folder / "api.log")
+        plane = ControlPlane(port, authority, etcd, api_server)
+        _wait_until_ready(plane)
         yield plane
 
 
@@ -93,12 +123,11 @@ def _etcd(folder: Path, client: str, peer: str) -> tuple[str, ...]:
     )
 
 
-def _api(etcd: str, plane: ControlPlane) -> tuple[str, ...]:
-    files = plane.authority
+def _api(etcd: str, port: int, files: Authority) -> tuple[str, ...]:
     return (
         f"--etcd-servers={etcd}",
         "--bind-address=127.0.0.1",
-        f"--secure-port={plane.port}",
+        f"--secure-port={port}",
         "--advertise-address=127.0.0.1",
         "--endpoint-reconciler-type=none",
         f"--tls-cert-file={files.certificate('server')}",
@@ -119,21 +148,15 @@ def _api(etcd: str, plane: ControlPlane) -> tuple[str, ...]:
 
 
 @contextmanager
-def _running(log: Path, *command: str | Path) -> Generator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+def _running(log: Path, *command: str | Path) -> Generator[Server]:
+    server = Server(log, *command)
     try:
-        yield process
+        yield server
     finally:
-        process.terminate()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        server.stop()
 
 
-def _wait_until_ready(plane: ControlPlane, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_ready(plane: ControlPlane) -> None:
     tls_context = ssl.create_default_context(cafile=str(plane.authority.bundle))
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -143,9 +166,10 @@ def _wait_until_ready(plane: ControlPlane, process: subprocess.Popen[bytes], log
         except OSError:
             # Not ready yet, unless the process has ended.
             with suppress(subprocess.TimeoutExpired):
-                process.wait(0.05)
+                plane.api_server.process.wait(0.05)
                 break
-    raise AssertionError(f"the API server did not become ready; the end of its log:\n{log.read_text()[-2000:]}")
+    log = plane.api_server.log.read_text()
+    raise AssertionError(f"the API server did not become ready; the end of its log:\n{log[-2000:]}")
 
 
 def _free_port() -> int:

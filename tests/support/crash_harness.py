@@ -59,17 +59,21 @@ class DeskProcess(NamedTuple):
 
 @asynccontextmanager
 async def start_desk(
-    plane: ControlPlane, folder: Path, database: str, step: CrashStep | None = None, road: int = 0
+    plane: ControlPlane, folder: Path, database: str, step: CrashStep | None = None, *, road: int = 0, user: str = ""
 ) -> AsyncGenerator[DeskProcess]:
     """Starts `pin desk` on a database; with a step, it is killed there once it is armed.
 
-    `road` is another port of the same API server, such as that of a forwarder.
+    `road` is another port of the same API server, such as that of a forwarder. The default user is an administrator of
+    the cluster.
     """
     port, context = free_port(), multiprocessing.get_context("forkserver")
     # The fork server does not know the path of this module yet, so only the desk is preloaded.
     context.set_forkserver_preload([desk_process.__name__])
     (folder / "token").write_text(DESK_TOKEN)
-    plane.kubeconfig(folder, port=road)
+    if user:
+        plane.kubeconfig(folder, user, groups=(), port=road)
+    else:
+        plane.kubeconfig(folder, port=road)
     options = ("--token-file", "token", "--database", database, "--folder", ".")
     arguments_ = ("--kubeconfig", "kubeconfig", *options, "--listen")
     armed = context.Event()

@@ -20,6 +20,11 @@ _TYPO_SIMILARITY = 0.8
 Others pass: newer Kubernetes versions add fields.
 """
 
+_MAX_SUGGESTIONS = 30
+"""How many unknown names of one document are compared with the known ones: a comparison takes up to a millisecond."""
+_MAX_TYPO_LENGTH = 64
+"""Longer words get no suggestion: comparing takes time in proportion to their length, and names are shorter."""
+
 _SECRET_FIELDS = frozenset({"environment", "configuration", "env"})
 """Fields with possibly secret values, which must not appear in messages or records."""
 
@@ -36,56 +41,91 @@ _WORDS = {
 }
 
 
-def type_errors(type_: Any, value: Any, path: FieldPath) -> Iterator[FieldError]:
-    """Errors of a value against a type. An error in one field hides no other."""
-    struct, item = struct_of(type_), item_of(type_)
+class Suggestions:
+    """Suggests known names for the unknown names of one document, as long as their number is limited."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_SUGGESTIONS
+
+    def did_you_mean(self, word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+        if self._left == 0:
+            return ""
+        self._left -= 1
+        return did_you_mean(word, known, cutoff)
+
+
+def type_errors(
+    type_: Any, value: Any, path: FieldPath, suggestions: Suggestions | None = None
+) -> Iterator[FieldError]:
+    """Errors of a value against a type, as they are found. An error in one field hides no other."""
+    suggestions = suggestions or Suggestions()
+    struct = struct_of(type_)
     if struct and isinstance(value, dict):
-        yield from _struct_errors(struct, value, path)
+        yield from _struct_errors(struct, value, path, suggestions)
         return
-    inner: list[FieldError] = []
-    if item and isinstance(value, list):
-        inner = [error for index, each in enumerate(value) for error in type_errors(item, each, (*path, index))]
-    elif item and isinstance(value, dict):
-        inner = [error for name, each in value.items() for error in type_errors(item, each, (*path, name))]
-    yield from inner or _value_errors(type_, value, path)
+    inner = _item_errors(item_of(type_), value, path, suggestions)
+    first = next(inner, None)
+    if first is None:
+        yield from _value_errors(type_, value, path, suggestions)
+    else:
+        yield first
+        yield from inner
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Suggestion of the most similar known word; empty if none is similar."""
-    matches = get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    matches = get_close_matches(word, list(known), n=1, cutoff=cutoff) if len(word) <= _MAX_TYPO_LENGTH else []
     return f"did you mean {matches[0]}?" if matches else ""
 
 
-def unknown_field_errors(value: dict[str, Any], known: Iterable[str], path: FieldPath) -> Iterator[FieldError]:
+def unknown_field_errors(
+    value: dict[str, Any], known: Iterable[str], path: FieldPath, suggestions: Suggestions | None = None
+) -> Iterator[FieldError]:
+    suggestions = suggestions or Suggestions()
     for name in value:
         if name not in known:
-            hint = did_you_mean(name, known)
+            hint = suggestions.did_you_mean(name, known)
             note = "" if hint else f"fields: {', '.join(known)}"
             yield FieldError((*path, name), f"unknown field '{name}'", note, hint)
 
 
-def _struct_errors(struct: type, value: dict[str, Any], path: FieldPath) -> Iterator[FieldError]:
+def _item_errors(item: Any, value: Any, path: FieldPath, suggestions: Suggestions) -> Iterator[FieldError]:
+    """Errors of the items of a list, or of the values of a mapping."""
+    items: Iterable[tuple[Any, Any]] = ()
+    if item and isinstance(value, dict):
+        items = value.items()
+    elif item and isinstance(value, list):
+        items = enumerate(value)
+    for key, each in items:
+        yield from type_errors(item, each, (*path, key), suggestions)
+
+
+def _struct_errors(
+    struct: type, value: dict[str, Any], path: FieldPath, suggestions: Suggestions
+) -> Iterator[FieldError]:
     known = {field.encode_name: field for field in struct_fields(struct)}
     if issubclass(struct, OpenStruct):
-        yield from _typo_errors(value, known, path)
+        yield from _typo_errors(value, known, path, suggestions)
     else:
-        yield from unknown_field_errors(value, known, path)
+        yield from unknown_field_errors(value, known, path, suggestions)
     for name, field in known.items():
         if name in value:
-            yield from type_errors(field.type, value[name], (*path, name))
+            yield from type_errors(field.type, value[name], (*path, name), suggestions)
         elif field.required:
             yield FieldError((*path, name), f"{name} is missing")
 
 
-def _typo_errors(value: dict[str, Any], known: Iterable[str], path: FieldPath) -> Iterator[FieldError]:
+def _typo_errors(
+    value: dict[str, Any], known: Iterable[str], path: FieldPath, suggestions: Suggestions
+) -> Iterator[FieldError]:
     """Unknown Kubernetes fields are allowed unless they look like a typo."""
     for name in value:
-        hint = "" if name in known else did_you_mean(name, known, _TYPO_SIMILARITY)
+        hint = "" if name in known else suggestions.did_you_mean(name, known, _TYPO_SIMILARITY)
         if hint:
             yield FieldError((*path, name), f"unknown field '{name}'", next=hint)
 
 
-def _value_errors(type_: Any, value: Any, path: FieldPath) -> Iterator[FieldError]:
+def _value_errors(type_: Any, value: Any, path: FieldPath, suggestions: Suggestions) -> Iterator[FieldError]:
     try:
         msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
@@ -95,9 +135,8 @@ def _value_errors(type_: Any, value: Any, path: FieldPath) -> Iterator[FieldErro
             return
         choices = _choices(type_)
         if choices:
-            yield FieldError(
-                path, f"{path[-1]} is {value!r}: expected {choices}", next=did_you_mean(str(value), choices.split(", "))
-            )
+            hint = suggestions.did_you_mean(str(value), choices.split(", "))
+            yield FieldError(path, f"{path[-1]} is {value!r}: expected {choices}", next=hint)
             return
         needs_quotes = "Expected `str`" in message and isinstance(value, int | float)
         text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -24,13 +25,17 @@ from pincompute.api.project import ProjectSpec
 from pincompute.api.structs import Metadata, struct_fields
 from pincompute.api.type_errors import container_type, did_you_mean, type_errors, unknown_field_errors
 from pincompute.api.workload import Workload
-from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN, NAME_TAKEN
 
 N = TypeVar("N", bound=CustomResource)
 
 _TOP_LEVEL_FIELDS = ("apiVersion", "kind", "metadata", "spec")
 _METADATA_FIELDS = ("name", "project", "namespace", "labels", "annotations")
+_MAX_PROBLEMS = 50
+"""More are not collected: a document that is not a workload file at all can have one for each of its values."""
+_MAX_PROBLEM_CHARS = 400
+"""Length of a problem's text, which may quote a name or a value of any length."""
 _PLACEHOLDERS = {int: 1, str: "a", list: ["a"], dict: {}}
 """Valid values that stand in for required fields that are wrong, so that the other fields can still be checked."""
 
@@ -42,10 +47,8 @@ def parse_resource(document: Document, project: str) -> CustomResource:
     kind = KINDS[content["kind"]]
     metadata = content["metadata"]
     name = str(metadata.get("name"))
-    errors = (
-        *_metadata_errors(kind, metadata),
-        *kind.reserved_name_errors(name),
-        *_spec_errors(kind, content["spec"], name),
+    errors = chain(
+        _metadata_errors(kind, metadata), kind.reserved_name_errors(name), _spec_errors(kind, content["spec"], name)
     )
     refuse_all(sorted(_problems(document, errors), key=lambda problem: problem.where.line))
     namespace = metadata.get("project") or metadata.get("namespace") or project
@@ -180,7 +183,7 @@ def _spec_errors(kind: type[CustomResource], content: dict[str, Any], name: str)
         # A required field is wrong and no placeholder has its type. The type errors above must suffice.
         return
     invalid = content.keys() - valid.keys()
-    for error in (*spec.field_errors(name), *_policy_errors(spec)):
+    for error in chain(spec.field_errors(name), _policy_errors(spec)):
         if error.path[0] not in invalid:
             yield error._replace(path=("spec", *error.path))
 
@@ -195,6 +198,18 @@ def _policy_errors(spec: Spec) -> Iterator[FieldError]:
 
 
 def _problems(document: Document, errors: Iterable[FieldError]) -> Iterator[Problem]:
-    """Field errors with their location in the file."""
-    for error in errors:
-        yield Problem(DOCUMENT_INVALID, error.what, document.where(*error.path), error.note, error.next)
+    """Field errors with their location in the file, up to a limited number."""
+    remaining = iter(errors)
+    for error in islice(remaining, _MAX_PROBLEMS):
+        yield Problem(DOCUMENT_INVALID, _shorten(error.what), _where(document, error), error.note, error.next)
+    if more := next(remaining, None):
+        what = f"more than {_MAX_PROBLEMS} errors: this one and later ones are not described"
+        yield Problem(DOCUMENT_INVALID, what, _where(document, more), next="fix the others first")
+
+
+def _where(document: Document, error: FieldError) -> Where:
+    return document.where(*(_shorten(each) if isinstance(each, str) else each for each in error.path))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_PROBLEM_CHARS else f"{text[: _MAX_PROBLEM_CHARS - 1]}…"

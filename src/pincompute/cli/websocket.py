@@ -11,6 +11,7 @@ import aiohttp
 from pincompute.base.platform_context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import FORBIDDEN
+from pincompute.base.websocket_limits import MAX_MESSAGE_BYTES
 from pincompute.cli.error_response import parse_error_response
 from pincompute.cli.http_client import CONNECT_TIMEOUT_S, TransportError
 from pincompute.cli.retry import RetryPolicy
@@ -35,7 +36,7 @@ async def open_websocket(
                 middlewares=(_raise_rejection, retry_middleware(retry_policy)),
                 connector=aiohttp.TCPConnector(ssl=tls) if tls else None,
             ) as session,
-            session.ws_connect(path, heartbeat=HEARTBEAT_INTERVAL_S, max_msg_size=0) as socket,
+            session.ws_connect(path, heartbeat=HEARTBEAT_INTERVAL_S, max_msg_size=MAX_MESSAGE_BYTES) as socket,
         ):
             try:
                 yield socket

@@ -124,7 +124,7 @@ class Desk:
 
     async def plan(self, text: str, project: str, context: CallContext) -> list[Preview]:
         """Previews documents: the objects that they become, and their changes. Nothing is written or recorded."""
-        resources = parse_resources(read_documents(text), project)
+        resources = await self.pipeline.long_texts.parse(text, partial(_parse_resources, text, project))
         for resource in resources:
             # A preview shows what exists already.
             if isinstance(resource, Workload | Project):
@@ -178,6 +178,10 @@ class Desk:
         (preview,) = await self._add_quota(previews, [rendered], [[*verdict.problems(), *denials]])
         without_errors = msgspec.structs.replace(preview, errors=[])
         return BuildPreview(version, without_errors, provenance_links(verdict), preview.errors)
+
+
+def _parse_resources(text: str, project: str) -> list[CustomResource]:
+    return parse_resources(read_documents(text), project)
 
 
 def _read_out_of_cluster(

@@ -32,8 +32,8 @@ _OUTBOX_POLL_INTERVAL_S = 0.25
 """For entries that other desks have accepted."""
 _COMPLETION_POLL_INTERVAL_S = 0.1
 """For entries that another desk delivers."""
-_MAX_FAILED_RESPONSES = 5
-"""How often in a row a platform that responds may fail at one entry before that counts as a refusal."""
+_MAX_FAILED_REQUESTS = 5
+"""How often in a row a platform may fail at one entry, and only there, before that counts as a refusal."""
 
 log = structlog.get_logger()
 
@@ -156,8 +156,9 @@ class Dispatcher:
 
     async def _deliver_until_completed(self, entry: OutboxEntry) -> None:
         submission = entry.submission
-        failures, failed_responses = 0, 0
+        failures, failed_requests = 0, 0
         while True:
+            responded = True
             await self._platform_responds.wait()
             try:
                 async with self._delivery_slots:
@@ -167,21 +168,22 @@ class Dispatcher:
                 return
             except PlatformUnavailable as unavailable:
                 problem = unavailable.problem
-                failed_responses = failed_responses + 1 if unavailable.responded else 0
+                responded = unavailable.responded
+                failed_requests = failed_requests + 1 if unavailable.failed else 0
             except Exception:
                 log.exception("delivery failed", submission=submission.id)
                 problem = Problem(INTERNAL, "the desk failed to deliver the submission: see its log")
-                failed_responses += 1
+                failed_requests += 1
             else:
                 await self._record_delivery(submission, delivery)
                 return
             failures += 1
-            if failed_responses == _MAX_FAILED_RESPONSES:
+            if failed_requests == _MAX_FAILED_REQUESTS:
                 await self._record_rejection(submission, Refused(problem))
                 return
             attempt = partial(outbox.record_attempt, submission=submission.id, error=problem.what)
             await self._write_until_stored(attempt)
-            await self._back_off(failures, no_response=not failed_responses)
+            await self._back_off(failures, no_response=not responded)
 
     async def _back_off(self, failures: int, *, no_response: bool) -> None:
         """Waits before the next attempt. While the platform does not respond, one delivery keeps trying for all."""

@@ -44,12 +44,14 @@ from pincompute.base.reasons import DESK_BUSY, SUBMISSION_UNKNOWN
 from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.dispatcher import Dispatcher
+from pincompute.desk.limits.long_texts import LongTexts
 from pincompute.desk.limits.request_queue import Busy
 from pincompute.desk.policies import PolicyChecker
 from pincompute.desk.request import (
     ApplyChange,
     CallContext,
     DeployBuild,
+    DeployDocuments,
     DeployFile,
     Item,
     RemoveWorkload,
@@ -122,6 +124,7 @@ class Pipeline:
         self._policies = policies
         self._clock = clock
         self._parser = RequestParser(clock, ids, self._platform.name)
+        self.long_texts = LongTexts()
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self.delivery_timeout_s = DELIVERY_TIMEOUT_S
 
@@ -135,7 +138,7 @@ class Pipeline:
 
     async def _submit(self, request: Request, context: CallContext) -> list[SubmissionRecord]:
         # 1. Parse. A text that cannot be parsed becomes an item that is refused, so that it is recorded like any other.
-        items = self._parser.parse(request, context)
+        items = await self._parse(request, context)
         submissions = [item.submission for item in items]
 
         # 2. Authorize. A document may name another project than the URL does, so the middleware's check is not enough.
@@ -168,6 +171,12 @@ class Pipeline:
             return records
         context.release_slot()
         return list(await asyncio.gather(*(self._wait_delivered(each) for each in records)))
+
+    # 1. Parse
+
+    async def _parse(self, request: Request, context: CallContext) -> list[Item]:
+        parse = partial(self._parser.parse, request, context)
+        return await self.long_texts.parse(request.text, parse) if isinstance(request, DeployDocuments) else parse()
 
     # 2. Authorize
 

@@ -77,7 +77,23 @@ class Invalid(ApiError):
 
 
 class Forbidden(ApiError):
-    """The user is not authorized."""
+    """The user is not authorized, or an admission plugin refuses the object."""
+
+
+class AccessDenied(Forbidden):
+    """The authorizer denied the request, so no one has looked at the object.
+
+    Not final: until an API server has read its roles after a start, it denies nearly everything to nearly everyone.
+    """
+
+    next = "pin status"
+
+
+class AdmissionNotReady(ApiError):
+    """An admission plugin of the API server is still starting, so no one has looked at the object."""
+
+    problem_reason = CLUSTER_UNREACHABLE
+    next = "pin status"
 
 
 class CredentialsUnavailable(ApiError):
@@ -166,6 +182,9 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 # For an unknown or repeated field the server reports an internal error or a bad request. We treat it as Invalid.
 _INVALID_OBJECT_MESSAGES = ("failed to create typed patch object", "strict decoding error")
 _STORE_FULL = "etcdserver: mvcc: database space exceeded"
+_ADMISSION_NOT_READY = "not yet ready to handle request"
+_ACCESS_DENIED = re.compile(r'User ".*" cannot \w+ (resource|path) "')
+"""The authorizer's message. Its status and reason are the same as those of an admission plugin."""
 
 
 def parse_error(
@@ -187,12 +206,20 @@ def parse_error(
         kind = Invalid
     elif _STORE_FULL in found.message:
         kind = StorageFull
+    elif kind is Forbidden:
+        kind = _forbidden_error(found.message)
     if kind is Invalid and any(
         each.get("field") == "metadata.uid" for each in (found.details or {}).get("causes") or ()
     ):
         # The request was meant for an earlier object of this name.
         kind = Conflict
     return kind(code, found.reason, found.message or f"HTTP {code}", details | (found.details or {}), about=about)
+
+
+def _forbidden_error(message: str) -> type[ApiError]:
+    if message.endswith(_ADMISSION_NOT_READY):
+        return AdmissionNotReady
+    return AccessDenied if _ACCESS_DENIED.search(message) else Forbidden
 
 
 def invalid_response(body: bytes, about: str) -> ApiError:

@@ -16,6 +16,7 @@ from yarl import URL
 from pincompute import __version__
 from pincompute.base.clock import Clock, SystemClock
 from pincompute.base.problem import Refused
+from pincompute.base.websocket_limits import MAX_MESSAGE_BYTES
 from pincompute.kube.access import Access
 from pincompute.kube.credentials import AuthMaterial, Credentials
 from pincompute.kube.errors import ApiError, ConnectionFailure, CredentialsUnavailable, Unreachable, parse_error
@@ -162,7 +163,7 @@ class HttpTransport:
                     ssl=auth.ssl_context,
                     server_hostname=self._access.server_name or None,
                     heartbeat=self._limits.request_timeout_s,
-                    max_msg_size=0,
+                    max_msg_size=MAX_MESSAGE_BYTES,
                 )
 
     def _url(self, request: Request) -> URL:

@@ -5,6 +5,8 @@ problems. The invariants:
 
 - An object is written or deleted only if its controller is the owner, by uid. An object of the same name with another
   controller is reported as a problem and left alone; only an adoption, which the user asks for, takes it over.
+- The exception is an object whose owner references were removed: if the operator has written it for a workload of this
+  name, and it has no controller now, it is written again, with its owner.
 - An object is compared by hash, not field by field. Every wanted object carries a hash of itself in an annotation
   (`natives.with_hashes`). If the object in the cluster carries the same hash, no step results, so that a pass which
   finds everything as wanted sends nothing. The fields themselves cannot be compared: the API server adds defaults, and
@@ -19,12 +21,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pincompute.api.names import IMMUTABLE_HASH_ANNOTATION, WANTED_HASH_ANNOTATION
+from pincompute.api.names import IMMUTABLE_HASH_ANNOTATION, WANTED_HASH_ANNOTATION, WORKLOAD_LABEL
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import CANNOT_CHANGE, NOT_OWNED
 from pincompute.objects.content import Object, object_label
 from pincompute.planning.immutable import IMMUTABLE_FIELDS, OnImmutableChange
-from pincompute.planning.plan import Plan
+from pincompute.planning.plan import Adoption, Plan
 from pincompute.planning.snapshot import Native
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, Step
 
@@ -45,18 +47,13 @@ def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
     problems = list(plan.adoption.problems)
     for wanted in plan.wanted:
         existing = unclaimed.pop((wanted["kind"], wanted["metadata"]["name"]), None)
-        if existing is None:
-            steps.append(Create(wanted))
-        elif existing.metadata.uid in plan.adoption.adopt_now:
-            steps.append(Adopt(wanted, existing.metadata.uid))
-        elif existing.metadata.controller_uid != owner_uid:
-            problems += [] if existing.metadata.uid in plan.adoption.adopt_later else [not_ours_problem(wanted)]
-        elif existing.wanted_hash != wanted["metadata"]["annotations"][WANTED_HASH_ANNOTATION]:
-            match _change_step(wanted, existing):
-                case Problem() as problem:
-                    problems.append(problem)
-                case step:
-                    steps.append(step)
+        match _step_for(wanted, existing, owner_uid, plan.adoption):
+            case Problem() as problem:
+                problems.append(problem)
+            case None:
+                pass
+            case step:
+                steps.append(step)
     for key in plan.retained:
         unclaimed.pop(key, None)
     unwanted = [native for native in unclaimed.values() if native.metadata.controller_uid == owner_uid]
@@ -65,6 +62,31 @@ def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
     steps = [step for step in steps if not (isinstance(step, Delete) and step.uid in terminating)]
     adoption_steps = () if problems else plan.adoption.steps
     return Difference((*steps, *plan.steps, *adoption_steps), tuple(problems))
+
+
+def _step_for(
+    wanted: Object, existing: Native | None, owner_uid: str, adoption: Adoption
+) -> Create | Adopt | Apply | Delete | Problem | None:
+    """The step that makes one object as it is wanted; None if it is, or if its time to be adopted comes later."""
+    if existing is None:
+        return Create(wanted)
+    metadata = existing.metadata
+    if metadata.uid in adoption.adopt_now:
+        return Adopt(wanted, metadata.uid)
+    if metadata.controller_uid == owner_uid:
+        unchanged = existing.wanted_hash == wanted["metadata"]["annotations"][WANTED_HASH_ANNOTATION]
+        return None if unchanged else _change_step(wanted, existing)
+    if metadata.uid in adoption.adopt_later:
+        return None
+    return Apply(wanted, metadata.uid) if _lost_its_owner(existing, wanted) else not_ours_problem(wanted)
+
+
+def _lost_its_owner(existing: Native, wanted: Object) -> bool:
+    """Whether the operator has written an object for a workload of this name, and nothing controls it now."""
+    metadata = existing.metadata
+    written_by_operator = bool(metadata.own_fields_hash)
+    same_workload = metadata.labels.get(WORKLOAD_LABEL) == wanted["metadata"].get("labels", {}).get(WORKLOAD_LABEL, "")
+    return not metadata.controller_uid and written_by_operator and same_workload
 
 
 def _change_step(wanted: Object, existing: Native) -> Apply | Delete | Problem:

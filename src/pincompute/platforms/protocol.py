@@ -85,11 +85,13 @@ class UsageUpdate(NamedTuple):
 class PlatformUnavailable(Exception):  # noqa: N818  (named for what happened, not for an error class)
     """The platform cannot tell. Whether it has carried out a command is unknown, so the command may be repeated."""
 
-    def __init__(self, problem: Problem, *, responded: bool = False) -> None:
+    def __init__(self, problem: Problem, *, responded: bool = False, failed: bool = False) -> None:
         super().__init__(problem.what)
         self.problem = problem
         self.responded = responded
-        """It is reachable, and failed at this one request."""
+        """It is reachable, so other requests may succeed."""
+        self.failed = failed
+        """It is reachable and failed at this one request, so that the request may be the cause."""
 
 
 class Platform(Protocol):

@@ -10,6 +10,7 @@ from pincompute.api.exec_request import ExecRequest
 from pincompute.base.aio import run_until_first_completes
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, REPLICA_UNKNOWN, WEBSOCKET_REQUIRED, WORKLOAD_UNKNOWN
+from pincompute.base.websocket_limits import MAX_MESSAGE_BYTES
 from pincompute.desk.desk import Desk
 from pincompute.desk.http.auth import ACCESS_REVOKED, requires
 from pincompute.desk.http.endpoint import ResponseMode, endpoint
@@ -61,7 +62,7 @@ class ExecRoutes:
 
 
 def _websocket_response() -> web.WebSocketResponse:
-    return web.WebSocketResponse(heartbeat=_PING_INTERVAL_S, max_msg_size=0)
+    return web.WebSocketResponse(heartbeat=_PING_INTERVAL_S, compress=False, max_msg_size=MAX_MESSAGE_BYTES)
 
 
 def _require_websocket(request: web.Request) -> None:

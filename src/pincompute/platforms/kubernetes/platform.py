@@ -24,7 +24,16 @@ from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
-from pincompute.kube.errors import ApiError, Conflict, CredentialsUnavailable, InvalidResponse, NotFound, Unreachable
+from pincompute.kube.errors import (
+    AccessDenied,
+    AdmissionNotReady,
+    ApiError,
+    Conflict,
+    CredentialsUnavailable,
+    InvalidResponse,
+    NotFound,
+    Unreachable,
+)
 from pincompute.planning.edits import preserve_edits, summarize_edit
 from pincompute.planning.footprint import Footprint, WorkloadKey, current_footprint, daemon_node_count, footprint_of
 from pincompute.planning.views.plan_preview import as_first_generation, converged_plan
@@ -66,7 +75,9 @@ def _raising_unavailable(method: Callable[P, Coroutine[Any, Any, T]]) -> Callabl
         except ApiError as error:
             if _is_refusal(error):
                 raise
-            raise PlatformUnavailable(error.problem(), responded=error.status == 500) from error
+            failed = error.status == 500
+            responded = failed or isinstance(error, AccessDenied)
+            raise PlatformUnavailable(error.problem(), responded=responded, failed=failed) from error
 
     return wrapped
 
@@ -307,8 +318,10 @@ def _is_unchanged(workload: Workload, predicted: Workload) -> bool:
 
 
 def _is_refusal(error: ApiError) -> bool:
-    """Whether an API error is about the request, and not about our credentials, the load or the server."""
-    unrelated = isinstance(error, Unreachable | InvalidResponse | CredentialsUnavailable)
+    """Whether an API error is about the request, and not about our credentials and rights, the load or the server."""
+    unrelated = isinstance(
+        error, Unreachable | InvalidResponse | CredentialsUnavailable | AccessDenied | AdmissionNotReady
+    )
     return not unrelated and 400 <= error.status < 500 and error.status not in (401, 408, 429)
 
 
