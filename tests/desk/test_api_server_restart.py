@@ -29,7 +29,7 @@ from pincompute.engine.bootstrap import MANIFESTS, roles_granted_to
 from pincompute.engine.build import build_engine
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
-from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, ROLES
 from record_fixtures import submissions_of
 from workloads import HELLO, cluster_client
 
@@ -38,6 +38,8 @@ pytestmark = pytest.mark.cluster
 RESTARTS = 3
 SUBMISSIONS_PER_RESTART = 12
 CLIENTS = 4
+PODS = 2
+"""Of each workload: one replica, and one more during a rollout."""
 TIMEOUT_S = 120
 
 
@@ -66,7 +68,7 @@ async def test_nothing_accepted_is_lost(own_plane: ControlPlane, tmp_path: Path)
             await _wait_delivered(database)
             names = [f"w{number}" for number in range(next(numbers))]
             assert await _states(database, project, names) == {each: [SubmissionState.DELIVERED] for each in names}
-            await wait_ledger_holds(database, project, len(names))
+            await wait_ledger_holds(database, project, PODS * len(names))
             await database.close()
         workloads = (await client.list(CUSTOM_RESOURCES["PinterestService"], project)).items
         assert {each["metadata"]["name"] for each in workloads} == set(names)
@@ -75,10 +77,12 @@ async def test_nothing_accepted_is_lost(own_plane: ControlPlane, tmp_path: Path)
 
 async def _grant_rights_of_the_desk(client: Client) -> None:
     access = yaml.safe_load_all(Template((MANIFESTS / "access.yaml").read_text()).safe_substitute())
-    resources = {each.kind: each for each in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
-    for each in roles_granted_to(access, DESK):
-        if resource := resources.get(each["kind"]):
-            await client.apply(each, resource, manager=ENGINE)
+    resources = {each.kind: each for each in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)}
+    granted = roles_granted_to(access, DESK)
+    for namespace in {each["metadata"]["namespace"] for each in granted if "namespace" in each["metadata"]}:
+        await client.apply({"metadata": {"name": namespace}}, NAMESPACES, manager=ENGINE)
+    for each in granted:
+        await client.apply(each, resources[each["kind"]], manager=ENGINE)
 
 
 async def _submit_all(http: aiohttp.ClientSession, project: str, names: list[str]) -> None:
