@@ -24,11 +24,21 @@ from simulation.recorder import StateRecorder, StepRecord, ignore_intermediate, 
 from simulation.transport import FaultHooks
 from simulation.user import DEFAULT_PROJECT, SimulatedUser
 
-UNREACHABLE, PROXY_ERROR_PAGE, LOGIN_PAGE, TOO_MANY_REQUESTS, STORAGE_FULL, WRITE_FORBIDDEN, READ_FORBIDDEN = (
+(
+    UNREACHABLE,
+    PROXY_ERROR_PAGE,
+    LOGIN_PAGE,
+    TOO_MANY_REQUESTS,
+    ROLES_UNREAD,
+    STORAGE_FULL,
+    WRITE_FORBIDDEN,
+    READ_FORBIDDEN,
+) = (
     "unreachable",
     "proxy-error-page",
     "login-page",
     "too-many-requests",
+    "roles-unread",
     "storage-full",
     "write-forbidden",
     "read-forbidden",
@@ -38,6 +48,7 @@ OUTAGES = {
     PROXY_ERROR_PAGE: "a load balancer answers with an HTML error page",
     LOGIN_PAGE: "a proxy answers with a login page and status 200",
     TOO_MANY_REQUESTS: "the server throttles all requests",
+    ROLES_UNREAD: "the server denies everything, as it does after a start until it has read its roles",
     STORAGE_FULL: "etcd has no space left",
     WRITE_FORBIDDEN: "writes of one kind are forbidden",
     READ_FORBIDDEN: "reads of one kind are forbidden",
@@ -49,6 +60,7 @@ _REFUSALS = {
     TOO_MANY_REQUESTS: ApiRefusal(
         429, "TooManyRequests", "the server has received too many requests", {"retryAfterSeconds": 5}
     ),
+    ROLES_UNREAD: ApiRefusal(403, "Forbidden", 'forbidden: User "pincompute-operator" cannot get resource "pods"'),
     STORAGE_FULL: ApiRefusal(500, "", "etcdserver: mvcc: database space exceeded"),
     WRITE_FORBIDDEN: ApiRefusal(403, "Forbidden", f"{FORBIDDEN_KIND.plural} is forbidden: user cannot patch resource"),
     READ_FORBIDDEN: ApiRefusal(403, "Forbidden", f"{FORBIDDEN_KIND.plural} is forbidden: user cannot list resource"),

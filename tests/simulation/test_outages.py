@@ -7,18 +7,29 @@ import asyncio
 import pytest
 from simulation.clock import run_in_virtual_time
 from simulation.cluster import SimulatedCluster
-from simulation.outages import READ_FORBIDDEN, STORAGE_FULL, UNREACHABLE, WRITE_FORBIDDEN, run_outage
+from simulation.outages import (
+    READ_FORBIDDEN,
+    ROLES_UNREAD,
+    STORAGE_FULL,
+    UNREACHABLE,
+    WRITE_FORBIDDEN,
+    run_outage,
+)
 from simulation.transport import FaultHooks
 
 from pincompute.kube.request import Request
 from pincompute.operator.health import MAX_WATCH_STALL_S, liveness_failures
 
-TEN_MINUTES_S = 600.0
+TEN_MINUTES_S, HALF_A_MINUTE_S = 600.0, 30.0
 
 
 @pytest.mark.parametrize("kind", [UNREACHABLE, STORAGE_FULL, WRITE_FORBIDDEN])
 def test_operator_recovers_from_outage(kind: str) -> None:
     assert run_outage(kind, TEN_MINUTES_S).violations == ()
+
+
+def test_operator_recovers_from_denials_after_a_restart_of_the_server() -> None:
+    assert run_outage(ROLES_UNREAD, HALF_A_MINUTE_S).violations == ()
 
 
 def test_forbidden_kind_is_reported_and_does_not_block_other_kinds() -> None:
