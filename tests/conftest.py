@@ -1,4 +1,4 @@
-"""What tests of several layers share: a real API server, started once for the whole run."""
+"""What tests of several layers share: a real API server and a platform with a real node, each started once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from control_plane import ControlPlane, control_plane
 from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
 from pincompute.engine.progress import Progress
+from real_platform import client as client
+from real_platform import real_platform as real_platform
 
 # Deadlines of single examples fail on a busy machine.
 settings.register_profile("gate", max_examples=40, derandomize=True, deadline=None)

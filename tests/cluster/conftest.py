@@ -1,4 +1,4 @@
-"""Platforms for the whole run. Tests that this machine cannot run are deselected and listed at the end."""
+"""Platforms for these tests. Tests that this machine cannot run are deselected and listed at the end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pytest
 from bare_platform import bare_platform as bare_platform
 from pincompute.base.problem import Problem
 from pincompute.engine.nodes import real_node
-from real_platform import client as client
-from real_platform import real_platform as real_platform
 from shared_platform import platform as platform
 
 _REAL = {"real_platform", "bare_platform"}

@@ -38,7 +38,6 @@ from pincompute.engine.progress import Progress
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
-from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import (
     CERTIFICATE_SIGNING_REQUESTS,
     CLUSTER_ROLE_BINDINGS,
@@ -85,7 +84,7 @@ TRAINING = NAMES["PinterestTrainingJob"]
 @pytest.fixture
 async def runtime(real_platform: Platform, client: Client) -> AsyncIterator[None]:
     """The bundled sidecars, applied to the workloads of this project only."""
-    async with ImageRegistry(registry.registry_address(real_platform), real_platform.home.certificates) as images:
+    async with registry.open_registry(real_platform) as images:
         await own_image.push_variants(images, Progress(), ["pincompute-identity:1", "pincompute-logs:1"])
     parts = [
         yaml.safe_load((PARTS_FOLDER / f"{each}-1.yaml").read_text())

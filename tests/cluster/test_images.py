@@ -14,7 +14,6 @@ from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
-from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import PODS, Object
 from real_platform import wait_until
 
@@ -44,7 +43,7 @@ async def test_failed_build_shows_its_last_lines(real_platform: Platform, tmp_pa
 
 
 async def test_own_image_runs_unprivileged(real_platform: Platform, client: Client):
-    async with ImageRegistry(registry.registry_address(real_platform), real_platform.home.certificates) as store:
+    async with registry.open_registry(real_platform) as store:
         (loaded,) = await own_image.push_variants(store, Progress(), ["own:1"])
     assert loaded.name == "own:1"
     pod = await run(client, "own", "own:1", "--version")

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from pincompute.base.certificate_authority import Authority
 from pincompute.base.platform_context import Context
-from pincompute.engine import processes
-from pincompute.engine.home import Home
 from pincompute.engine.images import registry
-from pincompute.engine.platform import Platform, Programs
-from pincompute.engine.ports import choose_ports
+from pincompute.engine.platform import Platform
+from registry_only import registry_platform as registry_platform
 
 
 @pytest.fixture(scope="session")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+def images(registry_platform: Platform) -> Context:
     """Context of a platform that consists of a registry only."""
-    home = Home("images", tmp_path_factory.mktemp("state") / "images")
-    home.root.mkdir()
-    authority = Authority(home.certificates)
-    authority.establish()
-    platform = Platform(home, Programs(home.root / "none"), authority, choose_ports({}, None))
-    registry.prepare_registry(platform)
-    (part,) = registry.registry_parts(platform)
-    process = processes.start(part, home)
-    try:
-        processes.await_ready({part.name: (part, process)}, home)
-        yield Context(
-            name=home.name, desk="", token="", kubeconfig="",
-            images=registry.registry_address(platform), certificates=str(home.certificates),
-        )  # fmt: skip
-    finally:
-        processes.stop([process])
+    home = registry_platform.home
+    return Context(
+        name=home.name, desk="", token="", kubeconfig="",
+        images=registry.writes_address(registry_platform), certificates=str(home.certificates),
+        registry_key=str(registry.token_key(registry_platform)),
+    )  # fmt: skip

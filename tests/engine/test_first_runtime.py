@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pincompute.api.kubeflow import unsupported_fields
-from pincompute.engine.first_runtime import bundled_runtime_objects
+from pincompute.engine.first_runtime import bundled_runtime_objects, pin_images
 from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
 from runtime_builders import CLUSTER, NOW, build_resource, build_runtimes
@@ -51,3 +51,18 @@ def test_every_kind_has_identity_and_logs(kind: str, number: int) -> None:
     if kind == "PinterestTrainingJob":
         assert list(sidecars) == ["identity-request", "logs"]
         assert list(unsupported_fields(template)) == []
+
+
+def test_pushed_images_are_pinned_by_digest() -> None:
+    digest = f"sha256:{'a' * 64}"
+    before = bundled_runtime_objects()
+    pinned = pin_images(before, {"pincompute-logs:1": digest})
+    assert images(before) >= {"pincompute-logs:1", "pincompute-logs:2"}
+    assert images(pinned) == images(before) - {"pincompute-logs:1"} | {f"pincompute-logs:1@{digest}"}
+    for object_ in pinned:
+        assert list(build_resource(object_).spec.field_errors(object_["metadata"]["name"])) == []
+    assert before == bundled_runtime_objects()
+
+
+def images(objects: list[Any]) -> set[str]:
+    return {container["image"] for each in objects for container in each["spec"].get("sidecars", ())}

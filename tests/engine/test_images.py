@@ -15,7 +15,7 @@ from pincompute.base.reasons import IMAGE_INVALID, IMAGE_NAME_INVALID, REGISTRY_
 from pincompute.engine.images.archive import open_archive
 from pincompute.engine.images.loading import LoadedImage, load_images, send_images
 from pincompute.engine.images.named_archive import NamedArchive
-from pincompute.kube.image_registry import ImageRegistry, image_exists, list_known_images, registry_for
+from pincompute.kube.image_registry import image_exists, list_known_images, registry_for
 from pincompute.objects.image import parse_image
 
 
@@ -172,7 +172,7 @@ async def test_reports_unreachable_or_untrusted_registry(images: Context, tmp_pa
     with pytest.raises(Refused, match="has no image registry"):
         await load_from_file(Context(name="t", desk="", token="", kubeconfig=""), source)
     with pytest.raises(Refused, match="cannot read its certificate authority"):
-        async with ImageRegistry(images.images, tmp_path):
+        async with registry_for(msgspec.structs.replace(images, certificates=str(tmp_path))):
             pass
 
 

@@ -55,6 +55,8 @@ def test_images_are_pulled_from_platform_registry_with_verified_tls(platform: Pl
     assert config["server"] == "https://10.201.7.1:5000"
     assert config["ca"] == str(platform.home.certificates / "ca.crt")
     assert "skip_verify" not in config
+    (certificate_and_key,) = config["client"]
+    assert certificate_and_key == [str(platform.home.certificates / f"registry/node.{end}") for end in ("crt", "key")]
     # Without this table containerd 1.6 ignores the file.
     assert config["host"] == {}
 

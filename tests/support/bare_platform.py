@@ -18,7 +18,6 @@ from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.engine.up import up
 from pincompute.engine.up_options import UpOptions
-from pincompute.kube.image_registry import ImageRegistry
 from real_platform import free_port
 
 NEXT_IMAGE = "pincompute:next"
@@ -59,6 +58,6 @@ def bare_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform
 
 
 async def _push_images(platform: Platform) -> None:
-    async with ImageRegistry(registry.registry_address(platform), platform.home.certificates) as images:
+    async with registry.open_registry(platform) as images:
         await own_image.push_own_image(images, Progress(), (own_image.NAME, NEXT_IMAGE))
         await own_image.push_variants(images, Progress(), PART_IMAGES)

@@ -24,7 +24,6 @@ from pincompute.engine.progress import Progress
 from pincompute.engine.up import up
 from pincompute.engine.up_options import UpOptions
 from pincompute.kube.client import Client
-from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import Object, Resource
 from pincompute.kube.watch import DELETED
@@ -107,7 +106,7 @@ def free_port() -> int:
 
 
 async def _load(platform: Platform, file: Path) -> None:
-    async with ImageRegistry(registry.registry_address(platform), platform.home.certificates) as store:
+    async with registry.open_registry(platform) as store:
         await loading.load_images(store, file)
 
 

@@ -24,6 +24,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """Address of the platform's image registry, as `host:port`; empty if it has none."""
     certificates: str = ""
     """Folder with `ca.crt`, which verifies the registry."""
+    registry_key: str = ""
+    """File of the key that signs tokens of the registry; only the platform's owner can read it."""
     authority: str = ""
     """File with the CA certificates that verify the desk; the system's by default."""
     identity: str = ""

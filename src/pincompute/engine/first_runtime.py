@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 
 import yaml
@@ -15,18 +16,35 @@ from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists
-from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import Object, Resource
 
 PARTS_FOLDER = MANIFESTS / "parts"
 
 
-async def push_part_images(platform: Platform, progress: Progress) -> None:
-    """Push the images of the bundled sidecars: the platform's own image under the name and version of each."""
+async def push_part_images(platform: Platform, progress: Progress) -> dict[str, str]:
+    """Push the images of the bundled sidecars: the platform's own image under the name and version of each.
+
+    Returns the digest of each name.
+    """
     sidecars = [each["spec"].get("sidecars", ()) for each in bundled_runtime_objects()]
     names = sorted({container["image"] for each in sidecars for container in each})
-    async with ImageRegistry(registry.registry_address(platform), platform.home.certificates) as images:
-        await own_image.push_variants(images, progress, names)
+    async with registry.open_registry(platform) as images:
+        return {each.name: each.digest for each in await own_image.push_variants(images, progress, names)}
+
+
+def pin_images(objects: list[Object], digests: Mapping[str, str]) -> list[Object]:
+    """The objects with `NAME:TAG@DIGEST` for each image with a digest, so that an overwritten tag changes nothing."""
+
+    def pinned(container: Object) -> Object:
+        digest = digests.get(container["image"])
+        return {**container, "image": f"{container['image']}@{digest}"} if digest else container
+
+    return [
+        {**each, "spec": {**each["spec"], "sidecars": [pinned(one) for one in each["spec"]["sidecars"]]}}
+        if "sidecars" in each["spec"]
+        else each
+        for each in objects
+    ]
 
 
 async def create_runtimes(client: Client, objects: list[Object], manager: str = ENGINE) -> None:

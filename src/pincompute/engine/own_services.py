@@ -19,6 +19,7 @@ from pincompute.base.reasons import EXTRA_MISSING
 from pincompute.base.secure_files import write_private_file
 from pincompute.engine import identity, log_rotate
 from pincompute.engine.debian import find_program
+from pincompute.engine.images import registry
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.parts import HttpProbe, NoProbe, Part
 from pincompute.engine.platform import Platform
@@ -61,8 +62,9 @@ def save_context(platform: Platform) -> None:
         desk=f"http://{_LOOPBACK}:{platform.ports['desk']}",
         token=_token(platform).read_text(),
         kubeconfig=str(platform.home.kubeconfig),
-        images=f"{platform.address}:{platform.ports['registry']}",
+        images=registry.writes_address(platform),
         certificates=str(platform.home.certificates),
+        registry_key=str(registry.token_key(platform)),
         artifacts=str(platform.home.data / "artifacts"),
     )
     write_context(platform.home.root.parent, context)

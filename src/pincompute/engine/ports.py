@@ -21,6 +21,7 @@ PORT_NAMES = (
     "scheduler",
     "kwok",
     "registry",
+    "registry-writes",
     "desk",
     "operator",
     "kubeflow",

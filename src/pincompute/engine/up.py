@@ -107,10 +107,10 @@ async def _await_ready(platform: Platform, since: str, progress: Progress) -> No
         return
     await asyncio.gather(await_nodes(platform, since, progress), ensure_first_project(platform))
     if platform.runtime:
-        if platform.real:
-            await first_runtime.push_part_images(platform, progress)
+        digests = await first_runtime.push_part_images(platform, progress) if platform.real else {}
+        objects = first_runtime.pin_images(first_runtime.bundled_runtime_objects(), digests)
         async with Client(load_kubeconfig(platform.home.kubeconfig), agent="pin") as client:
-            await first_runtime.create_runtimes(client, first_runtime.bundled_runtime_objects())
+            await first_runtime.create_runtimes(client, objects)
 
 
 def _kubelet_start(kubelet: Process | None) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self
 
 import aiohttp
@@ -16,6 +16,7 @@ from yarl import URL
 from pincompute.base.platform_context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import REGISTRY_FAILED
+from pincompute.base.registry_token import CATALOG, RegistryAccess, RegistryTokenSigner, repository_access
 from pincompute.objects.image import ImageName, listed_image_name, parse_image
 
 # Accepted manifests: of one image, or an index of images for several architectures, in the formats of Docker and OCI.
@@ -30,6 +31,10 @@ _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=120)
 _PAGE_SIZE = 1000
 
 
+Authorize = Callable[[RegistryAccess], Awaitable[str]]
+"""Returns a token for the access; empty if the registry is used without."""
+
+
 class BlobUpload(NamedTuple):
     """A blob to upload. Its chunks are read while they are sent."""
 
@@ -39,11 +44,12 @@ class BlobUpload(NamedTuple):
 
 
 class ImageRegistry:
-    """Used as `async with ImageRegistry("10.201.0.1:5000", certificates) as registry`."""
+    """Used as `async with ImageRegistry("127.0.0.1:5000", certificates, authorize) as registry`."""
 
-    def __init__(self, address: str, certificates: Path) -> None:
+    def __init__(self, address: str, certificates: Path, authorize: Authorize) -> None:
         self.address = address
         self._authority = certificates / "ca.crt"
+        self._authorize = authorize
 
     async def __aenter__(self) -> Self:
         try:
@@ -65,58 +71,62 @@ class ImageRegistry:
 
     async def list_images(self) -> list[str]:
         """Every image, by the name that users type."""
-        repositories = await self._list_all("_catalog", "repositories")
+        repositories = await self._list_all("_catalog", "repositories", CATALOG)
         return sorted(
             [
                 listed_image_name(name, tag)
                 for name in repositories
-                for tag in await self._list_all(f"{name}/tags/list", "tags")
+                for tag in await self._list_all(f"{name}/tags/list", "tags", repository_access(name))
             ]
         )
 
     async def exists(self, image: ImageName) -> bool:
-        return await self._has(f"{image.repository}/manifests/{image.reference}")
+        return await self._has(image.repository, f"manifests/{image.reference}")
 
     async def resolve_digest(self, image: ImageName) -> str:
         """Digest that the name refers to now; empty if there is no such image."""
+        access = repository_access(image.repository)
         path = f"{image.repository}/manifests/{image.reference}"
-        async with self._request("HEAD", path, known=(200, 404)) as response:
+        async with self._request("HEAD", path, access, known=(200, 404)) as response:
             return response.headers.get("Docker-Content-Digest", "") if response.status == 200 else ""
 
     async def manifest(self, image: ImageName) -> dict[str, Any]:
         """Manifest of the image; empty if there is no such image."""
-        async with self._request(
-            "GET", f"{image.repository}/manifests/{image.reference}", known=(200, 404)
-        ) as response:
+        access = repository_access(image.repository)
+        path = f"{image.repository}/manifests/{image.reference}"
+        async with self._request("GET", path, access, known=(200, 404)) as response:
             return msgspec.json.decode(await response.read()) if response.status == 200 else {}
 
     async def has_blob(self, repository: str, digest: str) -> bool:
-        return await self._has(f"{repository}/blobs/{digest}")
+        return await self._has(repository, f"blobs/{digest}")
 
     async def put_blob(self, repository: str, upload: BlobUpload) -> bool:
         """Uploads a blob in one request. False if the registry finds that the content does not match the digest."""
-        async with self._request("POST", f"{repository}/blobs/uploads/", known=(202,)) as session:
+        access = repository_access(repository, write=True)
+        async with self._request("POST", f"{repository}/blobs/uploads/", access, known=(202,)) as session:
             url = URL(session.headers["Location"], encoded=True).update_query(digest=upload.digest)
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
         body = _iterate_async(upload.chunks)
-        async with self._request("PUT", url, known=(201, 400), headers=headers, data=body) as response:
+        async with self._request("PUT", url, access, known=(201, 400), headers=headers, data=body) as response:
             return response.status == 201
 
     async def put_manifest(self, image: ImageName, body: bytes, media_type: str) -> None:
-        path = f"{image.repository}/manifests/{image.tag}"
-        async with self._request("PUT", path, known=(201,), headers={"Content-Type": media_type}, data=body):
+        access = repository_access(image.repository, write=True)
+        path, headers = f"{image.repository}/manifests/{image.tag}", {"Content-Type": media_type}
+        async with self._request("PUT", path, access, known=(201,), headers=headers, data=body):
             pass
 
-    async def _has(self, path: str) -> bool:
-        async with self._request("HEAD", path, known=(200, 404)) as response:
+    async def _has(self, repository: str, path: str) -> bool:
+        access = repository_access(repository)
+        async with self._request("HEAD", f"{repository}/{path}", access, known=(200, 404)) as response:
             return response.status == 200
 
-    async def _list_all(self, path: str, field: str) -> list[str]:
+    async def _list_all(self, path: str, field: str, access: RegistryAccess) -> list[str]:
         """All pages of a list. After the last tag of a repository was deleted, the response is null or 404."""
         found: list[str] = []
         query: dict[str, str | int] = {"n": _PAGE_SIZE}
         while True:
-            async with self._request("GET", path, known=(200, 404), params=query) as response:
+            async with self._request("GET", path, access, known=(200, 404), params=query) as response:
                 page = (await response.json()).get(field) or []
                 more = "next" in response.links
             found += page
@@ -126,11 +136,20 @@ class ImageRegistry:
 
     @asynccontextmanager
     async def _request(
-        self, method: str, target: str | URL, *, known: tuple[int, ...], **options: Any
+        self,
+        method: str,
+        target: str | URL,
+        access: RegistryAccess,
+        *,
+        known: tuple[int, ...],
+        headers: Mapping[str, str] = MappingProxyType({}),
+        **options: Any,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Sends a request. A status that is not in `known` is refused, with the registry's error as note."""
+        token = await self._authorize(access)
+        sent = {**headers, "Authorization": f"Bearer {token}"} if token else headers
         try:
-            async with self._session.request(method, target, **options) as response:
+            async with self._session.request(method, target, headers=sent, **options) as response:
                 if response.status not in known:
                     body = (await response.text())[:500]
                     raise self._failed(f"HTTP {response.status} for {method} {response.url.path}", body)
@@ -146,7 +165,22 @@ def registry_for(context: Context) -> ImageRegistry:
     """Registry of the platform that a context names."""
     if not context.images:
         raise Refused(Problem(REGISTRY_FAILED, f"platform '{context.name}' has no image registry", next="pin status"))
-    return ImageRegistry(context.images, Path(context.certificates))
+    # A context of an earlier version names no key; the registry of its platform needs none until the next `pin up`.
+    signer = RegistryTokenSigner(Path(context.registry_key)) if context.registry_key else None
+    return ImageRegistry(context.images, Path(context.certificates), sign_access(signer) if signer else _anonymous)
+
+
+def sign_access(signer: RegistryTokenSigner) -> Authorize:
+    """Access of the platform's owner, who has the key and may write every repository."""
+
+    async def authorize(access: RegistryAccess) -> str:
+        return signer.sign("owner", (access,))
+
+    return authorize
+
+
+async def _anonymous(_: RegistryAccess) -> str:
+    return ""
 
 
 async def image_exists(context: Context, image: str) -> bool:

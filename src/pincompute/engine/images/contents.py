@@ -52,6 +52,10 @@ class ImageContents(NamedTuple):
     def size(self) -> int:
         return self.config.size + sum(layer.size for layer in self.layers)
 
+    @property
+    def digest(self) -> str:
+        return _sha256([self.manifest])
+
 
 def read_images(archive: Archive) -> list[ImageContents]:
     names = archive.names()

@@ -21,6 +21,8 @@ class LoadedImage(NamedTuple):
     size: int
     layers: int
     new_layers: int
+    digest: str
+    """Of the manifest."""
 
     def text(self) -> str:
         layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
@@ -77,7 +79,8 @@ async def _upload_image(
     """Upload the blobs that the registry lacks, then the manifest, so that a partial image is never visible."""
     sent = [blob for blob in (*image.layers, image.config) if await _upload_blob(registry, archive, blob, target)]
     await registry.put_manifest(target, image.manifest, image.media_type)
-    return LoadedImage(target.short, image.size, len(image.layers), len(set(sent) - {image.config}))
+    new_layers = len(set(sent) - {image.config})
+    return LoadedImage(target.short, image.size, len(image.layers), new_layers, image.digest)
 
 
 async def _upload_blob(registry: ImageRegistry, archive: Archive, blob: Blob, target: ImageName) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pincompute.engine.config_files import write_if_changed
 from pincompute.engine.debian import find_program, program_version
+from pincompute.engine.images import registry
 from pincompute.engine.nodes import program_image
 from pincompute.engine.nodes.cgroups import CONTAINERD_GROUP
 from pincompute.engine.nodes.machine import Machine
@@ -102,11 +103,14 @@ def registry_hosts_toml(platform: Platform) -> str:
     """Configuration that redirects every registry to the platform's own.
 
     Other registries are unreachable from the node's network, so a pull from them would only fail slowly.
+    containerd reads this file, and the client certificate by which the registry knows the node, for each pull.
     containerd 1.6 ignores a file without a `host` table, so there is an empty one.
     """
+    certificate, key = registry.node_credentials(platform)
     return f"""\
-server = "https://{platform.address}:{platform.ports["registry"]}"
+server = "https://{registry.nodes_address(platform)}"
 ca = "{platform.authority.bundle}"
+client = [["{certificate}", "{key}"]]
 capabilities = ["pull", "resolve"]
 
 [host]
