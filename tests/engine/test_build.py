@@ -125,7 +125,7 @@ def test_interrupted_build_resumes(go: FakeGo, cache: Path, progress: Progress):
     assert go.built() == ALL[2:]
 
 
-@pytest.mark.parametrize("harm", ["no manifest", "missing", "short", "broken manifest"])
+@pytest.mark.parametrize("harm", ["no manifest", "missing", "short", "altered", "broken manifest"])
 def test_incomplete_build_is_rebuilt(harm: str, go: FakeGo, cache: Path, progress: Progress):
     folder = build_engine(cache, progress).folder
     match harm:
@@ -135,6 +135,9 @@ def test_incomplete_build_is_rebuilt(harm: str, go: FakeGo, cache: Path, progres
             (folder / "kwok").unlink()
         case "short":
             (folder / "kubernetes").write_text("pro")
+        case "altered":
+            # Of the same size.
+            (folder / "kubernetes").write_text("Program of .")
         case _:
             (folder / MANIFEST_FILE).write_text("{")
     assert find_built(cache) is None

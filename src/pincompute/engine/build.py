@@ -132,7 +132,10 @@ def _folder(module: GoModule, cache: Path) -> Path:
 def _is_complete(folder: Path) -> bool:
     try:
         manifest = msgspec.json.decode((folder / MANIFEST_FILE).read_bytes(), type=BuildManifest)
-        return all((folder / name).stat().st_size == size for name, size in manifest.sizes.items())
+        # The sizes first: most damage shows there at once.
+        return all((folder / name).stat().st_size == size for name, size in manifest.sizes.items()) and all(
+            _sha256(folder / name) == digest for name, digest in manifest.sha256.items()
+        )
     except (OSError, msgspec.DecodeError):
         return False
 
