@@ -51,6 +51,7 @@ class FakeProvider:
             "aud": AUDIENCE,
             "sub": "1",
             "email": "ann@example.com",
+            "email_verified": True,
             "iat": at,
             "exp": at + 600,
         }

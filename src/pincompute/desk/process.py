@@ -18,7 +18,7 @@ from pincompute.api.whoami import DEFAULT_SCOPES
 from pincompute.base import logging as logs
 from pincompute.base.gc_settings import relax_gc
 from pincompute.base.ids import Ids, RandomIds
-from pincompute.desk.authn.settings import AuthnSettings
+from pincompute.desk.authn.settings import REQUIRED, AuthnSettings
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.desk import Desk
 from pincompute.desk.dispatcher import Dispatcher
@@ -55,6 +55,17 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--name-claim", default="email", help="Token claim with the user's name.", show_default=True)
 @click.option("--groups-claim", default="groups", help="Token claim with the user's groups.", show_default=True)
 @click.option("--administrators", default="", help="Group of the platform's administrators. Default: none.")
+@click.option(
+    "--email-verified",
+    default=REQUIRED,
+    help="Token claim email_verified: required, or optional if the provider has none.",
+    show_default=True,
+)
+@click.option(
+    "--trusted-proxies",
+    default="",
+    help="Addresses or networks of proxies, separated by commas, whose X-Forwarded-For is believed. Default: none.",
+)
 @click.option("--tls-certificate", type=_FILE, help="Certificate chain of the desk.")
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate.")
 @click.option("--client-roots", type=_FILE, help="Root certificates of client certificates.")

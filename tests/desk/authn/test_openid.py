@@ -131,11 +131,21 @@ async def test_token_not_signed_by_the_provider_is_rejected(desk: Desk, forged: 
         ({"email": "program ads/ci"}, "reserved prefix"),
         ({"email": "spiffe://main/ads/ci"}, "reserved prefix"),
         ({"email_verified": False}, "is not verified"),
+        ({"email_verified": None}, "is not verified"),
+        ({"email_verified": "true"}, "is not verified"),
         ({"groups": ["g"] * 1_001}, "more than 1,000 groups"),
     ],
 )
 async def test_token_with_invalid_claims_is_rejected(desk: Desk, said: dict[str, Any], told: str) -> None:
     assert told in await desk.refusal(desk.here.token(**said))
+
+
+async def test_provider_without_verified_addresses_can_be_configured(desk: Desk) -> None:
+    desk.people = OpenIdAuth(OpenIdSettings(desk.here.issuer, AUDIENCE, requires_verified_email=False), desk.clock)
+    assert await desk.authenticate_token(desk.here.token(email_verified=None))
+    # What it does say counts.
+    for said in (False, "false", 0):
+        assert "is not verified" in await desk.refusal(desk.here.token(email_verified=said))
 
 
 async def test_clock_skew_is_tolerated(desk: Desk) -> None:

@@ -10,6 +10,7 @@ from aiohttp import web
 from pincompute.api.identity import Identity
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import UNAUTHENTICATED
+from pincompute.desk.authn.trusted_proxies import TrustedProxies
 
 _BEARER = "Bearer "
 MAX_TOKEN_CHARS = 16_384
@@ -22,15 +23,19 @@ class Credentials(NamedTuple):
     certificate: bytes = b""
     """The client certificate, as DER. The TLS handshake has verified that a trusted root has issued it."""
     address: str = ""
+    forwarded: bool = False
+    """The address was told by a trusted proxy."""
 
     @classmethod
-    def from_request(cls, request: web.Request) -> Credentials:
+    def from_request(cls, request: web.Request, proxies: TrustedProxies | None = None) -> Credentials:
         header = request.headers.get("Authorization", "")
         is_bearer = header.startswith(_BEARER) and header.isascii() and len(header) <= MAX_TOKEN_CHARS
         token = header.removeprefix(_BEARER) if is_bearer else ""
         tls = request.transport.get_extra_info("ssl_object") if request.transport else None
         certificate = (tls.getpeercert(binary_form=True) if tls else b"") or b""
-        return cls(token, certificate, request.remote or "")
+        headers = request.headers.getall("X-Forwarded-For", [])
+        address = (proxies or TrustedProxies()).client_address(request.remote or "", headers)
+        return cls(token, certificate, address.text, address.forwarded)
 
 
 class AuthProvider(Protocol):
@@ -42,9 +47,18 @@ class AuthProvider(Protocol):
 
 
 class Authenticator:
-    def __init__(self, providers: Sequence[AuthProvider], login_hint: str = "pin status") -> None:
+    def __init__(
+        self,
+        providers: Sequence[AuthProvider],
+        login_hint: str = "pin status",
+        trusted_proxies: TrustedProxies | None = None,
+    ) -> None:
         self._providers = providers
         self._login_hint = login_hint
+        self._trusted_proxies = trusted_proxies
+
+    def credentials_of(self, request: web.Request) -> Credentials:
+        return Credentials.from_request(request, self._trusted_proxies)
 
     async def authenticate(self, credentials: Credentials) -> Identity:
         for provider in self._providers:

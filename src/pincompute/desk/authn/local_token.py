@@ -21,7 +21,8 @@ class LocalTokenAuth:
     async def authenticate(self, credentials: Credentials) -> Identity | None:
         if not hmac.compare_digest(credentials.token.encode(), self._token):
             return None
-        return self._identity if _is_loopback(credentials.address) else None
+        is_local = _is_loopback(credentials.address) and not credentials.forwarded
+        return self._identity if is_local else None
 
 
 def _is_loopback(address: str) -> bool:

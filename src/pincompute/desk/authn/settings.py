@@ -15,8 +15,10 @@ from pincompute.desk.authn.authenticator import Authenticator, AuthProvider
 from pincompute.desk.authn.client_certificates import ClientCertificateAuth
 from pincompute.desk.authn.local_token import LocalTokenAuth
 from pincompute.desk.authn.service_accounts import ServiceAccountAuth, TokenReviewer
-from pincompute.desk.authn.throttle import AuthThrottle
 from pincompute.desk.authn.tls import TlsFiles, server_tls_context
+from pincompute.desk.authn.trusted_proxies import TrustedProxies
+
+REQUIRED, OPTIONAL = "required", "optional"
 
 
 class AuthnSettings(NamedTuple):
@@ -30,6 +32,8 @@ class AuthnSettings(NamedTuple):
     name_claim: str = ""
     groups_claim: str = ""
     administrators: str = ""
+    email_verified: str = REQUIRED
+    trusted_proxies: str = ""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     client_roots: Path | None = None
@@ -43,17 +47,23 @@ class AuthnSettings(NamedTuple):
     def authenticator(self, reviewer: TokenReviewer, clock: Clock) -> Authenticator:
         # Without a local token there is no local administrator, as in a pod.
         providers: list[AuthProvider] = [LocalTokenAuth(self.token, self.person)] if self.token else []
-        throttle = AuthThrottle(clock)
         if self.issuer:
-            providers.append(self._openid_provider(clock, throttle))
-        providers.append(ServiceAccountAuth(reviewer, clock, throttle))
+            providers.append(self._openid_provider(clock))
+        providers.append(ServiceAccountAuth(reviewer, clock))
         if self.client_roots:
             if not self.trust_domain:
                 raise _invalid_setting("--client-roots requires --trust-domain")
             providers.append(ClientCertificateAuth(self.trust_domain, clock))
-        return Authenticator(providers, "pin login" if self.issuer else "pin status")
+        hint = "pin login" if self.issuer else "pin status"
+        return Authenticator(providers, hint, trusted_proxies=self._proxies())
 
-    def _openid_provider(self, clock: Clock, throttle: AuthThrottle) -> AuthProvider:
+    def _proxies(self) -> TrustedProxies:
+        try:
+            return TrustedProxies.parse(self.trusted_proxies)
+        except ValueError as error:
+            raise _invalid_setting(f"--trusted-proxies: {error}") from error
+
+    def _openid_provider(self, clock: Clock) -> AuthProvider:
         # Imported here, as its libraries load slowly, and a local platform has no provider.
         from pincompute.desk.authn.openid import OpenIdAuth, OpenIdSettings
 
@@ -61,8 +71,13 @@ class AuthnSettings(NamedTuple):
             require_https(self.issuer)
         except ValueError as error:
             raise _invalid_setting(f"--issuer: {error}") from error
-        settings = OpenIdSettings(self.issuer, self.client, self.name_claim, self.groups_claim, self.administrators)
-        return OpenIdAuth(settings, clock, throttle=throttle)
+        if self.email_verified not in {REQUIRED, OPTIONAL}:
+            raise _invalid_setting(f"--email-verified: '{self.email_verified}' must be {REQUIRED} or {OPTIONAL}")
+        settings = OpenIdSettings(
+            self.issuer, self.client, self.name_claim, self.groups_claim, self.administrators,
+            requires_verified_email=self.email_verified == REQUIRED,
+        )  # fmt: skip
+        return OpenIdAuth(settings, clock)
 
     def sign_in(self) -> SignIn:
         return SignIn(self.issuer, self.client, self.scopes) if self.issuer else SignIn()

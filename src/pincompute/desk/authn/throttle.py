@@ -1,7 +1,7 @@
-"""Bounds what unknown credentials may cost.
+"""Bounds what unknown credentials may cost others: the cluster that is asked to review them.
 
-Checking a token takes a signature verification or a call to the cluster. The identity is not known before that, so the
-limits are by client address.
+What is verified here, by a signature, needs no such bound: it costs about as much as rejecting the request. Where the
+credentials show their owner before they are reviewed, limits are by owner, otherwise by client address.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pincompute.desk.limits.request_queue import RequestQueue, enforce_rate
 CHECK_LIMITS = QueueLimits(max_running=8, max_waiting=64, max_per_client=16)
 """For credentials that are checked the first time, or again after their cache entry has expired."""
 FAILURES_PER_S = 10.0
-"""Invalid credentials that one address may send, over time."""
+"""Invalid credentials of one address or owner, over time."""
 FAILURE_BURST_S = 10.0
 REJECTION_CACHE_TTL_S = 5.0
 """How long invalid credentials are rejected without another check."""
@@ -30,7 +30,7 @@ MAX_CACHED_REJECTIONS = 10_000
 
 
 class AuthThrottle:
-    """Shared by all providers with expensive checks. Credentials in a provider's cache do not pass it."""
+    """Passed by credentials that somebody else has to check. Those in a provider's cache do not pass it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -40,20 +40,24 @@ class AuthThrottle:
         """Digest of the token to its refusal and the time at which this expires."""
 
     @asynccontextmanager
-    async def attempt(self, credentials: Credentials) -> AsyncGenerator[None]:
-        """Entered to check credentials. Waits for a turn; raises Busy, or the refusal of a former check."""
+    async def attempt(self, credentials: Credentials, owner: str = "") -> AsyncGenerator[None]:
+        """Entered to check credentials. Waits for a turn; raises Busy, or the refusal of a former check.
+
+        `owner` must have been verified: anyone can claim to be the owner, and use up what they may ask.
+        """
+        client = owner or credentials.address
         digest = hashlib.sha256(credentials.token.encode()).digest()
         former, expires_at = self._rejections.get(digest, (None, 0.0))
         if former and self._clock.monotonic() < expires_at:
             raise Refused(*former.problems)
-        message = f"too many requests with invalid credentials from {credentials.address}"
-        enforce_rate(self._failure_limiter, credentials.address, self._clock.monotonic(), message)
-        with self._queue.enter(credentials.address) as slot:
+        message = f"too many requests with invalid credentials from {client}"
+        enforce_rate(self._failure_limiter, client, self._clock.monotonic(), message)
+        with self._queue.enter(client) as slot:
             await slot.wait_turn()
             try:
                 yield
             except Refused as refused:
                 if refused.problems[0].reason is UNAUTHENTICATED:
-                    self._failure_limiter.charge(credentials.address, self._clock.monotonic())
+                    self._failure_limiter.charge(client, self._clock.monotonic())
                     self._rejections.put(digest, (refused, self._clock.monotonic() + REJECTION_CACHE_TTL_S))
                 raise

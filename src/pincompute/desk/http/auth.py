@@ -53,7 +53,7 @@ def auth_middlewares(
     @web.middleware
     async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
         if (permission := required_permission(request)) != PUBLIC:
-            credentials, project = Credentials.from_request(request), _project_of(request)
+            credentials, project = authenticator.credentials_of(request), _project_of(request)
             request[CALLER] = await authenticator.authenticate(credentials)
             # Must not capture `request`: it would create a reference cycle.
             recheck = partial(check_again, credentials, permission, project)

@@ -9,8 +9,9 @@ from the outside in, and each protects what stands behind it:
    one; a client that means to send a request does so at once, so its connection is never the oldest idle one. A limit
    per address would shut out all clients behind one gateway for the behaviour of one. Idle connections and unfinished
    TLS handshakes time out.
-2. `authn.throttle` bounds what it costs to check unknown credentials, by client address, as no identity is known yet:
-   an unknown token takes a signature check or a call to the cluster.
+2. `authn.throttle` bounds the calls to the cluster that unknown service account tokens take, by the account that a
+   valid signature names, otherwise by client address. Signatures are verified without a bound, as that costs about as
+   much as a rejection.
 3. `rate_limiter` (a token bucket for each client, by identity) bounds how often a client may ask over time, including
    requests that would be rejected anyway.
 4. `fair_queue` bounds how much runs at once. Reads, writes and streams have a queue each, so that a burst of deploys

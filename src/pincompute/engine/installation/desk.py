@@ -16,7 +16,18 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object
 
-DESK_OPTIONS = ("administrators", "artifacts", "client", "groups-claim", "issuer", "name-claim", "rate", "scopes")
+DESK_OPTIONS = (
+    "administrators",
+    "artifacts",
+    "client",
+    "email-verified",
+    "groups-claim",
+    "issuer",
+    "name-claim",
+    "rate",
+    "scopes",
+    "trusted-proxies",
+)
 """Options of `pin desk` that `pin install --desk-word` accepts; the others are fixed by the manifest."""
 _CERTIFICATE = "/run/certificate"
 _FIXED_OPTIONS = (

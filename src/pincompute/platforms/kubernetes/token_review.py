@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from pincompute.kube.client import Client
 
 _USERNAME_PREFIX = "system:serviceaccount:"
+_KEYS_PATH = "/openid/v1/jwks"
+"""Readable by every service account of a cluster, unless its administrators have changed that."""
 _REVIEWS_PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
@@ -27,6 +31,11 @@ class _TokenReview(msgspec.Struct, frozen=True):
 class TokenReviewer:
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    async def signing_keys(self) -> dict[str, Any]:
+        """The public keys that sign the cluster's service account tokens, as a JSON Web Key Set."""
+        found: dict[str, Any] = msgspec.json.decode(await self._client.raw("GET", _KEYS_PATH), type=dict[str, Any])
+        return found
 
     async def service_account_of(self, token: str, audience: str) -> str:
         """`NAMESPACE/NAME` of the token's service account; empty if the cluster rejects it for the audience."""
