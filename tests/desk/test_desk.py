@@ -135,7 +135,7 @@ async def test_watch_reports_changes_and_deletions(plane: ControlPlane, tmp_path
                 assert [each.wanted for each in (await anext(sights)).current] == [first.current[0].wanted + 1]
                 await port.delete(here.project, "other")
                 assert await anext(sights) == WorkloadChange(deleted=["other"])
-        with pytest.raises(Refused, match="there is no project 'nowhere'"):
+        with pytest.raises(Refused, match="no project 'nowhere', or no permission to view it"):
             await anext(port.watch("nowhere"))
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pincompute.admission.authorization import project_unknown
 from pincompute.admission.project_view import OutOfClusterState, build_project_view, visible_projects
 from pincompute.api.change import Break, Change
 from pincompute.api.custom_resource import CustomResource
@@ -66,10 +67,17 @@ class WorkloadClient:
     """Reads from the cluster on every call; nothing is cached."""
 
     def __init__(
-        self, client: Client, log_store: LogStoreClient | None = None, kind_of: KindLookup = lambda *_: ""
+        self,
+        client: Client,
+        log_store: LogStoreClient | None = None,
+        kind_of: KindLookup = lambda *_: "",
+        *,
+        lists_projects: bool = True,
     ) -> None:
+        # A desk must not list projects in errors: it reads them with its own rights, not with those of its caller.
         self._client = client
         self._kind_of = kind_of
+        self._lists_projects = lists_projects
         self._log_reader = LogReader(client, log_store)
         self._dry_runner = DryRunner(client)
 
@@ -358,16 +366,13 @@ class WorkloadClient:
         return Refused(unknown_workload_problem(project, name, names))
 
     async def _unknown_project_error(self, project: str) -> Refused:
+        if not self._lists_projects:
+            return Refused(project_unknown(project))
         listing = await self._client.list(NAMESPACES, labels=PROJECT_LABEL)
         active = [each["metadata"] for each in listing.items if "deletionTimestamp" not in each["metadata"]]
         names = ", ".join(each["name"] for each in active)
-        return Refused(
-            Problem(
-                PROJECT_UNKNOWN,
-                f"there is no project '{project}'",
-                note=f"the projects are {names}" if names else "this cluster has no projects",
-            )
-        )
+        note = f"the projects are {names}" if names else "this cluster has no projects"
+        return Refused(Problem(PROJECT_UNKNOWN, f"there is no project '{project}'", note=note))
 
 
 class _WriteRequest(NamedTuple):
