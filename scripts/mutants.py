@@ -19,6 +19,7 @@ class Mutant(NamedTuple):
 
 
 _AUTHN = "tests/desk/authn"
+_REVIEWS = "tests/hostile/test_reviews.py"
 _OWASP = "tests/desk/test_owasp.py"
 _TRANSACTION = "tests/desk/store/test_transaction.py"
 _SETS = "tests/desk/test_sets.py"
@@ -198,12 +199,26 @@ MUTANTS = (
     Mutant("desk/limits/connections.py", " if each not in active]", "]", _CONNECTIONS),
     Mutant("desk/limits/connections.py", "[:excess]", "[:1]", _CONNECTIONS),
     Mutant("desk/authn/local_token.py", "if not hmac.compare_digest(", "if not len and (", _AUTHN),
-    Mutant("desk/authn/local_token.py", "if _is_loopback(credentials.address) else None", "", _AUTHN),
+    Mutant("desk/authn/local_token.py", "_is_loopback(credentials.address) and", "", _AUTHN),
+    Mutant("desk/authn/local_token.py", "and not credentials.forwarded", "", _AUTHN),
     Mutant("desk/authn/openid.py", "if name.startswith(RESERVED_NAME_PREFIXES):", "if False:", _AUTHN),
     Mutant("desk/authn/openid.py", 'exp={"essential": True},', "", _AUTHN),
     Mutant("desk/authn/openid.py", "min(identity.valid_until, now + TOKEN_CACHE_TTL)", "identity.valid_until", _AUTHN),
-    Mutant("desk/authn/signing_keys.py", 'if discovery.get("issuer") != self._issuer:', "if False:", _AUTHN),
-    Mutant("desk/authn/signing_keys.py", "now - self._tried_at < MIN_FETCH_INTERVAL_S", "False", _AUTHN),
+    Mutant("desk/authn/signing_keys.py", 'if discovery.get("issuer") != issuer:', "if False:", _AUTHN),
+    Mutant("desk/authn/signing_keys.py", "- self._tried_at < MIN_FETCH_INTERVAL_S", "- 1e9 > 0", _AUTHN),
+    Mutant("desk/authn/openid.py", "return not self._settings.requires_verified_email", "return True", _AUTHN),
+    Mutant(
+        "desk/authn/trusted_proxies.py",
+        "if not self.networks or not self._contains(_parse(peer)):",
+        "if False:",
+        _AUTHN,
+    ),
+    Mutant(
+        "desk/authn/service_accounts.py",
+        "self._throttle.attempt(credentials, account)",
+        "self._throttle.attempt(credentials)",
+        "tests/hostile/test_shared_address.py",
+    ),
     Mutant("desk/authn/service_accounts.py", "if AUDIENCE not in audiences_of(claims):", "if not claims:", _AUTHN),
     Mutant("desk/authn/client_certificates.py", "if until <= now:", "if False:", _AUTHN),
     Mutant("desk/authn/client_certificates.py", "if len(spiffe_id.path) != 2:", "if False:", _AUTHN),
@@ -257,10 +272,23 @@ MUTANTS = (
     Mutant("admission/quota.py", "            accepted.append(key)", "            pass", _SETS),
     Mutant(
         "desk/rollback_review.py",
-        "refuse_if(check_build_genuine(workload, known))",
+        "refuse_if(check_build_genuine(workload, [workload_of_build(build)]))",
         "pass",
-        "tests/desk/test_builds.py",
+        _REVIEWS,
     ),
+    Mutant(
+        "desk/rollback_review.py",
+        "await builds.verify_accepted_build(key, version, same[0].attestation, project)",
+        "pass",
+        _REVIEWS,
+    ),
+    Mutant("admission/commits.py", "grouped.add(id_)", "pass", "tests/admission/test_commits.py"),
+    Mutant("admission/commits.py", "waiting += found.parents", "pass", _REVIEWS),
+    Mutant("admission/commits.py", "& accepted.reviewers) >= landing.reviewers", ") >= 0", _REVIEWS),
+    Mutant("desk/repository.py", "commit, await mirror.first_parent(commit)", "commit, bases", _REVIEWS),
+    Mutant("desk/repository.py", "if size > MAX_NOTE_BYTES:", "if False:", _REVIEWS),
+    Mutant("desk/repository.py", "max_file_bytes=MAX_FETCHED_FILE_BYTES", "max_file_bytes=0", _REVIEWS),
+    Mutant("api/attestation.py", "            if self.exhausted:", "            if False:", _REVIEWS),
     Mutant(
         "desk/rollback_review.py",
         "refuse_if(check_build_genuine(workload, await database.transact(overrides, slow=True)))",

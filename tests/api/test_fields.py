@@ -47,6 +47,7 @@ NOT_PLANNED: dict[tuple[str, str], str] = {
     ("Project", "landing.repository"): "used by the desk",
     ("Project", "landing.branch"): "used by the desk",
     ("Project", "landing.reviewers"): "used by the desk",
+    ("Project", "landing.since"): "used by the desk",
     ("Project", "landing.builders"): "used by the desk",
     ("Project", "landing.people"): "used by the desk",
     **{

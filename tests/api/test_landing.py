@@ -28,6 +28,11 @@ def test_accepts_valid_policy() -> None:
     [
         ({"builders": {}}, "landing.builders: at least one builder is required"),
         ({"builders": {"ci": "hello"}}, "landing.builders.ci: invalid public key of ci"),
+        (
+            {"repository": "http://git.example.com/shop"},
+            "landing.repository: http:// is not accepted: it must be https://",
+        ),
+        ({"repository": "ext::sh -c id"}, "landing.repository: ext:: is not accepted"),
         ({"reviewers": 3}, "landing.people: 3 reviewers are required, but only 2 are listed"),
         ({"builders": {"ci": trusted_keys("ann")["ann"]}}, "landing.people.ann: ann and ci have the same key"),
         (
@@ -39,3 +44,12 @@ def test_accepts_valid_policy() -> None:
 def test_rejects_missing_or_shared_keys(more: dict[str, Any], message: str) -> None:
     (error,) = errors_of(**more)
     assert message in error
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/srv/git/shop.git", "../shop", "https://git.example.com/shop", "ssh://git@git.example.com/shop", "file:///srv/shop",
+     "git@git.example.com:ads/shop.git", "http://127.0.0.1:8080/shop", "http://localhost/shop", "http://u:p@[::1]/shop"],
+)  # fmt: skip
+def test_accepts_protected_addresses(address: str) -> None:
+    assert errors_of(repository=address) == []

@@ -163,7 +163,7 @@ async def test_rollback_to_an_unreviewed_revision_is_refused(
             await story.publish("1.0")
             assert (await story.deploy("1.0"))[0] == 201
             await becomes(port, here.project, 2)
-            await story.apply_project()
+            await story.apply_project(since=story.git("rev-parse", "HEAD"))
             await refused(port, here.project, "1.0")
             story.commit(TEXT.replace("8080", "9090"))
             await story.publish("1.1")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import os
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,6 +18,8 @@ from aiohttp.test_utils import TestServer
 
 from pincompute.api.landing import Landing
 from pincompute.base.problem import Refused
+from pincompute.desk import repository
+from pincompute.desk.git_process import GitCommand, GitResult
 from pincompute.desk.outbound_credentials import OutboundCredentials
 from pincompute.desk.repository import RepositoryMirrors
 from signed_builds import signed_review, trusted_keys
@@ -153,6 +157,49 @@ async def test_invalid_commit_has_not_landed(commit: str, checkout: Checkout, re
     assert not (await repositories.history(checkout.landing, commit, "shop.yaml")).landed
 
 
+@pytest.mark.parametrize(
+    ("address", "protocol"),
+    [
+        ("https://git.example.com/shop", "https"), ("ssh://git.example.com/shop", "ssh"),
+        ("git@git.example.com:shop", "ssh"), ("/srv/shop", "file"), ("./a:b", "file"),
+        ("file:///srv/shop", "file"), ("http://127.0.0.1/shop", "http"),
+    ],
+)  # fmt: skip
+async def test_only_the_protocol_of_the_address_is_spoken(
+    address: str, protocol: str, repositories: RepositoryMirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that no server redirects to a file, or to an address that is not protected."""
+    spoken: set[str] = set()
+
+    async def fake_git(_: Path, __: GitCommand, ___: object, protocol: str) -> GitResult:
+        spoken.add(protocol)
+        return GitResult(1)
+
+    monkeypatch.setattr(repository, "run_git", fake_git)
+    with pytest.raises(Refused):
+        await repositories.history(Landing(repository=address, builders=trusted_keys("ci")), "0" * 40, "shop.yaml")
+    assert spoken == {protocol}
+
+
+async def test_git_ends_with_its_helpers(
+    checkout: Checkout, repositories: RepositoryMirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each request to a server that does not answer would leave a process behind."""
+    helper, pipe = tmp_path / "helper", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    helper.write_text(f"#!/bin/sh\nexec 9> {pipe}\nexec sleep 600\n")
+    helper.chmod(0o700)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(helper))
+    slow = msgspec.structs.replace(checkout.landing, repository="git.example.com:shop")
+    asked = asyncio.create_task(repositories.history(slow, "0" * 40, "shop.yaml"))
+    async with asyncio.timeout(60):
+        # Opened once the helper has opened it, and at its end once no process has it.
+        with await asyncio.to_thread(pipe.open, "rb") as ended:
+            asked.cancel()
+            await asyncio.wait({asked})
+            assert await asyncio.to_thread(ended.read) == b""
+
+
 async def test_unreadable_repository_is_reported_with_output_of_git(
     checkout: Checkout, repositories: RepositoryMirrors
 ) -> None:
@@ -168,6 +215,6 @@ async def test_unreadable_repository_is_reported_with_output_of_git(
 
 async def test_repository_address_cannot_execute_commands(repositories: RepositoryMirrors, tmp_path: Path) -> None:
     evil = Landing(repository=f"ext::sh -c touch% {tmp_path}/ran", builders=trusted_keys("ci"))
-    with pytest.raises(Refused, match="git fetch failed"):
+    with pytest.raises(Refused, match="ext:: is not accepted"):
         await repositories.history(evil, "0" * 40, "shop.yaml")
     assert not (tmp_path / "ran").exists()

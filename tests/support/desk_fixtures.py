@@ -86,9 +86,9 @@ async def submit_one(desk: Desk, request: Request, context: CallContext = ADMINI
     return submitted
 
 
-def build_verifier(folder: Path) -> BuildVerifier:
+def build_verifier(folder: Path, database: Database | None = None) -> BuildVerifier:
     repositories = RepositoryMirrors(folder / "repositories", OutboundCredentials())
-    return BuildVerifier(FolderStore(folder / "artifacts"), repositories)
+    return BuildVerifier(FolderStore(folder / "artifacts"), repositories, database)
 
 
 def unchanged_app(app: web.Application) -> web.Application:
@@ -115,7 +115,7 @@ async def desk_world(
     async with cluster_client(plane) as client:
         database = await open_database(where or str(folder / "desk.db"))
         async with running_desk(
-            database, client, build_verifier(folder), ids=SequentialIds(), policies=policies
+            database, client, build_verifier(folder, database), ids=SequentialIds(), policies=policies
         ) as desk:
             app = create_app(desk, authenticator or LOCAL_AUTHENTICATOR, sign_in, limits or NO_RATE_LIMIT)
             async with TestClient(TestServer(arrange(app))) as http:

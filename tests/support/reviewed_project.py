@@ -37,9 +37,10 @@ class ReviewedProject:
         self.git("init", "-q", "-b", "main")
         self.git("config", "user.name", "Somebody")
 
-    async def apply_project(self, **more: Any) -> None:
-        """Writes the project. `eve` is neither a member nor trusted."""
-        landing = {"repository": str(self.repository), "builders": trusted_keys("ci"), "people": trusted_keys(ANN, BEN)}
+    async def apply_project(self, since: str = "", **more: Any) -> None:
+        """Writes the project. `eve` is neither a member nor trusted. The history up to `since` needs no reviews."""
+        landing: dict[str, Any] = {"repository": str(self.repository), "builders": trusted_keys("ci")}
+        landing |= {"people": trusted_keys(ANN, BEN), **({"since": since} if since else {})}
         said = {"owner": "team-ads", "quota": {"on-demand": {"pods": 100}}, "landing": landing, **more}
         spec = {name: value for name, value in said.items() if value is not None}
         whole = {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": self.world.project}, "spec": spec}

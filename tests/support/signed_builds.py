@@ -46,7 +46,7 @@ def signed_build(*, by: str = "ci", says: str = "", text: str = TEXT, attested: 
     images = more.get("images", {"hello:dev": DIGEST})
     file = hashlib.sha256(attested.encode()).hexdigest()
     statement: ProvenanceStatement = provenance_statement(
-        words, COMMIT, file, images, RunDetails(builder=Builder(id=says or by))
+        words, more.get("commit", COMMIT), file, images, RunDetails(builder=Builder(id=says or by))
     )
     digest = hashlib.sha256(text.encode()).hexdigest()
     return Build("ads", "shop", "1.0", text.encode(), digest, sign_statement(statement, signing_key(by)), statement)

@@ -82,6 +82,8 @@ HINTS: dict[FieldPath, Strategy] = {
     ("schedule",): st.sampled_from(["30 3 * * mon-fri", "*/10 * * * *", "0 0 29 2 *", "0 2 1 * 0", "@daily"]),
     ("timeZone",): st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]),
     ("people",): st.lists(_words, min_size=1, max_size=3, unique=True),
+    ("landing", "repository"): st.just("/srv/git/shop.git") | st.just("https://git.example.com/ads/shop.git"),
+    ("landing", "since"): st.just("") | st.just("a" * 40),
     ("landing", "people"): st.just(trusted_keys("ann", "ben")) | st.just(trusted_keys("ann", "ben", "carla")),
     ("landing", "builders"): st.just(trusted_keys("ci")) | st.just(trusted_keys("ci", "other")),
     ("landing", "reviewers"): st.integers(0, 2),

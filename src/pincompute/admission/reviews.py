@@ -6,16 +6,24 @@ and its reviewers are therefore read from the repository itself, and each claim 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
-from pincompute.api.attestation import Envelope
+from pincompute.admission.commits import (
+    MAX_COMMITS,
+    Change,
+    EarlierChanges,
+    Notes,
+    SignedReview,
+    valid_reviewers,
+    without_authors,
+)
+from pincompute.api.attestation import Envelope, KeyRing
 from pincompute.api.build import (
     WORKLOAD_FILE,
     ProvenanceStatement,
-    ReviewStatement,
     image_digests,
     image_fields,
     workload_file_digest,
@@ -30,11 +38,12 @@ from pincompute.base.problem import Problem, Where, refuse_all
 from pincompute.base.reasons import BUILD_ALTERED, BUILDER_UNKNOWN, NOT_LANDED, NOT_REVIEWED, ONLY_LANDED, Reason
 from pincompute.planning.edits import without_edits
 
-SignedReview = tuple[Envelope, ReviewStatement]
+MAX_LISTED_CHANGES = 10
+"""Unreviewed changes that a refusal names."""
 
 
 class CommitHistory(NamedTuple):
-    """A commit as the repository has it."""
+    """A commit as the repository has it, with what lies below it."""
 
     landed: bool = False
     """True if the commit is on the protected branch; the other fields are read only then."""
@@ -43,6 +52,16 @@ class CommitHistory(NamedTuple):
     file_digest: str = ""
     """SHA-256 of the workload file in that commit; empty if there is no such file."""
     reviews: tuple[SignedReview, ...] = ()
+    unread_reviews: str = ""
+    """Why its reviews were not read, or not completely."""
+    subject: str = ""
+    author: str = ""
+    earlier: EarlierChanges = EarlierChanges()
+
+    def change(self, commit: str) -> Change:
+        """The commit itself, with what it merges."""
+        notes = Notes(self.reviews, self.unread_reviews)
+        return Change(commit, self.subject, self.author, self.authors, notes)
 
 
 class Build(NamedTuple):
@@ -142,7 +161,9 @@ def check_claimed_build(workload: Workload) -> Problem | None:
 
 def verify_build(build: Build, landing: Landing, history: CommitHistory) -> ReviewVerdict:
     """Verifies every link from the repository to the build; all are verified, to report every problem at once."""
-    provenance, reviewers = build.statement.predicate, _valid_reviewers(build, landing, history)
+    provenance, keys = build.statement.predicate, KeyRing(landing.people)
+    change = history.change(provenance.commit)
+    reviewers = valid_reviewers(keys, change)
     return ReviewVerdict(
         (
             ChainLink(
@@ -151,23 +172,14 @@ def verify_build(build: Build, landing: Landing, history: CommitHistory) -> Revi
             ChainLink(
                 "reviewed",
                 f"by {', '.join(sorted(reviewers)) or 'no one but its authors'}",
-                _review_problem(build, landing, history, reviewers),
+                _review_problem(build, landing, history, change, reviewers),
             ),
+            *_history_links(build, landing, history.earlier, keys),
             ChainLink("file", f"{provenance.source.path} sha256:{build.digest[:12]}", _file_problem(build, history)),
             ChainLink("built", f"as {build.version} by {provenance.builder}", _builder_problem(build, landing)),
         ),
         reviewers,
     )
-
-
-def _valid_reviewers(build: Build, landing: Landing, history: CommitHistory) -> frozenset[str]:
-    """Reviewers with a signed approval of exactly this commit, without its authors."""
-    commit = build.statement.predicate.commit
-    reviewers: set[str] = set()
-    for envelope, review in history.reviews:
-        if any(subject.digest.get("gitCommit") == commit for subject in review.subject):
-            reviewers |= envelope.signers(landing.people)
-    return frozenset(reviewers) - _case_insensitive_members(reviewers, history.authors)
 
 
 def workload_of_build(build: Build) -> Workload:
@@ -213,33 +225,86 @@ def _file_problem(build: Build, history: CommitHistory) -> Problem | None:
 
 
 def _review_problem(
-    build: Build, landing: Landing, history: CommitHistory, reviewers: frozenset[str]
+    build: Build, landing: Landing, history: CommitHistory, change: Change, reviewers: frozenset[str]
 ) -> Problem | None:
-    required, commit = landing.reviewers, build.statement.predicate.commit[:12]
-    if len(reviewers) >= required or not history.landed:
+    if len(reviewers) >= landing.reviewers or not history.landed:
         # The authors of a commit that has not landed are unknown, so its reviews cannot be judged yet.
         return None
     by = f", by {', '.join(sorted(reviewers))}" if reviewers else ""
-    what = f"commit {commit} has {len(reviewers)} of {required} reviews{by}"
-    eligible = sorted(set(landing.people) - reviewers - _case_insensitive_members(landing.people, history.authors))
-    note = f"eligible reviewers: {', '.join(eligible) or 'none'}"
-    return _build_problem(NOT_REVIEWED, build, what, f"pin review {commit}", note)
+    what = f"commit {change.label} has {len(reviewers)} of {landing.reviewers} reviews{by}"
+    note = "\n".join(
+        filter(None, (change.notes.unread, f"eligible reviewers: {_eligible(landing, change, reviewers)}"))
+    )
+    return _build_problem(NOT_REVIEWED, build, what, f"pin review {change.id[:12]}", note)
+
+
+def _history_links(build: Build, landing: Landing, earlier: EarlierChanges, keys: KeyRing) -> Iterator[ChainLink]:
+    """The changes below the commit, which are deployed with it; none if all of them are vouched for."""
+    since = f"since {earlier.base[:12]}" if earlier.base else "since the first commit"
+    if earlier.too_many:
+        what = f"more than {MAX_COMMITS:,} commits {since} would have to be verified"
+        note = "\n".join(_ways_to_vouch(build, landing, earlier))
+        next_ = "deploy a reviewed build of an earlier commit first"
+        yield ChainLink("history", what, _build_problem(NOT_REVIEWED, build, what, next_, note))
+        return
+    if not earlier.changes:
+        return
+    count = len(earlier.changes)
+    claim = f"{count:,} earlier commit{'s' if count > 1 else ''} {since}"
+    found = [(change, valid_reviewers(keys, change)) for change in earlier.changes]
+    lacking = [(change, reviewers) for change, reviewers in found if len(reviewers) < landing.reviewers]
+    yield ChainLink("history", claim, _earlier_problem(build, landing, earlier, keys, lacking))
+
+
+def _earlier_problem(
+    build: Build,
+    landing: Landing,
+    earlier: EarlierChanges,
+    keys: KeyRing,
+    lacking: Sequence[tuple[Change, frozenset[str]]],
+) -> Problem | None:
+    if not lacking:
+        return None
+    oldest, _ = lacking[-1]
+    subject = f"{len(lacking):,} commits" if len(lacking) > 1 else "1 commit"
+    verb = "lack" if len(lacking) > 1 else "lacks"
+    what = f"{subject} below {build.statement.predicate.commit[:12]} {verb} reviews and would be deployed with it"
+    listed = [_lacking_line(landing, *each) for each in lacking[:MAX_LISTED_CHANGES]]
+    more = len(lacking) - len(listed)
+    rest = [f"and {more:,} more"] if more else []
+    forged = ["too many signatures by unknown keys: not all of them were verified"] if keys.exhausted else []
+    note = "\n".join((*listed, *rest, *forged, *_ways_to_vouch(build, landing, earlier)))
+    return _build_problem(NOT_REVIEWED, build, what, f"pin review {oldest.id[:12]}", note)
+
+
+def _lacking_line(landing: Landing, change: Change, reviewers: frozenset[str]) -> str:
+    by = f" by {', '.join(sorted(reviewers))}" if reviewers else ""
+    unread = f"; {change.notes.unread}" if change.notes.unread else ""
+    missing = f"{len(reviewers)} of {landing.reviewers} reviews{by}{unread}"
+    return f"{change.label}: {missing}; eligible: {_eligible(landing, change, reviewers)}"
+
+
+def _ways_to_vouch(build: Build, landing: Landing, earlier: EarlierChanges) -> Iterator[str]:
+    if earlier.revoked:
+        yield f"builds accepted before that no longer count, as keys of their reviewers were removed: {earlier.revoked}"
+    if earlier.since_unknown:
+        yield f"landing.since of the project is {landing.since[:12]}, which is not in the repository"
+    elif not earlier.base:
+        yield f"no build of project {build.project} was accepted yet, so its whole history counts"
+    yield "an administrator can accept the history up to a commit: landing.since of the project"
+
+
+def _eligible(landing: Landing, change: Change, reviewers: frozenset[str]) -> str:
+    return ", ".join(sorted(without_authors(set(landing.people) - reviewers, change.authors))) or "none"
 
 
 def _builder_problem(build: Build, landing: Landing) -> Problem | None:
     claimed = build.statement.predicate.builder
-    if claimed in build.envelope.signers(landing.builders):
+    if claimed in landing.builders and build.envelope.signers({claimed: landing.builders[claimed]}):
         return None
     what = f"it is not signed by a builder of {build.project}"
     note = f"it claims to be built by {claimed}; allowed builders: {', '.join(sorted(landing.builders))}"
     return _build_problem(BUILDER_UNKNOWN, build, what, note=note)
-
-
-def _case_insensitive_members(names: Iterable[str], of: frozenset[str]) -> frozenset[str]:
-    """The names that occur in `of` in any case: git accepts every spelling of an address, so an author could pass as
-    their own reviewer with another one."""
-    folded = {each.casefold() for each in of}
-    return frozenset(each for each in names if each.casefold() in folded)
 
 
 def _build_problem(reason: Reason, build: Build, what: str, next_: str = "", note: str = "") -> Problem:

@@ -64,13 +64,47 @@ class Envelope(msgspec.Struct, frozen=True, rename="camel"):
         return _from_base64(self.payload)
 
     def signers(self, keys: Mapping[str, str]) -> frozenset[str]:
-        """Names of those keys that have signed the envelope.
+        """Names of those keys that have signed the envelope."""
+        return KeyRing(keys).signers(self)
 
-        Every key is tried: the key id in a signature is not authenticated and proves nothing.
+
+MAX_SIGNATURE_CHECKS = 20_000
+"""Checks of one key ring. Genuine signatures need one or two each; unbounded forged ones would occupy a processor."""
+
+
+class KeyRing:
+    """Public keys by name. Bounds the work for all envelopes that are verified with it."""
+
+    def __init__(self, keys: Mapping[str, str], max_checks: int = MAX_SIGNATURE_CHECKS) -> None:
+        usable = {name: key for name, key in keys.items() if not public_key_error(key)}
+        self._keys = {name: _load_public_key(key) for name, key in usable.items()}
+        self._names_by_fingerprint = {fingerprint(key): name for name, key in usable.items()}
+        self._remaining_checks = max_checks
+
+    @property
+    def exhausted(self) -> bool:
+        """Not all signatures were verified: there were too many by unknown keys."""
+        return self._remaining_checks <= 0
+
+    def signers(self, envelope: Envelope) -> frozenset[str]:
+        """Names of those keys that have signed the envelope."""
+        signed = pre_auth_encoding(envelope.payload_type, envelope.payload_bytes())
+        return frozenset(filter(None, (self._signer(each, signed) for each in envelope.signatures)))
+
+    def _signer(self, signature: Signature, signed: bytes) -> str:
+        """Name of the key that made a signature; empty if it is none of these.
+
+        The key id only decides which key is tried first: it is not authenticated and proves nothing.
         """
-        signed = pre_auth_encoding(self.payload_type, self.payload_bytes())
-        signatures = [_from_base64(each.sig) for each in self.signatures]
-        return frozenset(name for name, key in keys.items() if any(_verifies(key, each, signed) for each in signatures))
+        signature_bytes = _from_base64(signature.sig)
+        hinted = self._names_by_fingerprint.get(signature.keyid)
+        for name in sorted(self._keys, key=lambda each: each != hinted):
+            if self.exhausted:
+                return ""
+            self._remaining_checks -= 1
+            if _verifies(self._keys[name], signature_bytes, signed):
+                return name
+        return ""
 
 
 class InvalidAttestation(ValueError):  # noqa: N818  (the name states the problem)
@@ -145,13 +179,12 @@ def _load_public_key(key: str) -> _PublicKey:
     return public_key
 
 
-def _verifies(key: str, signature: bytes, signed: bytes) -> bool:
+def _verifies(key: _PublicKey, signature: bytes, signed: bytes) -> bool:
     try:
-        public_key = _load_public_key(key)
-        if isinstance(public_key, Ed25519PublicKey):
-            public_key.verify(signature, signed)
+        if isinstance(key, Ed25519PublicKey):
+            key.verify(signature, signed)
         else:
-            public_key.verify(signature, signed, ECDSA(hashes.SHA256()))
+            key.verify(signature, signed, ECDSA(hashes.SHA256()))
     except (InvalidSignature, ValueError, UnsupportedAlgorithm):
         return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -11,6 +12,20 @@ from pincompute.api.custom_resource import FieldError
 from pincompute.api.structs import StrictStruct
 
 _Key = Annotated[str, Meta(min_length=1, max_length=1024)]
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(://|::)")
+_LOOPBACK = re.compile(r"http://([^/@?#\\]*@)?(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/|$)")
+
+
+def repository_error(address: str) -> str:
+    """Why a repository is not read from this address; empty if it is.
+
+    Anyone on the way could change what `http://` and `git://` transfer, and `ext::` executes a command. Plain HTTP is
+    accepted from this machine, where nobody is on the way.
+    """
+    scheme = _SCHEME.match(address)
+    if scheme is None or address.startswith(("https://", "ssh://", "file://")) or _LOOPBACK.match(address):
+        return ""
+    return f"{scheme[0]} is not accepted: it must be https://, ssh://, HOST:PATH of SSH, or a local path"
 
 
 class Landing(StrictStruct, frozen=True, kw_only=True):
@@ -38,6 +53,14 @@ class Landing(StrictStruct, frozen=True, kw_only=True):
         int,
         Meta(description="Number of reviewers required in addition to the authors; 1 by default.", ge=0, le=16),
     ] = 1
+    since: Annotated[
+        str,
+        Meta(
+            description="Full id of the commit up to which the history needs no reviews, such as the head of the "
+            "branch when reviews began. Without it all commits below the first deployed one need them, too.",
+            pattern="^([0-9a-f]{40}|[0-9a-f]{64})?$",
+        ),
+    ] = ""
     builders: Annotated[
         dict[str, _Key],
         Meta(
@@ -59,6 +82,8 @@ class Landing(StrictStruct, frozen=True, kw_only=True):
         # Imported late: loading the kinds must not load the cryptography library, which is slow.
         from pincompute.api.attestation import SUPPORTED_KEY_TYPES, public_key_error
 
+        if error := repository_error(self.repository):
+            yield FieldError((*path, "repository"), error, next="such as https://git.example.com/ads/web.git")
         if not self.builders:
             yield FieldError((*path, "builders"), "at least one builder is required", next="builders: {NAME: KEY}")
         first: dict[str, str] = {}

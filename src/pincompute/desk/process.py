@@ -138,7 +138,7 @@ async def _run(options: DeskOptions) -> None:
         credentials = OutboundCredentials(options.credentials)
         artifacts = options.artifacts or str(options.folder / "artifacts")
         store = await stack.enter_async_context(open_artifact_store(artifacts, credentials.artifact_store_token))
-        builds = BuildVerifier(store, RepositoryMirrors(options.folder / "repositories", credentials))
+        builds = BuildVerifier(store, RepositoryMirrors(options.folder / "repositories", credentials), database)
         desk = await stack.enter_async_context(running_desk(database, client, builds, log_store, policies=policies))
         authenticator, sign_in = (
             options.authn.authenticator(TokenReviewer(client), client.clock),

@@ -22,7 +22,7 @@ from pincompute.planning.footprint import WorkloadKey
 async def check_rollback_target(
     database: Database, builds: BuildVerifier, workload: Workload, project: Project | None
 ) -> None:
-    """A rollback brings content in like a deploy does: it must have been reviewed, or be verified now.
+    """A rollback brings content in like a deploy does, so it is judged like one: by today's reviewers and keys.
 
     The revision in the cluster is not trusted to say of itself what it was: it is compared with what the desk has
     recorded, or with the published build.
@@ -35,17 +35,13 @@ async def check_rollback_target(
         overrides = partial(record.accepted_by_break_glass, project=key.project, name=key.name)
         refuse_if(check_build_genuine(workload, await database.transact(overrides, slow=True)))
         return
-    min_reviews = max(1, project.spec.landing.reviewers if project.spec.landing else 1)
-    reviewed = partial(
-        record.accepted_with_reviews,
-        project=key.project,
-        name=key.name,
-        version=version,
-        min_reviews=min_reviews,
-    )
-    known = await database.transact(reviewed, slow=True)
-    if not known:
-        build = await builds.find_build(key.project, key.name, version)
-        await builds.verify_build(build, project, break_glass=False)
-        known = [workload_of_build(build)]
-    refuse_if(check_build_genuine(workload, known))
+    recorded = partial(record.accepted_builds, project=key.project, name=key.name, version=version)
+    accepted = await database.transact(recorded, slow=True)
+    same = [each for each in accepted if check_build_genuine(workload, [each.workload]) is None]
+    if same:
+        await builds.verify_accepted_build(key, version, same[0].attestation, project)
+        return
+    # It was accepted by another desk, or is no build at all: compared with what is published under its name.
+    build = await builds.find_build(key.project, key.name, version)
+    await builds.verify_build(build, project, break_glass=False)
+    refuse_if(check_build_genuine(workload, [workload_of_build(build)]))

@@ -88,11 +88,15 @@ class FolderStore:
 
     def _get(self, path: str) -> bytes | None:
         try:
-            return (self._folder / path).read_bytes()
+            with (self._folder / path).open("rb") as file:
+                body = file.read(MAX_ARTIFACT_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise _store_failed(self.location, str(error)) from error
+        if len(body) > MAX_ARTIFACT_BYTES:
+            raise _store_failed(self.location, f"{path} is larger than {MAX_ARTIFACT_BYTES:,} bytes")
+        return body
 
     def _put(self, path: str, body: bytes) -> None:
         file = self._folder / path

@@ -148,6 +148,8 @@ from pincompute.base.reasons.reviews import (
     POLICY_INVALID,
     PROJECT_NOT_OPEN,
     REPOSITORY_FAILED,
+    REPOSITORY_REFUSED,
+    REPOSITORY_TOO_LARGE,
     STORE_FAILED,
 )
 from pincompute.base.reasons.runtimes import (
@@ -319,6 +321,8 @@ __all__ = [
     "REPLICA_LOST",
     "REPLICA_UNKNOWN",
     "REPOSITORY_FAILED",
+    "REPOSITORY_REFUSED",
+    "REPOSITORY_TOO_LARGE",
     "REQUEST_TIMEOUT",
     "REVISION_UNKNOWN",
     "RIGHTS_MISSING",

@@ -46,7 +46,7 @@ NOT_LANDED = user_error(
 NOT_REVIEWED = user_error(
     "NotReviewed",
     403,
-    "A commit lacks approvals by people other than its authors.",
+    "A commit, or one below it since the last accepted build, lacks approvals by people other than its authors.",
     "`pin review COMMIT` approves it; `landing.people` of the project lists the reviewers.",
 )
 BREAK_GLASS_ACTIVE = info(
@@ -74,6 +74,18 @@ LANDING_NOT_CONFIGURED = infrastructure_error(
 )
 REPOSITORY_FAILED = infrastructure_error(
     "RepositoryFailed", 503, "The project's repository cannot be read.", "The message holds git's error."
+)
+REPOSITORY_REFUSED = infrastructure_error(
+    "RepositoryRefused",
+    409,
+    "The address of the project's repository is not protected: others could change what the desk reads.",
+    "Set `spec.landing.repository` of the project to an https:// or ssh:// address, or to a local path.",
+)
+REPOSITORY_TOO_LARGE = user_error(
+    "RepositoryTooLarge",
+    422,
+    "The repository has more than the desk reads: a fetch, a workload file or the data of commits is too large.",
+    "The message has the limit and the object; docs/builds.md lists all limits.",
 )
 STORE_FAILED = infrastructure_error(
     "StoreFailed",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sql
 
+from pincompute.admission.commits import AcceptedCommit
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
@@ -24,6 +25,10 @@ from pincompute.planning.footprint import WorkloadKey
 
 DEPLOY, BREAK_GLASS, DELETE = "deploy", "break-glass", "delete"
 """Verbs of submissions. Every other verb is the name of a change."""
+
+MAX_ACCEPTED_COMMITS = 20
+MAX_ACCEPTED_DEPLOYS = 200
+"""How many commits, and of how many deploys, a new build may lie on top of: in general it is on the last one."""
 
 # Statements are built once: building one takes longer than executing it.
 _INSERT_SUBMISSION, _INSERT_DECISION, _INSERT_AUDIT, _INSERT_REVISION = (
@@ -212,14 +217,31 @@ def last_deployment(
     return found, VerifiedBuild(**{field: row[field] for field in VerifiedBuild._fields}) if row else None
 
 
-def accepted_with_reviews(
-    connection: Connection, project: str, name: str, version: str, min_reviews: int
-) -> list[Workload]:
-    """A workload as each deploy of a version was accepted that had at least so many reviews."""
-    select = _select_accepted(project, name, DEPLOY).add_columns(builds.c.reviewers)
+class AcceptedBuild(NamedTuple):
+    """A workload as a deploy of a build was accepted, and the attestation of the build."""
+
+    workload: Workload
+    attestation: str
+
+
+def accepted_builds(connection: Connection, project: str, name: str, version: str) -> list[AcceptedBuild]:
+    """The deploys of a version that were accepted without an override, newest first."""
+    select = _select_accepted(project, name, DEPLOY).add_columns(builds.c.attestation)
     select = select.join(builds, builds.c.submission == revisions.c.submission).where(builds.c.version == version)
-    rows = [(row, [each for each in row.reviewers.split(", ") if each]) for row in connection.execute(select)]
-    return [_workload_of(row) for row, reviewers in rows if len(reviewers) >= min_reviews]
+    rows = connection.execute(select.order_by(submissions.c.number.desc()))
+    return [AcceptedBuild(_workload_of(row), row.attestation) for row in rows]
+
+
+def accepted_commits(connection: Connection, project: str) -> list[AcceptedCommit]:
+    """The commits of the last builds that were accepted in a project without an override, newest first."""
+    select = sql.select(builds.c.commit, builds.c.reviewers).join(submissions, submissions.c.id == builds.c.submission)
+    select = select.where(submissions.c.project == project, submissions.c.verb == DEPLOY, builds.c.reviewers != "")
+    # A commit is deployed several times: with each workload of the project, and again after a change of it.
+    rows = connection.execute(select.order_by(submissions.c.number.desc()).limit(MAX_ACCEPTED_DEPLOYS))
+    newest: dict[str, AcceptedCommit] = {}
+    for row in rows:
+        newest.setdefault(row.commit, AcceptedCommit(row.commit, frozenset(row.reviewers.split(", "))))
+    return list(newest.values())[:MAX_ACCEPTED_COMMITS]
 
 
 def accepted_by_break_glass(connection: Connection, project: str, name: str) -> list[Workload]:
