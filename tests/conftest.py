@@ -1,4 +1,7 @@
-"""What tests of several layers share: a real API server and a platform with a real node, each started once."""
+"""What tests of several layers share: a real API server and platforms, each started once for the whole run.
+
+Tests that this machine cannot run are deselected and listed at the end.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,19 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from bare_platform import bare_platform as bare_platform
 from control_plane import ControlPlane, control_plane
+from pincompute.base.problem import Problem
 from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
+from pincompute.engine.nodes import real_node
 from pincompute.engine.progress import Progress
 from real_platform import client as client
 from real_platform import real_platform as real_platform
+from shared_platform import platform as platform
+
+_REAL = {"real_platform", "bare_platform"}
+_OBSTACLES = pytest.StashKey[tuple[Problem, ...]]()
 
 # Deadlines of single examples fail on a busy machine.
 settings.register_profile("gate", max_examples=40, derandomize=True, deadline=None)
@@ -40,3 +50,24 @@ def garbage_collected_per_module(request: pytest.FixtureRequest) -> Iterator[Non
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the expected results with the actual ones")
     parser.addoption("--fuzz", type=int, default=0, help="number of generated requests to the desk; 0: a few")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests with a real node, before `-m` selects, and deselect them on machines that cannot run one."""
+    real = [item for item in items if _REAL.intersection(getattr(item, "fixturenames", ()))]
+    for item in real:
+        item.add_marker("node")
+    obstacles = real_node.obstacles() if real else ()
+    config.stash[_OBSTACLES] = obstacles
+    if obstacles:
+        config.hook.pytest_deselected(items=real)
+        items[:] = [item for item in items if item not in real]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    obstacles = config.stash.get(_OBSTACLES, ())
+    if obstacles:
+        terminalreporter.section("not tested on this machine: real containers")
+        for problem in obstacles:
+            terminalreporter.write_line(problem.text())

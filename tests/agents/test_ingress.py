@@ -6,12 +6,9 @@ import asyncio
 import os
 import signal
 import socket
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
@@ -19,42 +16,12 @@ import pytest
 
 from backends import backend, backend_project, create_ingress, create_service, free_port, ingress_path
 from control_plane import ControlPlane
-from pincompute.base.reexec import REEXEC_VARIABLE, ReexecTarget
+from ingress_agent import Agent, constant_requests, equals, start, until
+from pincompute.base.reexec import ReexecTarget
 from pincompute.kube.client import Client
 from pincompute.kube.resource import INGRESSES, SERVICES
 
 pytestmark = pytest.mark.cluster
-
-
-class Agent(NamedTuple):
-    """The agent's process, and an HTTP client that sends requests for any host to its port."""
-
-    port: int
-    folder: Path
-    process: Process
-    browser: aiohttp.ClientSession
-
-    async def get(self, host: str, path: str = "/") -> tuple[int, str]:
-        url = f"http://127.0.0.1:{self.port}{path}"
-        async with self.browser.get(url, headers={"Host": f"{host}:{self.port}"}) as response:
-            return response.status, await response.text()
-
-    async def backend_name(self, host: str) -> str:
-        """Name of the backend that responds."""
-        status, body = await self.get(host)
-        return str(msgspec.json.decode(body)["name"]) if status == 200 else ""
-
-    async def healthy(self) -> bool:
-        try:
-            return await self.get("anything", "/healthz") == (200, "ok\n")
-        except aiohttp.ClientConnectionError:
-            return False
-
-    def nginx_pid(self) -> int:
-        try:
-            return int((self.folder / "nginx.pid").read_text())
-        except (FileNotFoundError, ValueError):
-            return 0
 
 
 @pytest.fixture
@@ -71,10 +38,7 @@ async def agent(plane: ControlPlane, nginx: Path, tmp_path: Path) -> AsyncIterat
         agent = Agent(port, tmp_path, process, browser)
         await until(agent.healthy, within=20)
         yield agent
-        if process.returncode is None:
-            process.terminate()
-            assert await process.wait() == 0
-            assert not await agent.healthy()
+        await agent.stop()
 
 
 async def test_routes_host_to_service(agent: Agent, client: Client) -> None:
@@ -90,11 +54,19 @@ async def test_routes_host_to_service(agent: Agent, client: Client) -> None:
         assert status == 200
         assert expected.items() <= msgspec.json.decode(body).items()
 
-        status, body = await agent.get(f"helo.{me}.localhost")
-        first_line, *others = body.splitlines()
-        assert (status, first_line) == (404, f"no route for helo.{me}.localhost; known hosts:")
-        # The cluster is shared by other tests: there may be more hosts than the page lists.
-        assert f"  http://{here}" in others or others[-1].endswith(" more")
+        unknown = f"helo.{me}.localhost"
+        page = f"no route for {unknown}\nnext: pin get, which lists the addresses of your services\n"
+        assert await agent.get(unknown) == (404, page)
+
+
+async def test_host_with_a_path_only_has_a_page_elsewhere(agent: Agent, client: Client) -> None:
+    async with backend_project(client, "paths") as me, backend("127.10.0.26", "front") as front:
+        await create_service(client, me, "hello", *front)
+        host = await create_ingress(client, me, "hello", ingress_path("/shop", "hello"))
+        await until(lambda: is_served(agent, host, "/shop"))
+        for path in ("/", "/shopping", "/%2e%2e/", "/index.html"):
+            status, body = await agent.get(host, path)
+            assert (status, body.splitlines()[0]) == (404, f"no route for {host}"), path
 
 
 async def test_error_pages_name_the_fault(agent: Agent, client: Client) -> None:
@@ -157,10 +129,53 @@ async def test_restarts_killed_nginx(agent: Agent) -> None:
     await until(agent.healthy)
 
 
-async def test_nginx_ends_when_agent_is_killed(agent: Agent) -> None:
+async def test_nginx_outlives_killed_agent_and_is_taken_over(
+    agent: Agent, plane: ControlPlane, nginx: Path, client: Client
+) -> None:
+    first = agent.nginx_pid()
+    async with backend_project(client, "outlives") as me, backend("127.10.0.27", "front") as front:
+        await create_service(client, me, "hello", *front)
+        host = await create_ingress(client, me, "hello")
+        await until(lambda: agent.backend_name(host))
+        async with constant_requests(agent, host) as results:
+            agent.process.kill()
+            await agent.process.wait()
+            answered = len(results)
+            await until(lambda: has_more_than(results, answered + 100))
+            # What changed meanwhile is served as soon as there is an agent again.
+            another = await create_ingress(client, me, "another", ingress_path("/", "hello"))
+            following = agent._replace(process=await start(plane, nginx, agent.folder, agent.port))
+            await until(lambda: following.backend_name(another), within=60)
+        assert set(results) == {"front"}
+        assert following.nginx_pid() == first
+        # It restarts the nginx that it took over, and ends it with itself.
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: is_restarted(following, first))
+        await until(following.healthy)
+        await following.stop()
+
+
+async def test_nginx_outlives_stopped_agent(agent: Agent, plane: ControlPlane, nginx: Path) -> None:
+    first = agent.nginx_pid()
+    agent.process.terminate()
+    assert await agent.process.wait() == 0
+    assert await agent.healthy()
+    configured = config_time_ns(agent)
+    following = agent._replace(process=await start(plane, nginx, agent.folder, agent.port))
+    await until(lambda: is_configured_since(following, configured))
+    assert following.nginx_pid() == first
+    await following.stop()
+
+
+async def test_workers_of_killed_nginx_do_not_keep_the_port(agent: Agent, plane: ControlPlane, nginx: Path) -> None:
+    first = agent.nginx_pid()
     agent.process.kill()
     await agent.process.wait()
-    await until(lambda: equals(agent.healthy(), False))
+    os.kill(first, signal.SIGKILL)
+    following = agent._replace(process=await start(plane, nginx, agent.folder, agent.port))
+    await until(lambda: is_restarted(following, first), within=20)
+    await until(following.healthy)
+    await following.stop()
 
 
 async def test_reexec_keeps_nginx_and_refuses_no_request(agent: Agent, client: Client) -> None:
@@ -201,7 +216,23 @@ async def test_logs_port_in_use(plane: ControlPlane, nginx: Path, tmp_path: Path
 async def is_gone(agent: Agent, host: str) -> bool:
     """Whether the agent knows no route for the host any more."""
     status, body = await agent.get(host)
-    return status == 404 and body.startswith(f"no route for {host}") and f"http://{host}" not in body
+    return status == 404 and body.startswith(f"no route for {host}\n")
+
+
+async def is_served(agent: Agent, host: str, path: str) -> bool:
+    return (await agent.get(host, path))[0] == 200
+
+
+async def has_more_than(results: list[str], count: int) -> bool:
+    return len(results) > count
+
+
+def config_time_ns(agent: Agent) -> int:
+    return (agent.folder / "nginx.conf").stat().st_mtime_ns
+
+
+async def is_configured_since(agent: Agent, time_ns: int) -> bool:
+    return config_time_ns(agent) > time_ns
 
 
 async def is_next(agent: Agent) -> bool:
@@ -212,47 +243,5 @@ async def is_restarted(agent: Agent, first: int) -> bool:
     return agent.nginx_pid() not in (0, first)
 
 
-@asynccontextmanager
-async def constant_requests(agent: Agent, host: str) -> AsyncGenerator[list[str]]:
-    """Sends requests without a pause, each on a new connection; yields the backends' names, or the errors."""
-    results: list[str] = []
-
-    async def request_continuously() -> None:
-        url, headers = f"http://127.0.0.1:{agent.port}/", {"Host": host, "Connection": "close"}
-        while True:
-            try:
-                async with agent.browser.get(url, headers=headers) as response:
-                    body = await response.text()
-                    results.append(msgspec.json.decode(body)["name"] if response.status == 200 else body)
-            except aiohttp.ClientError as error:
-                results.append(repr(error))
-
-    tasks = [asyncio.create_task(request_continuously()) for _ in range(2)]
-    try:
-        yield results
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
 def read_proc(pid: int, what: str) -> list[str]:
     return Path(f"/proc/{pid}/{what}").read_text().split("\0")[:-1]
-
-
-async def start(plane: ControlPlane, nginx: Path, folder: Path, port: int, **more: Any) -> Process:
-    words = ("--kubeconfig", plane.kubeconfig(folder, "ingress"), "--folder", folder, "--nginx", nginx)
-    command = (sys.executable, "-m", "pincompute", "agent", "ingress", "--listen", f"127.0.0.1:{port}", *words)
-    variables = {**os.environ, REEXEC_VARIABLE: str(folder / "successor")}
-    return await asyncio.create_subprocess_exec(*map(str, command), env=variables, **more)
-
-
-async def equals(actual: Awaitable[object], expected: object) -> bool:
-    return await actual == expected
-
-
-async def until(condition: Callable[[], Awaitable[object]], within: float = 10) -> None:
-    """Polls until the condition holds."""
-    async with asyncio.timeout(within):
-        while not await condition():  # noqa: ASYNC110  (an HTTP client can only poll)
-            await asyncio.sleep(0.02)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pincompute.agents.nginx_config import nginx_config
 from pincompute.agents.routes import Route
+from pincompute.api.hosts import HostRules
 
 GOLDEN = Path(__file__).parent / "nginx.conf"
 
@@ -25,8 +26,8 @@ ROUTES = (
 )
 
 
-def config(*routes: Route, **more: str) -> str:
-    return nginx_config(routes, "127.0.0.1:8080", Path("/folder"), **more)
+def config(*routes: Route, user: str = "") -> str:
+    return nginx_config(routes, "127.0.0.1:8080", Path("/folder"), user)
 
 
 def test_whole_configuration() -> None:
@@ -41,19 +42,31 @@ def test_quotes_special_characters_in_path() -> None:
     assert r'location = "/a\"; } evil\\\n" {' in config(Route("w", '/a"; } evil\\\n', True, fault="none"))
 
 
-def test_route_without_host_replaces_list_of_hosts() -> None:
+def test_page_of_unknown_hosts_lists_no_host() -> None:
+    text = config(*(Route(host, "/", fault="none") for host in ("secret.one.localhost", "secret.two.localhost")))
+    pages = [line for line in text.splitlines() if "return 404" in line]
+    assert pages
+    assert not any("secret" in page for page in pages)
+    assert "pin get" in pages[0]
+
+
+def test_host_without_route_for_path_has_a_page() -> None:
+    text = config(Route("w", "/shop", service="me/web", address="10.0.0.1", port=80))
+    server = text.partition('server_name "w";')[2]
+    assert 'location "/" {\n            return 404 "no route for $host' in server
+
+
+def test_route_without_host_replaces_page() -> None:
     text = config(Route("", "/", service="me/web", address="10.0.0.1", port=80))
     assert "return 404" not in text
     assert 'location = "/healthz" {' in text
 
 
-def test_list_of_hosts_is_bounded() -> None:
-    hosts = [f"a-host-with-quite-a-long-name-{number:05}.me.localhost" for number in range(1000)]
-    text = config(*(Route(host, "/", fault="none") for host in hosts))
-    assert max(len(line) for line in text.splitlines()) < 4000
-    assert f"http://{hosts[0]}:8080" in text
-    assert " more\\n" in text
-
-
-def test_page_without_any_host() -> None:
-    assert "no Ingress has a host yet" in config()
+def test_routes_for_many_hosts_get_none_of_the_platform_and_its_projects() -> None:
+    rules = HostRules("corp.com", ("pin.corp.com",))
+    routes = [Route("", "/", fault="all"), Route("*.ads.corp.com", "/", fault="wild")]
+    text = nginx_config(routes, "127.0.0.1:8080", Path("/folder"), rules=rules)
+    names = [line.split('"')[1] for line in text.splitlines() if 'server_name "' in line]
+    # nginx prefers exact names, and then takes the first expression that matches.
+    assert names == [r"~^[^.]+\\.ads\\.corp\\.com$", "pin.corp.com", r"~^([^.]+\\.)*corp\\.com$"]
+    assert "pin.corp.com" not in nginx_config([Route("w", "/", fault="")], "a:80", Path("/folder"), rules=rules)

@@ -9,6 +9,7 @@ import pytest
 
 from pincompute.agents.routes import (
     EndpointSlice,
+    HostPolicy,
     Ingress,
     Route,
     RouteConflict,
@@ -17,6 +18,7 @@ from pincompute.agents.routes import (
     needs_reload,
     ready_endpoints,
 )
+from pincompute.api.hosts import HostRules
 
 
 def path(service: str, port: str | int, path: str = "/", kind: str = "Prefix") -> dict[str, Any]:
@@ -24,8 +26,10 @@ def path(service: str, port: str | int, path: str = "/", kind: str = "Prefix") -
     return {"path": path, "pathType": kind, "backend": {"service": {"name": service, "port": wanted}}}
 
 
-def ingress(name: str, host: str, *paths: dict[str, Any], created: str = "2026-01-01T00:00:00Z") -> Ingress:
-    metadata = {"name": name, "namespace": "me", "creationTimestamp": created, "uid": "unread"}
+def ingress(
+    name: str, host: str, *paths: dict[str, Any], created: str = "2026-01-01T00:00:00Z", namespace: str = "me"
+) -> Ingress:
+    metadata = {"name": name, "namespace": namespace, "creationTimestamp": created, "uid": "unread"}
     spec = {"rules": [{"host": host, "http": {"paths": list(paths)}}]}
     return msgspec.convert({"metadata": metadata, "spec": spec}, Ingress)
 
@@ -157,3 +161,60 @@ def test_backend_that_is_not_a_service() -> None:
     bucket = {"path": "/", "backend": {"resource": {"kind": "Bucket", "name": "b"}}}
     (route,) = build_route_table([ingress("a", "w", bucket)], {}).routes
     assert route.fault == "an Ingress of me has a backend that is not a service"
+
+
+OLD, NEW = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
+POLICY = HostPolicy(
+    HostRules("localhost"), {"me": (), "you": (), "shop": ("shop.example.com",), "all": ("*.example.com",)}
+)
+HOSTS = {
+    # host, older claim, newer claim, the namespace that gets it
+    "domain before age": ("web.me.localhost", "you", "me", "me"),
+    "subdomain before age": ("a.b.me.localhost", "you", "me", "me"),
+    "wildcard below a domain before age": ("*.me.localhost", "you", "me", "me"),
+    "age of unlisted hosts": ("old.example.org", "you", "me", "you"),
+    "list before age": ("shop.example.com", "you", "shop", "shop"),
+    "host in a list before a wildcard": ("shop.example.com", "all", "shop", "shop"),
+    "wildcard in a list before age": ("www.example.com", "you", "all", "all"),
+    "wildcard in a list has one label": ("a.b.example.com", "you", "all", "you"),
+    "name of a project before age": ("me.localhost", "you", "me", "me"),
+    "trailing dot": ("web.me.localhost.", "you", "me", "me"),
+    "upper case": ("Web.ME.localhost", "you", "me", "me"),
+    "no host": ("", "you", "me", "you"),
+    "domain of no namespace": ("web.gone.localhost", "you", "me", "you"),
+    "domain of another namespace": ("web.shop.localhost", "you", "me", ""),
+    "all projects": ("*.localhost", "you", "me", ""),
+    "this machine": ("localhost", "you", "me", ""),
+    "platform": ("localhost", "you", "pincompute-system", "pincompute-system"),
+}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(("host", "older", "newer", "winner"), HOSTS.values(), ids=HOSTS)
+def test_host_leads_to_one_namespace(host: str, older: str, newer: str, winner: str, order: int) -> None:
+    claims = [
+        ingress("a", host, path("web", 80, "/longer"), created=NEW, namespace=newer),
+        ingress("b", host, path("web", 80), created=OLD, namespace=older),
+    ]
+    found = build_route_table(claims[::order], {}, policy=POLICY)
+    assert {route.service.partition("/")[0] for route in found.routes} == ({winner} if winner else set())
+    assert {each.owner for each in found.conflicts} == {winner}
+    assert {each.ingress.partition("/")[0] for each in found.conflicts} == {older, newer} - {winner}
+
+
+def test_one_namespace_may_share_a_host_among_ingresses() -> None:
+    claims = [ingress("a", "web.me.localhost", path("web", 80)), ingress("b", "web.me.localhost", path("b", 80, "/b"))]
+    found = build_route_table(claims, {}, policy=POLICY)
+    assert [route.path for route in found.routes] == ["/", "/b"]
+    assert found.conflicts == ()
+
+
+def test_default_backend_is_a_claim_to_the_rest_of_all_hosts() -> None:
+    spec = {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
+    claims = [
+        msgspec.convert(
+            {"metadata": {"name": "a", "namespace": name, "creationTimestamp": created}, "spec": spec}, Ingress
+        )
+        for name, created in (("me", NEW), ("you", OLD))
+    ]
+    assert [route.service for route in build_route_table(claims, {}, policy=POLICY).routes] == ["you/web"]

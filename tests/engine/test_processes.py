@@ -132,6 +132,28 @@ def test_child_process_of_part_is_found_and_is_no_leader(home: Home):
     assert (child.part, child.leader) == ("parent", False)
 
 
+def test_detached_nginx_is_found_by_name_and_folder(home: Home, tmp_path: Path):
+    """It has no marker, as it overwrites its environment, and its parent is gone."""
+    program = tmp_path / "nginx"
+    program.write_bytes(Path("/bin/sleep").read_bytes())
+    program.chmod(0o700)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    started = [
+        subprocess.Popen([each, "600"], cwd=folder, env={})
+        for each, folder in ((program, home.root), (program, elsewhere), ("/bin/sleep", home.root))
+    ]
+    try:
+        (found,) = processes.find_detached(home)
+        assert (found.pid, found.leader) == (started[0].pid, False)
+        processes.stop([found])
+        assert started[0].wait() == -signal.SIGTERM
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
 def test_process_round_trips_through_json(home: Home):
     process = processes.start(part(SLEEP), home)
     read = msgspec.json.decode(msgspec.json.encode(process), type=processes.Process)

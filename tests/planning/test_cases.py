@@ -14,7 +14,9 @@ import yaml
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import TEMPLATE_HASH_LABEL
 from pincompute.api.project import Project
+from pincompute.api.service import PinterestService
 from pincompute.planning.diff import diff
+from pincompute.planning.hosts import HostVerdict, host_claim, judge_claim
 from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan
@@ -55,9 +57,19 @@ def load(case: Path) -> Snapshot:
         project=msgspec.convert(before["project"], Project) if "project" in before else None,
         runtimes=runtimes,
     )
+    if "services" in before:
+        snapshot = snapshot._replace(host=judge_host(snapshot, before["services"]))
     snapshot = snapshot._replace(natives=tuple(with_newest_hashes(each, snapshot) for each in snapshot.natives))
     snapshot = snapshot._replace(pods=tuple(with_newest_hashes(each, snapshot) for each in snapshot.pods))
     return snapshot._replace(natives=tuple(with_wanted_hashes(each, snapshot) for each in snapshot.natives))
+
+
+def judge_host(snapshot: Snapshot, others: list[Any]) -> HostVerdict:
+    """The verdict on the host of the case's service, among the services of other projects."""
+    services = [snapshot.owner, *msgspec.convert(others, list[PinterestService])]
+    own, *claims = [claim for each in services if (claim := host_claim(each))]
+    projects = {snapshot.project.metadata.name: snapshot.project} if snapshot.project else {}
+    return judge_claim(own, [own, *claims], snapshot.cluster.host_rules, projects)
 
 
 def with_newest_hashes(existing: Any, snapshot: Snapshot) -> Any:

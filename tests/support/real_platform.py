@@ -59,7 +59,8 @@ def start_real_platform(name: str, state: Path) -> Platform:
 def find_traces(platform: Platform) -> list[str]:
     """Everything of a platform on this machine outside its folder."""
     name, home = platform.network_namespace, platform.home.root
-    found = [f"process {each.part} {each.pid}" for each in processes.find_marked(platform.home)]
+    running = [*processes.find_marked(platform.home), *processes.find_detached(platform.home)]
+    found = [f"process {each.part} {each.pid}" for each in running]
     found += [f"mount {point}" for point in mount_points_under(home, mounts())]
     found += [f"control group {name}"] if cgroups.exists(name) else []
     found += [f"container {pid}" for pid in cgroups.members(name)]

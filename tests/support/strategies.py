@@ -81,6 +81,7 @@ HINTS: dict[FieldPath, Strategy] = {
     ("tasks",): st.integers(1, 5) | st.just(1000),
     ("schedule",): st.sampled_from(["30 3 * * mon-fri", "*/10 * * * *", "0 0 29 2 *", "0 2 1 * 0", "@daily"]),
     ("timeZone",): st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]),
+    ("hosts",): st.lists(st.sampled_from(["shop.example.com", "*.example.com"]), min_size=1, unique=True),
     ("people",): st.lists(_words, min_size=1, max_size=3, unique=True),
     ("landing", "repository"): st.just("/srv/git/shop.git") | st.just("https://git.example.com/ads/shop.git"),
     ("landing", "since"): st.just("") | st.just("a" * 40),

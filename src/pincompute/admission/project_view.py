@@ -54,6 +54,7 @@ def build_project_view(
         review=spec.review,
         members={role: names for role in ProjectRole if (names := member_names(spec.members.holders_of(role)))},
         builders=sorted(spec.landing.builders) if spec.landing else [],
+        hosts=sorted(spec.hosts),
         policies=[
             *_policy_views(external.policies, platform_wide=True),
             *_policy_views(spec.policies, platform_wide=False),

@@ -60,13 +60,20 @@ def signer(
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="Working folder of nginx.")
 @click.option("--nginx", type=click.Path(path_type=Path), required=True, help="Path of the nginx program.")
 @click.option("--simulated", is_flag=True, help="All nodes are simulated: do not watch EndpointSlices.")
-def ingress(kubeconfig: Path, listen: str, folder: Path, nginx: Path, *, simulated: bool) -> None:
+@click.option(
+    "--domain", default="localhost", help="Hosts below PROJECT.DOMAIN are that project's. Default: localhost."
+)
+def ingress(  # noqa: PLR0913  (each is an option)
+    kubeconfig: Path, listen: str, folder: Path, nginx: Path, domain: str, *, simulated: bool
+) -> None:
     """Run nginx with the routes of a cluster's Ingresses."""
     from pincompute.agents.ingress import run
+    from pincompute.api.hosts import HostRules
     from pincompute.base import logging
 
     logging.configure(process="ingress")
-    asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx, watch_endpoints=not simulated))
+    rules = HostRules(domain)
+    asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx, watch_endpoints=not simulated, rules=rules))
 
 
 @agent.command("log-store")

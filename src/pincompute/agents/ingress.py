@@ -1,4 +1,8 @@
-"""Ingress agent: runs nginx with the routes of a cluster's Ingresses."""
+"""Ingress agent: runs nginx with the routes of a cluster's Ingresses.
+
+nginx outlives the agent, so that requests are served while there is none: the next agent takes it over. Only Ctrl-C and
+`pin down` end both.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,9 @@ from pincompute.agents.process import cancel_on_signal
 from pincompute.agents.routes import (
     NO_ENDPOINTS,
     EndpointSlice,
+    HostPolicy,
     Ingress,
+    Namespace,
     ReadyEndpoints,
     RouteConflict,
     Service,
@@ -24,13 +30,14 @@ from pincompute.agents.routes import (
     needs_reload,
     ready_endpoints,
 )
+from pincompute.api.hosts import HostRules
 from pincompute.base.backoff import backoff_s
 from pincompute.base.reexec import REEXEC_VARIABLE, reexec
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load_kubeconfig
-from pincompute.kube.resource import ENDPOINT_SLICES, INGRESSES, SERVICES
-from pincompute.kube.watch import Event
+from pincompute.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, SERVICES
+from pincompute.kube.watch import MODIFIED, Event
 
 RELOAD_INTERVAL_S = 0.1
 """Shortest time between two reloads, so that a burst of changes causes one."""
@@ -42,25 +49,31 @@ RESYNC_INTERVAL_S = 60.0
 log = structlog.get_logger()
 
 
-async def run(kubeconfig: Path, listen: str, folder: Path, program: Path, *, watch_endpoints: bool) -> None:
+async def run(  # noqa: PLR0913  (each is an option of the command)
+    kubeconfig: Path, listen: str, folder: Path, program: Path, *, watch_endpoints: bool, rules: HostRules
+) -> None:
     """Runs until a signal."""
     with cancel_on_signal():
         async with Client(load_kubeconfig(kubeconfig), agent="ingress") as client:
-            agent = IngressAgent(client, listen, folder, program, watch_endpoints=watch_endpoints)
-            agent.handle_reexec_signal()
+            agent = IngressAgent(client, listen, folder, program, watch_endpoints=watch_endpoints, rules=rules)
+            agent.handle_signals()
             await agent.run()
 
 
 class IngressAgent:
-    """Watches Ingresses, Services and EndpointSlices, and keeps nginx running with their configuration."""
+    """Watches Ingresses, Services, EndpointSlices and Namespaces, and keeps nginx running with their configuration."""
 
-    def __init__(self, client: Client, listen: str, folder: Path, program: Path, *, watch_endpoints: bool) -> None:
+    def __init__(  # noqa: PLR0913  (each is an option of the command)
+        self, client: Client, listen: str, folder: Path, program: Path, *, watch_endpoints: bool, rules: HostRules
+    ) -> None:
         self._changed = asyncio.Event()
         self._ingresses = Informer(client, INGRESSES, type=Ingress, on_change=lambda _: self._changed.set())
         self._services = Informer(client, SERVICES, type=Service, on_change=lambda _: self._changed.set())
+        self._namespaces = Informer(client, NAMESPACES, type=Namespace, on_change=self._on_namespace_change)
         self._slices = Informer(client, ENDPOINT_SLICES, type=EndpointSlice, on_change=self._on_endpoints_change)
         self._nginx = Nginx(program, folder, on_end=self._changed.set)
         self._watch_endpoints = watch_endpoints
+        self._rules = rules
         self._listen = listen
         self._folder = folder
         self._config = ""
@@ -69,41 +82,58 @@ class IngressAgent:
         self._failures = 0
         self._delayed_reload: asyncio.TimerHandle | None = None
         self._next_version: Path | None = None
+        self._stops_nginx = False
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            if self._stops_nginx:
+                await self._nginx.stop()
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ingresses.run())
             group.create_task(self._services.run())
+            group.create_task(self._namespaces.run())
             if self._watch_endpoints:
                 group.create_task(self._slices.run())
             self._config = await self._nginx.adopt()
             # Routes of an incomplete view would remove those that nginx serves already.
             await self._ingresses.synced.wait()
             await self._services.synced.wait()
+            await self._namespaces.synced.wait()
             await self._reconcile_loop()
 
     async def _reconcile_loop(self) -> None:
         """Reconfigures and restarts nginx after every change of the cluster and every exit of nginx."""
-        try:
-            while True:
-                self._changed.clear()
-                if self._next_version:
-                    # At this point nginx is neither starting nor stopping, and stays a child of this process.
-                    log.info("reexec")
-                    reexec(self._next_version)
-                await self._configure_nginx()
-                await self._ensure_running()
-                await asyncio.sleep(max(RELOAD_INTERVAL_S, backoff_s(self._failures, 1) if self._failures else 0))
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(0 if self._failures else RESYNC_INTERVAL_S):
-                        await self._changed.wait()
-        finally:
-            await self._nginx.stop()
+        while True:
+            self._changed.clear()
+            if self._next_version:
+                # At this point nginx is neither starting nor stopping, and stays a child of this process.
+                log.info("reexec")
+                reexec(self._next_version)
+            await self._configure_nginx()
+            await self._ensure_running()
+            await asyncio.sleep(max(RELOAD_INTERVAL_S, backoff_s(self._failures, 1) if self._failures else 0))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0 if self._failures else RESYNC_INTERVAL_S):
+                    await self._changed.wait()
 
-    def handle_reexec_signal(self) -> None:
-        """On SIGHUP, if the parent process set the variable, replaces this program by its next version."""
+    def handle_signals(self) -> None:
+        """On SIGINT, which a terminal sends, ends nginx with this process.
+
+        On SIGHUP, if the parent process set the variable, replaces this program by its next version.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._end_with_nginx, task)
         if file := os.environ.get(REEXEC_VARIABLE):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._request_reexec, Path(file))
+
+    def _end_with_nginx(self, task: asyncio.Task[None]) -> None:
+        self._stops_nginx = True
+        task.cancel()
 
     def _request_reexec(self, file: Path) -> None:
         self._next_version = file
@@ -115,17 +145,25 @@ class IngressAgent:
         elif self._delayed_reload is None:
             self._delayed_reload = asyncio.get_running_loop().call_later(ENDPOINTS_DELAY_S, self._changed.set)
 
+    def _on_namespace_change(self, event: Event[Namespace]) -> None:
+        # Only its existence and its hosts matter; other annotations change often.
+        if event.type != MODIFIED or event.before is None or event.before.hosts != event.object.hosts:
+            self._changed.set()
+
     async def _configure_nginx(self) -> None:
         if self._delayed_reload is not None:
             self._delayed_reload.cancel()
             self._delayed_reload = None
         endpoints = ready_endpoints(self._slices.items.values())
         self._configured_endpoints = endpoints
-        routes, conflicts = build_route_table(self._ingresses.items.values(), self._services.items, endpoints)
+        listed = {each.metadata.name: each.hosts for each in self._namespaces.items.values()}
+        routes, conflicts = build_route_table(
+            self._ingresses.items.values(), self._services.items, endpoints, HostPolicy(self._rules, listed)
+        )
         for conflict in set(conflicts) - set(self._conflicts):
             log.warning("route conflict", **conflict._asdict())
         self._conflicts = conflicts
-        config = nginx_config(routes, self._listen, self._folder, worker_user())
+        config = nginx_config(routes, self._listen, self._folder, worker_user(), self._rules)
         if config == self._config:
             return
         self._config = config

@@ -1,4 +1,4 @@
-"""Starts, reconfigures and stops one nginx."""
+"""Starts, reconfigures and stops one nginx, which outlives the process that configures it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import grp
 import os
 import pwd
-import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Callable
@@ -19,13 +18,16 @@ STOP_TIMEOUT_S = 5.0
 """Time between SIGTERM and SIGKILL."""
 
 
-class InheritedProcess:
-    """Child process that this process started before a reexec; has the methods of asyncio's Process that we use."""
+class AdoptedProcess:
+    """Process of an earlier agent, or of this one before a reexec; has the methods of asyncio's Process that we use.
 
-    def __init__(self, pid: int) -> None:
+    Only a child has an exit code; that of any other process is reported as 0.
+    """
+
+    def __init__(self, pid: int, handle: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._handle = os.pidfd_open(pid)
+        self._handle = handle
         self._ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._handle, self._reap)
 
@@ -35,7 +37,9 @@ class InheritedProcess:
 
     def send_signal(self, number: int) -> None:
         if self.returncode is None:
-            os.kill(self.pid, number)
+            # By the handle, because the pid could belong to another process by now.
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -43,7 +47,10 @@ class InheritedProcess:
     def _reap(self) -> None:
         asyncio.get_running_loop().remove_reader(self._handle)
         os.close(self._handle)
-        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        try:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        except ChildProcessError:
+            self.returncode = 0
         self._ended.set()
 
 
@@ -54,7 +61,7 @@ class Nginx:
         self._program = program
         self._folder = folder
         self._on_end = on_end
-        self._process: Process | InheritedProcess | None = None
+        self._process: Process | AdoptedProcess | None = None
         for needed in (folder, folder / "temporary"):
             needed.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -82,7 +89,7 @@ class Nginx:
         self._kill_group()
         self._pid_file.unlink(missing_ok=True)
         self._process = await asyncio.create_subprocess_exec(
-            *_end_with_parent(), *self._command(self._config), stdin=DEVNULL, process_group=0
+            *self._command(self._config), stdin=DEVNULL, process_group=0
         )
         ended = asyncio.create_task(self._process.wait())
         # nginx writes this file once it listens and handles signals. A SIGHUP before that would end it.
@@ -94,16 +101,25 @@ class Nginx:
         return ""
 
     async def adopt(self) -> str:
-        """Takes over the nginx that this process started before a reexec. Returns its configuration, or nothing."""
-        pid = self._inherited_pid()
-        if not pid:
+        """Takes over the nginx of this folder, if one runs: of this process before a reexec, or of an earlier agent.
+
+        Returns the configuration that it has, or nothing if that is uncertain, so that it is configured again: an agent
+        that was killed may have written a configuration without telling nginx.
+        """
+        pid = _read_pid(self._pid_file)
+        # The handle keeps the pid from being reused between the check and a signal.
+        handle = _open_process(pid)
+        if handle is None or not self._is_ours(pid):
+            if handle is not None:
+                os.close(handle)
+            _kill_workers_of(pid, self._program)
             return ""
-        self._process = InheritedProcess(pid)
+        self._process = AdoptedProcess(pid, handle)
         if not _is_program(pid, self._program):
             await self.stop()
             return ""
         asyncio.create_task(self._process.wait()).add_done_callback(lambda _: self._on_end())
-        return self._config.read_text()
+        return self._config.read_text() if _is_child(pid) else ""
 
     async def stop(self) -> None:
         if self._process is None or not self.running:
@@ -126,13 +142,16 @@ class Nginx:
             # By a reload, because the worker processes have no access to the folder.
             self._signal(signal.SIGHUP)
 
-    def _inherited_pid(self) -> int:
+    def _is_ours(self, pid: int) -> bool:
+        """Whether the process is the nginx of this folder. The pid in the file could belong to another process by now.
+
+        nginx overwrites its environment, so it is recognized by its title, which contains its arguments.
+        """
         try:
-            pid = int(self._pid_file.read_text())
-            return pid if os.waitpid(pid, os.WNOHANG) == (0, 0) else 0
-        except (OSError, ValueError):
-            # There is no such process, or it is not our child.
-            return 0
+            title = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            return False
+        return f" -p {self._folder} ".encode() in title
 
     @property
     def _config(self) -> Path:
@@ -163,6 +182,36 @@ class Nginx:
         return failed[-1] if failed else "no error in its log"
 
 
+def _read_pid(file: Path) -> int:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _open_process(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid) if pid else None
+    except ProcessLookupError:
+        return None
+
+
+def _kill_workers_of(master: int, program: Path) -> None:
+    """Kills workers of a master that was killed: they would go on serving and keep the port open."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        with suppress(OSError):
+            if master and pid != master and os.getpgid(pid) == master and _is_program(pid, program):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _is_child(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG) == (0, 0)
+    except ChildProcessError:
+        return False
+
+
 def _is_program(pid: int, program: Path) -> bool:
     """Whether the process runs this program; False if the file was replaced since."""
     return Path(f"/proc/{pid}/exe").resolve() == program.resolve()
@@ -174,8 +223,3 @@ def worker_user() -> str:
         return ""
     nobody = pwd.getpwnam("nobody")
     return f"{nobody.pw_name} {grp.getgrgid(nobody.pw_gid).gr_name}"
-
-
-def _end_with_parent() -> tuple[str, ...]:
-    """Command prefix by which the kernel ends nginx when this process ends, even by SIGKILL."""
-    return ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from pincompute.agents.routes import Route
+from pincompute.api.hosts import WILDCARD, HostRules
 
-# nginx accepts no parameter of 4,096 bytes or more.
-_MAX_HOST_LIST_CHARS = 3000
+_NO_ROUTE = "no route for $host\nnext: pin get, which lists the addresses of your services\n"
+"""Of the other routes it says nothing: they are other projects'."""
 
 
-def nginx_config(routes: Iterable[Route], listen: str, folder: Path, user: str = "") -> str:
+def nginx_config(
+    routes: Iterable[Route],
+    listen: str,
+    folder: Path,
+    user: str = "",
+    rules: HostRules = HostRules(""),  # noqa: B008  (a constant)
+) -> str:
     """The whole configuration file. `user` is the user of the workers if nginx is started by root."""
     routes = tuple(routes)
     by_host = {host: list(group) for host, group in groupby(sorted(routes), key=lambda route: route.host)}
     anywhere = by_host.pop("", [])
-    servers = [_default_server(anywhere, list(by_host), listen)]
+    servers = [_default_server(anywhere, listen)]
     servers += [_server(host, group, listen) for host, group in by_host.items()]
+    if any(not host or host.startswith(WILDCARD) for host in (*by_host, *(route.host for route in anywhere))):
+        servers += _shields(rules, by_host, listen)
     upstreams = sorted({_upstream(route) for route in routes if not route.fault})
     return _process(folder, user) + _block("http", "\n".join([_http(folder), *upstreams, *servers]))
 
@@ -75,16 +84,28 @@ proxy_set_header X-Forwarded-Proto $scheme;
 """
 
 
-def _default_server(anywhere: list[Route], hosts: list[str], listen: str) -> str:
-    """Server for unknown hosts: the health page, routes without a host, or a list of the known hosts."""
+def _default_server(anywhere: list[Route], listen: str) -> str:
+    """Server for unknown hosts: the health page, and routes without a host."""
     locations = _locations(anywhere)
     locations['= "/healthz"'] = 'access_log off;\nreturn 200 "ok\\n";\n'
-    locations.setdefault('"/"', f"return 404 {_quoted(_unknown_host_text(hosts, listen))};\n")
     return _block("server", f"listen {listen} default_server;\n{_blocks(locations)}")
 
 
 def _server(host: str, routes: list[Route], listen: str) -> str:
     return _block("server", f"listen {listen};\nserver_name {_server_name(host)};\n{_blocks(_locations(routes))}")
+
+
+def _shields(rules: HostRules, by_host: Container[str], listen: str) -> list[str]:
+    """Servers that keep the hosts of the platform, and of projects, from routes for many hosts.
+
+    That of the domain comes last: nginx takes the first regular expression that matches.
+    """
+    servers = [_server(host, [], listen) for host in sorted({*rules.reserved}) if host not in by_host]
+    if rules.domain:
+        domain = rules.domain.replace(".", r"\.")
+        name = _quoted(rf"~^([^.]+\.)*{domain}$")
+        servers.append(_block("server", f"listen {listen};\nserver_name {name};\n{_blocks(_locations([]))}"))
+    return servers
 
 
 def _server_name(host: str) -> str:
@@ -94,7 +115,7 @@ def _server_name(host: str) -> str:
     return _quoted("~^[^.]+" + host[1:].replace(".", r"\.") + "$")
 
 
-def _locations(routes: Iterable[Route]) -> dict[str, str]:
+def _locations(routes: Sequence[Route]) -> dict[str, str]:
     """Blocks by location. An exact route wins over a prefix; nginx itself prefers the longest prefix."""
     found: dict[str, str] = {}
     for route in sorted(routes, key=lambda route: not route.exact):
@@ -102,6 +123,8 @@ def _locations(routes: Iterable[Route]) -> dict[str, str]:
             found.setdefault(f"= {_quoted(route.path)}", _location_body(route))
         if not route.exact:
             found.setdefault(_quoted(route.path.rstrip("/") + "/"), _location_body(route))
+    # Without it nginx would look for files in its folder.
+    found.setdefault('"/"', f"return 404 {_quoted(_NO_ROUTE)};\n")
     if any(not route.fault for route in routes):
         found["@silent"] = 'return 502 "service $service did not answer\\n";\n'
     return found
@@ -133,18 +156,6 @@ set $service {_quoted(route.service)};
 error_page 502 504 = @silent;
 proxy_pass http://{_upstream_name(route)};
 """
-
-
-def _unknown_host_text(hosts: list[str], listen: str) -> str:
-    if not hosts:
-        return "no route for $host: no Ingress has a host yet\n"
-    port = listen.rpartition(":")[2]
-    lines = [f"  http://{host}:{port}\n" for host in hosts]
-    shown = list(lines)
-    while len("".join(shown)) > _MAX_HOST_LIST_CHARS:
-        shown.pop()
-    more = f"  and {len(lines) - len(shown)} more\n" if len(shown) < len(lines) else ""
-    return f"no route for $host; known hosts:\n{''.join(shown)}{more}"
 
 
 def _quoted(word: str | Path) -> str:

@@ -1,13 +1,19 @@
-"""Routes: the service and endpoints for each host and path, from Ingresses and Services. Pure."""
+"""Routes: the service and endpoints for each host and path, from Ingresses and Services. Pure.
+
+A host leads to one namespace, so that no Ingress of another one gets requests for it, by a longer path for instance.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
+
+from pincompute.api.hosts import HostRules, Standing, normalize_host
+from pincompute.api.names import HOSTS_ANNOTATION
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -20,6 +26,16 @@ class Metadata(msgspec.Struct, rename="camel"):
     namespace: str = ""
     creation_timestamp: str = ""
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Namespace(msgspec.Struct):
+    metadata: Metadata
+
+    @property
+    def hosts(self) -> list[str]:
+        """The custom hosts that the namespace was given."""
+        return self.metadata.annotations.get(HOSTS_ANNOTATION, "").split()
 
 
 class BackendPort(msgspec.Struct):
@@ -117,10 +133,11 @@ class Route(NamedTuple):
 
 
 class RouteConflict(NamedTuple):
-    """A route of an Ingress that an older Ingress has already."""
+    """A route that an Ingress does not get."""
 
     ingress: str
     owner: str
+    """The older Ingress that has it, or the namespace to which the host belongs; empty if it belongs to none."""
     host: str
     path: str
 
@@ -128,6 +145,20 @@ class RouteConflict(NamedTuple):
 class RouteTable(NamedTuple):
     routes: tuple[Route, ...]
     conflicts: tuple[RouteConflict, ...]
+
+
+class HostPolicy(NamedTuple):
+    """What decides to which namespace a host belongs."""
+
+    rules: HostRules = HostRules("")
+    listed: Mapping[str, Collection[str]] = MappingProxyType({})
+    """Custom hosts that a namespace was given, for all namespaces of the cluster."""
+
+    def standing(self, host: str, namespace: str) -> Standing:
+        if not host:
+            # It has the requests for hosts without a route of their own; none of them are a project's.
+            return Standing.UNLISTED
+        return self.rules.standing(host, namespace, self.listed.get(namespace, ()), self.listed.__contains__)
 
 
 ReadyEndpoints = Mapping[tuple[Key, str], AbstractSet[tuple[str, int]]]
@@ -159,9 +190,13 @@ def needs_reload(current: ReadyEndpoints, configured: ReadyEndpoints) -> bool:
 
 
 def build_route_table(
-    ingresses: Iterable[Ingress], services: Mapping[Key, Service], endpoints: ReadyEndpoints = NO_ENDPOINTS
+    ingresses: Collection[Ingress],
+    services: Mapping[Key, Service],
+    endpoints: ReadyEndpoints = NO_ENDPOINTS,
+    policy: HostPolicy = HostPolicy(),  # noqa: B008  (a constant)
 ) -> RouteTable:
     """One route for each host and path, sorted. If two Ingresses have the same one, the older Ingress wins."""
+    namespaces = _host_owners(ingresses, policy)
     routes: list[Route] = []
     conflicts: list[RouteConflict] = []
     owners: dict[tuple[str, str, bool], str] = {}
@@ -169,12 +204,31 @@ def build_route_table(
         name = f"{ingress.metadata.namespace}/{ingress.metadata.name}"
         for route in _ingress_routes(ingress, services, endpoints):
             location = (route.host, route.path, route.exact)
-            if location in owners:
+            if namespaces.get(route.host) != ingress.metadata.namespace:
+                conflicts.append(RouteConflict(name, namespaces.get(route.host, ""), route.host, route.path))
+            elif location in owners:
                 conflicts.append(RouteConflict(name, owners[location], route.host, route.path))
             else:
                 owners[location] = name
                 routes.append(route)
     return RouteTable(tuple(sorted(routes)), tuple(conflicts))
+
+
+def _host_owners(ingresses: Iterable[Ingress], policy: HostPolicy) -> dict[str, str]:
+    """The namespace of each host: that with the best right to it, and of several that with the oldest Ingress."""
+    ranks: dict[str, tuple[Standing, tuple[str, str, str]]] = {}
+    owners: dict[str, str] = {}
+    for ingress in ingresses:
+        namespace = ingress.metadata.namespace
+        for host in {*(normalize_host(rule.host) for rule in ingress.spec.rules), *_default_hosts(ingress)}:
+            rank = policy.standing(host, namespace), _creation_order(ingress)
+            if rank[0] is not Standing.NONE and (host not in ranks or rank < ranks[host]):
+                ranks[host], owners[host] = rank, namespace
+    return owners
+
+
+def _default_hosts(ingress: Ingress) -> list[str]:
+    return [""] if ingress.spec.default_backend else []
 
 
 def _creation_order(ingress: Ingress) -> tuple[str, str, str]:
@@ -188,7 +242,7 @@ def _ingress_routes(ingress: Ingress, services: Mapping[Key, Service], endpoints
     for rule in ingress.spec.rules:
         for path in rule.http.paths if rule.http else ():
             exact = path.path_type == "Exact"
-            route = Route(rule.host, _normalize_path(path.path, exact), exact)
+            route = Route(normalize_host(rule.host), _normalize_path(path.path, exact), exact)
             yield _with_backend(route, path.backend, namespace, services, endpoints)
     if ingress.spec.default_backend:
         yield _with_backend(Route("", "/"), ingress.spec.default_backend, namespace, services, endpoints)

@@ -41,6 +41,9 @@ TIER_LABEL: Final = f"{GROUP}/tier"
 REVIEW_LABEL: Final = f"{GROUP}/review"
 """On a project's namespace: landed or open."""
 
+HOSTS_ANNOTATION: Final = f"{GROUP}/hosts"
+"""On a namespace: the custom hosts that its project was given, separated by spaces."""
+
 # Labels of pods.
 TEMPLATE_HASH_LABEL: Final = f"{GROUP}/template"
 """Hash of a pod's template. Identifies pods of the newest revision."""

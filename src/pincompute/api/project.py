@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import NAME_PATTERN, CustomResource, FieldError, Spec, ValidationRule
+from pincompute.api.hosts import LISTED_HOST_PATTERN
 from pincompute.api.identity import KUBERNETES_NAME_PREFIX
 from pincompute.api.landing import Landing
 from pincompute.api.membership import ProjectRole, ReviewMode
@@ -169,6 +170,14 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
             max_length=64,
         ),
     ] = []
+    hosts: Annotated[
+        list[Annotated[str, Meta(pattern=LISTED_HOST_PATTERN, max_length=253)]],
+        Meta(
+            description="Custom hosts that its services may have beside NAME.PROJECT.DOMAIN, such as "
+            "[shop.example.com, *.shop.example.com]; none by default.",
+            max_length=256,
+        ),
+    ] = []
     policies: PolicyList = []
 
     @property
@@ -194,6 +203,9 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
             if caller == name:
                 what = f"{name} is this project: its pods can always connect to each other"
                 yield FieldError(("callers", index), what, next="remove it")
+        for index, host in enumerate(self.hosts):
+            if host in self.hosts[:index]:
+                yield FieldError(("hosts", index), f"{host} is listed twice", next="remove one")
 
 
 def _member_errors(members: Members) -> Iterator[FieldError]:

@@ -91,6 +91,8 @@ class ProjectView(LenientStruct, frozen=True, omit_defaults=False):
     members: dict[ProjectRole, list[str]] = {}
     builders: list[str] = []
     """Builders that may publish for the project."""
+    hosts: list[str] = []
+    """Custom hosts that its services may have."""
     policies: list[PolicyView] = []
     quota: list[TierUsage] = []
     workload_counts: dict[str, int] = {}

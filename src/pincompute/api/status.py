@@ -21,6 +21,9 @@ OUTDATED = "Outdated"
 UNREVIEWED = "Unreviewed"
 """Runs under an emergency override. Set only if true."""
 
+HOST_UNLISTED = "HostUnlisted"
+"""Is served at a host that its project was not given. Set only if true."""
+
 
 class Progress(StrictStruct, frozen=True):
     """Progress of the newest revision's pods."""

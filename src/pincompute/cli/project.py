@@ -78,7 +78,7 @@ def _titled(title: str, text: str) -> str:
 
 def _members(view: ProjectView) -> Iterator[str]:
     rows = [(role.value, names) for role, names in view.members.items()]
-    for title, names in [*rows, ("builders", view.builders)]:
+    for title, names in [*rows, ("builders", view.builders), ("hosts", view.hosts)]:
         if names:
             yield _titled(title, ", ".join(names))
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
-from pincompute.api.status import UNREVIEWED, Condition, find_condition
+from pincompute.api.status import HOST_UNLISTED, UNREVIEWED, Condition, find_condition
 from pincompute.api.workload import Workload
 from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, find_reason
 from pincompute.cli.durations import elapsed, format_age
@@ -24,7 +24,7 @@ def format_workload(workload: Workload, now: datetime) -> str:
         _headline(workload, now),
         *_properties(workload, now),
         *_goal_problem(workload),
-        *_unreviewed_notice(workload),
+        *_notices(workload),
     ]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -133,9 +133,9 @@ def _goal_problem(workload: Workload) -> list[str]:
     return [f"  {goal.message}  [{goal.reason}]", *_next_step(workload, goal)]
 
 
-def _unreviewed_notice(workload: Workload) -> list[str]:
-    condition = find_condition(workload.status.conditions, UNREVIEWED)
-    return [f"  {condition.message}  [{condition.reason}]"] if condition else []
+def _notices(workload: Workload) -> list[str]:
+    found = [find_condition(workload.status.conditions, each) for each in (UNREVIEWED, HOST_UNLISTED)]
+    return [f"  {each.message}  [{each.reason}]" for each in found if each]
 
 
 def _next_step(workload: Workload, goal: Condition) -> list[str]:

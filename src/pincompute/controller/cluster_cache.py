@@ -188,6 +188,7 @@ class ClusterCache:
             now,
             self._context.projects.get(owner.metadata.namespace),
             self._context.runtimes_for(owner, self._all_owners(), now),
+            self._context.host_verdict(owner, cluster),
         )
 
     def includes(self, kind: str, resource_version: int) -> bool:
@@ -237,8 +238,7 @@ class ClusterCache:
         self._on_change(key_of(owner), Trigger.SPEC_CHANGED if _spec_changed(event) else self._object_trigger)
         if isinstance(owner, Workload):
             self._enqueue_rolling_runtime()
-        else:
-            self._on_context_event(event)
+        self._on_context_event(event)
 
     def _on_undecodable_owner(self, kind: str, event: Event[msgspec.Raw], why: str) -> None:
         """Takes in an owner of another schema version, for example of a newer operator. Its natives are left alone."""
@@ -261,7 +261,7 @@ class ClusterCache:
                 self._on_change(key_of(owner), Trigger.CONTEXT_CHANGED)
 
     def _on_context_event(self, event: Event[CustomResource]) -> None:
-        """Takes in an event about a project, a runtime or a part. Before the cache is complete nothing was planned."""
+        """Takes in an event about what owners share. Before the cache is complete nothing was planned."""
         is_affected = self._context.observe(event, self._clock.now())
         if self._complete and is_affected:
             # An ordered dict and no set: the simulator needs the same order in every run.

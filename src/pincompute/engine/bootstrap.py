@@ -43,12 +43,20 @@ WORKLOAD_WRITERS = (
 """Users that may write workloads of projects with `review: landed`: the desk, the operator, and Kubernetes' own
 controllers that delete objects or set the number of replicas."""
 
-_USERS = {"pod_creators": list(POD_CREATORS), "writers": list(WORKLOAD_WRITERS), "desk": [DESK]}
+DOMAIN = "localhost"
+"""Domain of the services' hosts. Names below it lead to this machine without DNS."""
+
+_VALUES: dict[str, str | list[str]] = {
+    "pod_creators": list(POD_CREATORS),
+    "writers": list(WORKLOAD_WRITERS),
+    "desk": [DESK],
+    "domain": DOMAIN,
+}
 
 _PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
 """Users with rights on a bare platform: the parts that every cluster has in some form."""
 
-NAMESPACED_MANIFESTS = ("access", "roles", "tiers", "guard", "landing", "rehearsal")
+NAMESPACED_MANIFESTS = ("access", "roles", "tiers", "guard", "landing", "hosts", "rehearsal")
 """Manifests that are applied after the base, as they need its namespaces."""
 
 _RESOURCES = {
@@ -106,7 +114,7 @@ async def _put(client: Client, wanted: Object) -> None:
 
 def _read(name: str) -> list[Object]:
     text = (MANIFESTS / f"{name}.yaml").read_text()
-    return list(yaml.safe_load_all(Template(text).substitute(_USERS)))
+    return list(yaml.safe_load_all(Template(text).substitute(_VALUES)))
 
 
 def _facts(platform: Platform) -> Object:
@@ -117,7 +125,7 @@ def _facts(platform: Platform) -> Object:
         "data": {
             "name": platform.name,
             "trustDomain": platform.trust_domain,
-            "domain": "localhost",
+            "domain": DOMAIN,
             "port": str(platform.ports["http"]),
             "nodes": "real" if platform.real else "simulated",
             "serves": " ".join(_addon_kinds(platform)),

@@ -26,7 +26,7 @@ BASE_PARTS = (API_SERVER, ETCD)
 
 
 def down(home: Home, progress: Progress, *, purge: bool) -> None:
-    if not find_marked(home):
+    if not find_marked(home) and not processes.find_detached(home):
         require_platform(home)
     with exclusive_lock(home.lock, f"pin down --name {home.name}", progress.echo):
         record = _record_or_empty(home, progress)
@@ -53,7 +53,7 @@ def stop_platform(home: Home, record: PlatformRecord) -> int:
         with_node = msgspec.structs.replace(record, network_slot=slot, real=True)
         real_node.clean(platform_of(home, with_node, Programs(Path(record.engine))))
         network.remove_network(slot)
-    left = [*processes.find_descendants(home, ours), *find_marked(home)]
+    left = [*processes.find_descendants(home, ours), *processes.find_detached(home), *find_marked(home)]
     processes.stop({each.pid: each for each in left}.values())
     return stopped
 

@@ -11,7 +11,7 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE
 from pincompute.engine import proc
 from pincompute.engine.home import Home
-from pincompute.engine.processes import Process, find_descendants, find_marked
+from pincompute.engine.processes import Process, find_descendants, find_detached, find_marked
 
 PORT_NAMES = (
     "api",
@@ -60,7 +60,8 @@ def require_free(address: str, port: int, part: str, home: Home, leaders: Iterab
     if is_free(address, port):
         return
     listener = proc.listener_pid(port)
-    if listener in {process.pid for process in (*find_marked(home), *find_descendants(home, leaders))}:
+    ours = (*find_marked(home), *find_descendants(home, leaders), *find_detached(home))
+    if listener in {process.pid for process in ours}:
         return
     by = f" by {proc.program_name(listener)} (pid {listener})" if listener else ""
     raise Refused(

@@ -181,6 +181,23 @@ def find_descendants(home: Home, leaders: Iterable[Process]) -> list[Process]:
     return found
 
 
+def find_detached(home: Home) -> list[Process]:
+    """Find nginx, which outlives the ingress that started it and overwrites its environment.
+
+    It is the only program of that name in the platform's folder.
+    """
+    found = []
+    for pid in proc.pids():
+        if proc.program_name(pid) != "nginx" or proc.working_folder(pid) != home.root:
+            continue
+        stat = proc.read_stat(pid)
+        if stat is not None and not stat.is_dead:
+            found.append(
+                Process(part="ingress", pid=pid, start_ticks=stat.start_ticks, boot=proc.boot_id(), leader=False)
+            )
+    return found
+
+
 def start_time(process: Process) -> datetime:
     """Start of the process in UTC."""
     return proc.wall_time(process.start_ticks)

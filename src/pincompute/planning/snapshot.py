@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pincompute.api.hosts import HostRules
 from pincompute.api.names import (
     IN_PLACE_HASH_LABEL,
     OPERATOR,
@@ -28,6 +29,7 @@ from pincompute.api.project import Project
 from pincompute.api.structs import LenientStruct
 from pincompute.objects.content import content_hash
 from pincompute.objects.field_managers import KUBERNETES_MANAGERS
+from pincompute.planning.hosts import HOST_GRANTED, HostVerdict
 from pincompute.planning.observed_pods import OwnedMetadata, Pod, PodCondition
 from pincompute.planning.runtimes.selection import Runtimes
 
@@ -171,6 +173,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Port of the ingress."""
     simulated: bool = False
     """True if no node runs containers."""
+    reserved_hosts: tuple[str, ...] = ()
+    """Hosts of the platform's own services, such as that of the desk."""
     served_kinds: tuple[str, ...] | None = None
     """Optional kinds that the API server serves, such as PyTorchJob; None if that is unknown."""
 
@@ -182,8 +186,13 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
             domain=facts["domain"],
             port=int(facts["port"]),
             simulated=facts["nodes"] == "simulated",
+            reserved_hosts=tuple(facts.get("reservedHosts", "").split()),
             served_kinds=tuple(facts["serves"].split()) if "serves" in facts else None,
         )
+
+    @property
+    def host_rules(self) -> HostRules:
+        return HostRules(self.domain, self.reserved_hosts)
 
 
 class Snapshot(NamedTuple):
@@ -197,6 +206,8 @@ class Snapshot(NamedTuple):
     now: datetime
     project: Project | None = None
     runtimes: Runtimes = Runtimes()
+    host: HostVerdict = HOST_GRANTED
+    """Of a service: whether it gets its custom host, decided among all services of the cluster."""
 
     def owns_pod(self, pod: Pod) -> bool:
         """True if the chain of controllers leads from the pod to the owner.

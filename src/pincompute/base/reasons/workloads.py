@@ -10,6 +10,30 @@ NAME_TAKEN = user_error(
     "Another workload of the project has this name: names are unique over all kinds.",
     "Choose another name.",
 )
+HOST_TAKEN = user_error(
+    "HostTaken",
+    409,
+    "The host of a service belongs to another project: by its domain, its list of hosts, or because it had it first.",
+    "Leave out `loadBalancer.host`, or choose another; administrators move a host with `spec.hosts` of the projects.",
+)
+HOST_NOT_LISTED = user_error(
+    "HostNotListed",
+    403,
+    "A service asks for a host that its project was not given.",
+    "Leave out `loadBalancer.host`, or ask an administrator to add the host to `spec.hosts` of the project.",
+)
+HOST_RESERVED = user_error(
+    "HostReserved",
+    403,
+    "The host of a service is reserved for the platform: `localhost`, the domain itself, an address, the desk's host.",
+    "Leave out `loadBalancer.host`, or choose another.",
+)
+HOST_KEPT = info(
+    "HostKept",
+    "A service is still served at a host that its project was not given, because it had the host already.",
+    "An administrator adds the host to `spec.hosts` of the project, as the message says.",
+    actor=Actor.INFRASTRUCTURE,
+)
 WORKLOAD_UNKNOWN = user_error(
     "WorkloadUnknown", 404, "No workload of that name exists in the project.", "`pin get` lists the workloads."
 )

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from functools import cache
 from string import Template
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -104,6 +105,7 @@ def platform_objects(config: InstallConfig) -> list[Object]:
         *_granted_to(OPERATOR, *((DESK,) if config.desk.address else ())),
         *_read("guard", pod_creators=_pod_creators()),
         *_read("landing", writers=list(WORKLOAD_WRITERS)),
+        *_read("hosts", writers=list(WORKLOAD_WRITERS), domain=config.domain),
         *_read("operator", image=config.image, facts=content_hash(config.cluster_facts)),
         facts,
         *(support_objects(config) if config.runtime_support else ()),
@@ -122,7 +124,11 @@ def support_objects(config: InstallConfig) -> list[Object]:
 
 def _desk_objects(config: InstallConfig) -> list[Object]:
     account = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{DESK}"
-    return [*_read("desk", image=config.image, **config.desk.manifest_values()), *_read("rehearsal", desk=[account])]
+    return [
+        *_read("desk", image=config.image, **config.desk.manifest_values()),
+        *_read("desk_host", host=urlsplit(config.desk.address).hostname),
+        *_read("rehearsal", desk=[account]),
+    ]
 
 
 @cache

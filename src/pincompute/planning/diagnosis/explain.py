@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from pincompute.api.status import UNREVIEWED, Condition, WorkloadStatus, find_condition
+from pincompute.api.status import HOST_UNLISTED, UNREVIEWED, Condition, WorkloadStatus, find_condition
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Diagnosis
 from pincompute.base.problem import Problem, Where
@@ -13,6 +13,9 @@ from pincompute.base.reasons import (
     BREAK_GLASS_ACTIVE,
     CANNOT_CHANGE,
     CLUSTER_REFUSED,
+    HOST_NOT_LISTED,
+    HOST_RESERVED,
+    HOST_TAKEN,
     INTERNAL,
     NOT_OWNED,
     OPERATOR_NOT_RESPONDING,
@@ -43,8 +46,11 @@ from pincompute.planning.views.workload_detail import event_scope_of
 
 OPERATOR_RESPONSE_GRACE_S = 10.0
 """Time in which the operator should have observed a change."""
-_FOUND_WHILE_APPLYING = frozenset({CANNOT_CHANGE, CLUSTER_REFUSED, NOT_OWNED, STORE_FULL})
-"""Problems that only the writes of the operator discover; a plan cannot know them."""
+_FOUND_BY_THE_OPERATOR = frozenset(
+    {CANNOT_CHANGE, CLUSTER_REFUSED, HOST_NOT_LISTED, HOST_RESERVED, HOST_TAKEN, NOT_OWNED, STORE_FULL}
+)
+"""Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
+the workloads of all projects."""
 DRIFT_NOTE_WINDOW_S = 600.0
 """Time for which a reverted manual edit is mentioned."""
 
@@ -66,7 +72,9 @@ def diagnose(
     problem = _operator_problem(snapshot, edited) or plan.why or _status_problem(owner, plan)
     scope = event_scope_of(snapshot)
     own_events = [each for each in events if scope.includes(each)]
-    notes = [each for each in (_drift_note(snapshot, own_events), _unreviewed_note(plan.status)) if each]
+    notes = [
+        each for each in (_drift_note(snapshot, own_events), _unreviewed_note(plan.status), _host_note(owner)) if each
+    ]
     if _is_progressing(owner, plan, problem):
         problem = failed_create_problem(snapshot, own_events) or problem
     if problem is None or not problem.reason.is_problem:
@@ -104,7 +112,7 @@ def _status_problem(owner: Workload, plan: Plan) -> Problem | None:
     problem = _condition_problem(owner, find_condition(owner.status.conditions, owner.GOAL))
     if goal and goal.status == "True":
         is_current = owner.status.observed_generation == owner.metadata.generation
-        return problem if problem and is_current and problem.reason in _FOUND_WHILE_APPLYING else None
+        return problem if problem and is_current and problem.reason in _FOUND_BY_THE_OPERATOR else None
     return problem
 
 
@@ -130,6 +138,12 @@ def _unreviewed_note(status: object) -> str:
     """An active emergency override. It is a note, not a problem, until it expires."""
     condition = find_condition(status.conditions, UNREVIEWED) if isinstance(status, WorkloadStatus) else None
     return condition.message if condition and condition.reason == BREAK_GLASS_ACTIVE.code else ""
+
+
+def _host_note(owner: Workload) -> str:
+    """A host that the project was not given. The status has it, because it depends on the workloads of all projects."""
+    condition = find_condition(owner.status.conditions, HOST_UNLISTED)
+    return condition.message if condition else ""
 
 
 def _is_recent(snapshot: Snapshot, moment: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from pincompute.api.membership import ProjectRole, ReviewMode
 from pincompute.api.names import (
     CONTACT_ANNOTATION,
+    HOSTS_ANNOTATION,
     INGRESS_LABEL,
     KIND_LABEL,
     PRIORITY_CLASS_PREFIX,
@@ -93,6 +94,8 @@ def _namespace(owner: Project) -> Object:
     metadata["labels"] |= {"pod-security.kubernetes.io/enforce": level, REVIEW_LABEL: str(owner.spec.review)}
     if owner.spec.contact:
         metadata["annotations"] |= {CONTACT_ANNOTATION: owner.spec.contact}
+    if owner.spec.hosts:
+        metadata["annotations"] |= {HOSTS_ANNOTATION: " ".join(sorted(owner.spec.hosts))}
     return natives.build_owned(owner, "v1", "Namespace", metadata, {})
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from pincompute.api.service import PinterestService, ServiceSpec
+from pincompute.api.status import HOST_UNLISTED, READY, Condition, Progress
+from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.planning import natives, revision, status
 from pincompute.planning.diagnosis import Finding, first_cause
@@ -41,31 +43,50 @@ def plan(snapshot: Snapshot) -> Plan:
         _service(snapshot),
         update.native,
         natives.disruption_budget(snapshot, owner.spec.unavailable),
-        *_ingress(snapshot),
+        *(() if snapshot.host.problem else _ingress(snapshot)),
         revision.revision_record(snapshot, built, current),
     )
     progress = status.pod_progress(owner.spec.replicas, current)
     done = progress.ready == progress.wanted
     paused = status.paused_problem(owner)
     finding = Finding() if done else Finding(paused) if paused else first_cause(snapshot, current)
+    # Replicas that do not run are more urgent than a host that does not lead to them.
+    problem = finding.problem or snapshot.host.problem
     new_status = msgspec.structs.replace(
-        status.common_status(snapshot, built, pods, finding.problem),
-        address=service_address(owner, snapshot.cluster),
+        status.common_status(snapshot, built, pods, problem),
+        address="" if snapshot.host.problem else service_address(owner, snapshot.cluster),
         progress=progress,
         conditions=[
-            ready_condition(snapshot, progress, finding.problem),
+            _ready_condition(snapshot, progress, problem),
             available_condition(snapshot, progress.wanted, sum(each.ready for each in pods)),
+            *_host_conditions(snapshot),
         ],
     )
     return Plan(
         wanted,
         new_status,
         wake_after_s=soonest(finding.recheck_after_s, update.recheck_after_s),
-        why=finding.problem,
+        why=problem,
         retained=revision.retained_revisions(snapshot),
         steps=update.steps,
         adoption=adoption.plan_adoption(snapshot, wanted),
     )
+
+
+def _ready_condition(snapshot: Snapshot, progress: Progress, why: Problem | None) -> Condition:
+    """A service whose host leads elsewhere is not ready, also while all its replicas are."""
+    if why and progress.ready == progress.wanted:
+        return status.build_condition(snapshot, READY, why.reason, why.message(), status=False)
+    return ready_condition(snapshot, progress, why)
+
+
+def _host_conditions(snapshot: Snapshot) -> list[Condition]:
+    """The warning of a service that keeps a host which its project was not given."""
+    kept = snapshot.host.kept
+    if kept is None:
+        return []
+    message = f"{kept.message()}; to give it the host: {kept.next}"
+    return [status.build_condition(snapshot, HOST_UNLISTED, kept.reason, message, status=True)]
 
 
 def ingress_host(owner: PinterestService, cluster: Cluster) -> str:

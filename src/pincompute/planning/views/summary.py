@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.status import OUTDATED, SUCCEEDED, UNREVIEWED, Condition, Progress, find_condition
+from pincompute.api.status import HOST_UNLISTED, OUTDATED, SUCCEEDED, UNREVIEWED, Condition, Progress, find_condition
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.reasons import (
@@ -52,7 +52,7 @@ def _most_important_condition(conditions: list[Condition], goal: Condition) -> C
 
     While the goal is not reached yet, a secondary condition replaces it only if that one is a problem itself.
     """
-    secondary = filter(None, (find_condition(conditions, each) for each in (OUTDATED, UNREVIEWED)))
+    secondary = filter(None, (find_condition(conditions, each) for each in (OUTDATED, UNREVIEWED, HOST_UNLISTED)))
     relevant = (each for each in secondary if each.reason not in _OK_REASONS or goal.status == "True")
     return next(relevant, goal) if goal.reason in _OK_REASONS else goal
 

@@ -20,7 +20,7 @@ from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult
 from pincompute.base.bounded_map import BoundedMap
-from pincompute.base.problem import Problem, Refused, Where, refuse_all
+from pincompute.base.problem import Problem, Refused, Where, refuse_all, refuse_if
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
@@ -36,6 +36,7 @@ from pincompute.kube.errors import (
 )
 from pincompute.planning.edits import preserve_edits, summarize_edit
 from pincompute.planning.footprint import Footprint, WorkloadKey, current_footprint, daemon_node_count, footprint_of
+from pincompute.planning.hosts import host_claim
 from pincompute.planning.views.plan_preview import as_first_generation, converged_plan
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.kubernetes.changes import write_change_to_workload
@@ -109,6 +110,11 @@ class KubernetesPlatform:
         """Workloads that were written and may not be in the cache yet, so that their absence there says nothing."""
 
     async def preview(self, resources: Sequence[CustomResource]) -> list[Preview]:
+        refuse_all(
+            problem
+            for each in resources
+            if isinstance(each, Workload) and self._synced.is_set() and (problem := self._host_problem(each))
+        )
         return await self._workloads.preview(resources)
 
     @_raising_unavailable
@@ -120,7 +126,7 @@ class KubernetesPlatform:
         plan = converged_plan(self._cache.snapshot(created))
         refuse_all(
             each if str(each.where) else each._replace(where=Where(object=workload.metadata.key))
-            for each in plan.problems
+            for each in (*plan.problems, *filter(None, (self._host_problem(merged),)))
         )
         footprint = footprint_of(plan, max(1, daemon_node_count(self._cache.find(key) or merged)))
         self._predictions.put(key, _ComputedFootprint(created, self._cache.context_version, footprint))
@@ -134,10 +140,16 @@ class KubernetesPlatform:
         owner = await self.find_project(project)
         before = pending or await self._find_workload(project, name)
         edit = await self._workloads.preview_change(before, change)
+        # A service that has lost its host can still be scaled; one that gets another host is decided.
+        if _custom_host(edit.workload) != _custom_host(before):
+            refuse_if(self._host_problem(edit.workload))
         plan = converged_plan(self._cache.snapshot(as_first_generation(edit.workload)))
         footprint = footprint_of(plan, max(1, daemon_node_count(edit.workload)))
         command = ChangeWorkload(change, tuple(edit.effects))
         return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
+
+    def _host_problem(self, proposed: Workload) -> Problem | None:
+        return self._cache.host_verdict(proposed).problem
 
     @_raising_unavailable
     async def render_delete(self, project: str, name: str, uid: str, pending: Workload | None) -> RenderedWorkload:
@@ -297,6 +309,11 @@ class KubernetesPlatform:
             raise Refused(recreated_problem(key.project, key.name)) from error
         self._read_your_writes.note_deleted(key, uid)
         return Delivery(None)
+
+
+def _custom_host(workload: Workload) -> str:
+    claim = host_claim(workload)
+    return claim.host if claim else ""
 
 
 def _as_created(workload: Workload) -> Workload:

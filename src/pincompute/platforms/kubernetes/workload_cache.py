@@ -16,6 +16,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.watch import DELETED, Event
 from pincompute.planning.footprint import WorkloadKey, daemon_node_count, has_ended
+from pincompute.planning.hosts import HostVerdict
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
 from pincompute.platforms.kubernetes.cluster_reader import read_cluster
@@ -98,6 +99,10 @@ class WorkloadCache:
         now = self._client.clock.now()
         return Snapshot(owner, (), (), self._cluster, now, project, self._context.runtimes_for(owner, (), now))
 
+    def host_verdict(self, proposed: Workload) -> HostVerdict:
+        """Whether a workload as it shall become gets its custom host."""
+        return self._context.host_verdict(proposed, self._cluster, self.find(WorkloadKey.of(proposed)))
+
     def take_changed(self) -> set[WorkloadKey]:
         """Returns and clears the changed workloads."""
         taken, self.changed_keys = self.changed_keys, set()
@@ -108,6 +113,8 @@ class WorkloadCache:
         resource = event.object
         if isinstance(resource, Workload):
             self._index_name(resource, exists=event.type != DELETED)
+            # The footprint of no other workload depends on a host.
+            self._context.observe_host(event)
             before: Any = event.before
             if event.type == DELETED or before is None or _footprint_inputs(before) != _footprint_inputs(resource):
                 self.changed_keys.add(WorkloadKey.of(resource))
