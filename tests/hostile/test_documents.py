@@ -1,4 +1,4 @@
-"""Small documents that are expensive to check, or whose errors would fill a response."""
+"""Small documents that are expensive to check, or have errors that would fill a response."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_admission_refuses_hosts_of_others(tenants: Tenants) -> None:
 
 
 def test_desk_refuses_hosts_of_others(tenants: Tenants) -> None:
-    """With the host, whose it is, and what to do."""
+    """The host, its project, and what to do."""
     for host, reason, what in (
         (f"web.{tenants.victim}.localhost", "HostTaken", f"belongs to project {tenants.victim}"),
         (tenants.custom_host, "HostTaken", f"belongs to project {tenants.victim}"),

@@ -1,4 +1,4 @@
-"""Nobody learns the names of projects in which they have no role."""
+"""A user does not learn the names of projects in which they have no role."""
 
 from __future__ import annotations
 

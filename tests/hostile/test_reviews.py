@@ -48,7 +48,7 @@ async def test_unreviewed_commit_below_a_reviewed_one_is_named(shop: PushedRepos
     # An override is for exactly this.
     build = await shop.builds.find_build("ads", "shop", "1.1")
     assert (await shop.builds.verify_build(build, shop.project, break_glass=True)).version == "1.1"
-    # Once somebody has looked at it, it is deployed.
+    # After a review it is deployed.
     shop.review(evil, BEN)
     await shop.deploy("1.1")
     # What is below an accepted build is not asked about again.

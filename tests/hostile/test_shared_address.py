@@ -26,7 +26,7 @@ FORGER = ECKey.generate_key("P-256", {"kid": "cluster"})
 FLOOD = 300
 
 
-async def refusal(auth: OpenIdAuth | ServiceAccountAuth, token: str) -> Refused:
+async def rejection(auth: OpenIdAuth | ServiceAccountAuth, token: str) -> Refused:
     with pytest.raises(Refused) as refused:
         await auth.authenticate(Credentials(token, address=GATEWAY))
     return refused.value
@@ -37,7 +37,7 @@ async def test_good_login_is_accepted_at_once_amid_forged_ones() -> None:
         people = OpenIdAuth(OpenIdSettings(provider.issuer, AUDIENCE), ManualClock())
         forger = RSAKey.generate_key(2048, {"kid": "1"})
         for number in range(FLOOD):
-            refused = await refusal(people, provider.token(key=forger, jti=str(number)))
+            refused = await rejection(people, provider.token(key=forger, jti=str(number)))
             assert not isinstance(refused, Busy)
         identity = await people.authenticate(Credentials(provider.token(), address=GATEWAY))
         assert str(identity) == "ann@example.com"
@@ -79,7 +79,7 @@ async def test_unavailable_provider_is_not_asked_for_each_token() -> None:
         provider.unavailable = True
         people = OpenIdAuth(OpenIdSettings(provider.issuer, AUDIENCE), clock := ManualClock())
         for number in range(100):
-            assert (await refusal(people, provider.token(jti=str(number)))).problems[
+            assert (await rejection(people, provider.token(jti=str(number)))).problems[
                 0
             ].reason.code == "SignInUnavailable"
         assert provider.discovery_requests == 1
@@ -123,7 +123,7 @@ async def test_good_program_is_accepted_at_once_amid_forged_tokens() -> None:
     cluster = Cluster()
     programs = ServiceAccountAuth(cluster, ManualClock())
     # They claim to be the program that the attacker wants to lock out.
-    told = [await refusal(programs, cluster.token("ads/ci", FORGER, jti=str(number))) for number in range(FLOOD)]
+    told = [await rejection(programs, cluster.token("ads/ci", FORGER, jti=str(number))) for number in range(FLOOD)]
     assert isinstance(told[-1], Busy)
     limit = throttle.FAILURES_PER_S * throttle.FAILURE_BURST_S
     assert cluster.reviews == pytest.approx(limit, abs=1)
@@ -135,7 +135,7 @@ async def test_rejected_programs_lock_out_only_themselves() -> None:
     cluster = Cluster()
     programs = ServiceAccountAuth(cluster, ManualClock())
     cluster.deleted.add("ads/old")
-    told = [await refusal(programs, cluster.token("ads/old", jti=str(number))) for number in range(FLOOD)]
+    told = [await rejection(programs, cluster.token("ads/old", jti=str(number))) for number in range(FLOOD)]
     assert isinstance(told[-1], Busy)
     assert cluster.reviews < FLOOD / 2
     assert await programs.authenticate(Credentials(cluster.token("ads/ci"), address=GATEWAY))
@@ -146,7 +146,7 @@ async def test_expired_tokens_do_not_lock_out_their_account() -> None:
     programs = ServiceAccountAuth(cluster, ManualClock())
     past = int(NOW.timestamp()) - 1
     for number in range(FLOOD):
-        await refusal(programs, cluster.token("ads/ci", exp=past, jti=str(number)))
+        await rejection(programs, cluster.token("ads/ci", exp=past, jti=str(number)))
     assert cluster.reviews < FLOOD / 2
     assert await programs.authenticate(Credentials(cluster.token("ads/ci"), address=GATEWAY))
 
@@ -155,9 +155,9 @@ async def test_cluster_that_keeps_its_keys_still_decides() -> None:
     cluster = Cluster(publishes_keys=False)
     programs = ServiceAccountAuth(cluster, clock := ManualClock())
     assert await programs.authenticate(Credentials(cluster.token("ads/ci"), address=GATEWAY))
-    told = [await refusal(programs, cluster.token("ads/ci", FORGER, jti=str(number))) for number in range(FLOOD)]
+    told = [await rejection(programs, cluster.token("ads/ci", FORGER, jti=str(number))) for number in range(FLOOD)]
     # Then forged tokens are told from good ones only by the cluster, and that is limited by address.
     assert isinstance(told[-1], Busy)
-    assert isinstance(await refusal(programs, cluster.token("ads/cd")), Busy)
+    assert isinstance(await rejection(programs, cluster.token("ads/cd")), Busy)
     clock.elapsed_s += 1
     assert await programs.authenticate(Credentials(cluster.token("ads/cd"), address=GATEWAY))

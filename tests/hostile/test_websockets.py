@@ -103,7 +103,7 @@ async def test_compressed_message_is_not_expanded(relay: Relay) -> None:
 async def _raw_websocket(
     url: URL, *headers: str
 ) -> AsyncGenerator[tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A websocket whose client sends what no library would; with the head of the server's response."""
+    """A websocket of a client that sends what no library would; with the head of the server's response."""
     reader, writer = await asyncio.open_connection(url.host, url.port)
     handshake = (
         "GET / HTTP/1.1", "Host: a", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",

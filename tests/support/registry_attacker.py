@@ -63,7 +63,7 @@ def writes(image: Image) -> list[Attempt]:
 
 def send(address: str, attempt: Attempt, token: str = "", certificate: tuple[str, str] | None = None) -> str:
     """Status of the response, `closed`, or `unreachable`."""
-    # Does not load the system's authorities: an attacker need not know whom they talk to.
+    # Does not load the system's authorities: an attacker need not verify the server.
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_NONE

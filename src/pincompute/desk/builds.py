@@ -83,7 +83,7 @@ class BuildVerifier:
             await self._accepted_commits(build.project),
             allow_stale=allow_stale,
         )
-        # On a thread: anyone who can push reviews can make this slow.
+        # On a thread: users with push access can make this slow.
         return await asyncio.to_thread(verify_build, build, landing, history)
 
     async def verify_build(self, build: Build, project: Project | None, *, break_glass: bool) -> VerifiedBuild:

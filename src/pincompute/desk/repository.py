@@ -133,7 +133,7 @@ async def _bases(
     existing = await mirror.existing(wanted)
     present = [each for each in candidates if each.id in existing]
     notes = await mirror.notes([each.id for each in present])
-    # On a thread: anyone who can push notes can make this slow.
+    # On a thread: users with push access can make this slow.
     vouched = await asyncio.to_thread(_still_vouched, present, notes, landing)
     since_known = landing.since in existing
     bases = vouched + ([landing.since] if since_known else [])

@@ -19,7 +19,7 @@ PROXIES = TrustedProxies.parse("10.0.0.0/8, 192.0.2.1,2001:db8::/32, 127.0.0.1")
 @pytest.mark.parametrize(
     ("peer", "headers", "address"),
     [
-        # Not a proxy: anybody can write the header.
+        # Not a proxy: every client can write the header.
         ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),
         ("10.1.2.3", ["198.51.100.1"], "198.51.100.1"),
         ("192.0.2.1", ["198.51.100.1"], "198.51.100.1"),

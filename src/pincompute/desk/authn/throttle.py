@@ -30,7 +30,7 @@ MAX_CACHED_REJECTIONS = 10_000
 
 
 class AuthThrottle:
-    """Passed by credentials that somebody else has to check. Those in a provider's cache do not pass it."""
+    """Passed by credentials that another server has to check. Those in a provider's cache do not pass it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -17,7 +17,7 @@ class ClientAddress(NamedTuple):
 
 
 class TrustedProxies(NamedTuple):
-    """Networks whose `X-Forwarded-For` is believed. Anybody else can write such a header, so it is ignored."""
+    """Networks whose `X-Forwarded-For` is believed. Other clients can write such a header, so theirs is ignored."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
@@ -34,11 +34,11 @@ class TrustedProxies(NamedTuple):
         for hop in reversed(hops):
             address = _parse(hop)
             if address is None:
-                # Whoever wrote this, no trusted proxy did.
+                # No trusted proxy wrote this.
                 break
             if not self._contains(address):
                 return ClientAddress(str(address), forwarded=True)
-        # The client is a trusted proxy itself, or one that did not say whom it forwards.
+        # The client is a trusted proxy itself, or one that did not name the client.
         return ClientAddress(peer, forwarded=bool(hops))
 
     def _contains(self, address: IPv4Address | IPv6Address | None) -> bool:
