@@ -1,4 +1,4 @@
-"""Hosts of services at the desk: which project may have which, and what stays possible for a service that has lost its host."""
+"""Hosts of services at the desk: which project may have which, and what stays possible after a host is lost."""
 
 from __future__ import annotations
 
