@@ -105,3 +105,5 @@ class LogBatch(LenientStruct, frozen=True):
 
     container_run: ContainerRun
     entries: list[LogEntry]
+    problem: str = ""
+    """Why no further batch follows; then it has no lines."""

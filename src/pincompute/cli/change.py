@@ -15,6 +15,7 @@ from pincompute.api.workload_detail import ChangeResult
 from pincompute.base.clock import SystemClock
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect
 from pincompute.cli.workload_ref import parse_workload_ref
 
@@ -53,7 +54,7 @@ async def _change_and_follow(target: Target, ref: str, change: Change, timeout_s
         result = await submit_change(platform, target.project, ref, change)
         if result.written and timeout_s is not None:
             summary = await follow_to_goal(platform, result.summary, timer)
-            click.echo(f"{summary.label}  {summary.message}")
+            click.echo(printable(f"{summary.label}  {summary.message}"))
 
 
 async def submit_change(platform: PlatformClient, project: str, ref: str, change: Change) -> ChangeResult:

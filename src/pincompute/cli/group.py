@@ -89,6 +89,9 @@ def _version_option() -> click.Option:
 
 def _error_text(error: Exception) -> str:
     if isinstance(error, Refused):
-        return error.text()
+        # It may quote the last line of a tenant's program.
+        from pincompute.cli.printable import printable
+
+        return printable(error.text())
     what = f"pin failed: {type(error).__name__}: {error}"
     return Problem(INTERNAL, what, next="run it again with PIN_DEBUG=1, and report the traceback").text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from pincompute.api.logs import LogItem, LogLine, LogMarker, LogReplicas
+from pincompute.cli.printable import printable
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 
@@ -12,8 +13,10 @@ _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright
 class LogFormatter:
     """Formats the items of one workload's logs. Lines of a single replica get no prefix."""
 
-    def __init__(self, workload: str) -> None:
+    def __init__(self, workload: str, *, raw: bool = False) -> None:
         self._workload = workload
+        self._raw = raw
+        """Whether control characters stay in the lines. A terminal would act on them."""
         self._replicas: list[str] = []
 
     def format_item(self, item: LogItem) -> list[str]:
@@ -22,11 +25,12 @@ class LogFormatter:
                 self._replicas = replicas
                 return []
             case LogMarker(replica="", text=text):
-                return [click.style(f"-- {text} --", dim=True)]
+                return [click.style(f"-- {printable(text)} --", dim=True)]
             case LogMarker(replica=replica, text=text):
-                return [click.style(f"-- {self._workload}/{replica} {text} --", dim=True)]
+                return [click.style(f"-- {self._workload}/{replica} {printable(text)} --", dim=True)]
             case LogLine():
-                return [f"{self._prefix(item)}{item.text}"]
+                text = item.text if self._raw else printable(item.text)
+                return [f"{self._prefix(item)}{text}"]
 
     def _prefix(self, line: LogLine) -> str:
         width = max(map(len, self._replicas), default=0)

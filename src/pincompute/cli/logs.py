@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import aclosing
 from typing import Any
 
@@ -55,7 +56,8 @@ def logs(target: Target, workload: str, **options: Any) -> None:
 
 
 async def _print_logs(target: Target, name: str, query: LogQuery) -> None:
-    formatter = LogFormatter(name)
+    # A file or another program gets the lines as they were printed.
+    formatter = LogFormatter(name, raw=not sys.stdout.isatty())
     async with (
         connect(target) as platform,
         aclosing(platform.logs(target.project, name, query)) as items,

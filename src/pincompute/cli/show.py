@@ -16,6 +16,7 @@ from pincompute.base.clock import SystemClock
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.durations import format_age
 from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import parse_workload_ref
@@ -38,7 +39,7 @@ def show(target: Target, workload: str, output: str | None) -> None:
     elif output == "yaml":
         click.echo(as_yaml(detail), nl=False)
     else:
-        click.echo(format_detail(detail, SystemClock().now()), nl=False)
+        click.echo(printable(format_detail(detail, SystemClock().now())), nl=False)
 
 
 async def _fetch_detail(target: Target, text: str) -> WorkloadDetail:

@@ -14,6 +14,7 @@ from pincompute.base.reasons import NOT_FOR_KIND, TIMED_OUT, WORKLOAD_UNKNOWN
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import parse_workload_ref, short_kind
 
@@ -49,7 +50,7 @@ async def _wait_for_goal(target: Target, text: str, goal: str | None, timer: Fol
             next_ = f"pin wait {current.name} --for {current.goal.lower()}"
             raise Refused(Problem(NOT_FOR_KIND, what, Where(object=f"{target.project}/{current.name}"), next=next_))
         reached = await follow_to_goal(platform, current, timer)
-        click.echo(f"{reached.label}  {reached.message}")
+        click.echo(printable(f"{reached.label}  {reached.message}"))
 
 
 async def _wait_until_deleted(platform: PlatformClient, project: str, name: str, timeout_s: float) -> None:

@@ -10,6 +10,7 @@ import click
 from pincompute.api.workload_detail import Diagnosis
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.output import as_json
+from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import parse_workload_ref
 
@@ -27,7 +28,7 @@ def why(target: Target, workload: str, output: str | None) -> None:
     if output == "json":
         click.echo(as_json(diagnosis), nl=False)
     else:
-        click.echo(format_diagnosis(diagnosis), nl=False)
+        click.echo(printable(format_diagnosis(diagnosis)), nl=False)
     sys.exit(1 if diagnosis.is_problem else 0)
 
 

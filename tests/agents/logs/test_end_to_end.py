@@ -145,6 +145,83 @@ def test_drain_waits_until_store_knows_pod(tmp_path: Path, monkeypatch: pytest.M
     assert pipeline.stored() == pipeline.written
 
 
+class ShortPod:
+    """A container that writes lines, ends, and is deleted with its files, and a store that cannot take them yet."""
+
+    def __init__(self, folder: Path, error: Exception) -> None:
+        self.pipeline = Pipeline(folder)
+        self.error: Exception | None = error
+        make = partial(
+            Follower, STREAM, partial(node.rotated_files, self.pipeline.printed), node.complete_lines, inodes=False
+        )
+        self.shipper = Shipper(self, lambda: {STREAM: make} if self.pipeline.printed.exists() else {}, 0)  # type: ignore[arg-type]
+
+    def fetch_position(self, stream: Stream) -> Position:
+        if self.error:
+            raise self.error
+        return self.pipeline.fetch_position(stream)
+
+    def send_batch(self, batch: Batch) -> tuple[bool, Position]:
+        return self.pipeline.send_batch(batch)
+
+    def end(self) -> None:
+        self.pipeline.do("write")
+        self.pipeline.printed.unlink()
+
+
+def test_lines_of_pod_that_ends_during_an_outage_are_stored(tmp_path: Path) -> None:
+    """A shipper waits up to 15 seconds before it tries an unavailable store again; a pod may not live that long."""
+    pod = ShortPod(tmp_path, StoreUnavailable("refused"))
+    with pytest.raises(StoreUnavailable):
+        pod.shipper.ship_round()
+    pod.pipeline.do("write")
+    pod.shipper.hold_files()
+    pod.end()
+    pod.shipper.hold_files()
+    pod.error = None
+    while pod.shipper.ship_round():
+        pass
+    assert pod.pipeline.stored() == pod.pipeline.written
+    assert len(pod.pipeline.written) == 2
+    pod.shipper.close()
+
+
+def test_shipper_looks_for_files_while_it_waits_for_the_store(tmp_path: Path) -> None:
+    pod = ShortPod(tmp_path, StoreUnavailable("refused"))
+    pod.pipeline.do("write")
+    pod.shipper._wait(0.01)  # noqa: SLF001
+    pod.end()
+    pod.error = None
+    pod.shipper.ship_round()
+    assert pod.pipeline.stored() == pod.pipeline.written
+    pod.shipper.close()
+
+
+def test_lines_of_pod_that_ends_before_the_store_knows_it_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipper_module, "UNKNOWN_POD_RETRY_S", 0.0)
+    pod = ShortPod(tmp_path, PodUnknown("unknown pod"))
+    pod.pipeline.do("write")
+    pod.shipper.ship_round()
+    pod.end()
+    pod.shipper.ship_round()
+    pod.error = None
+    pod.shipper.ship_round()
+    assert pod.pipeline.stored() == pod.pipeline.written
+    pod.shipper.close()
+
+
+def test_deleted_files_held_for_the_store_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipper_module, "MAX_DELETED_STREAMS", 0)
+    pod = ShortPod(tmp_path, StoreUnavailable("refused"))
+    pod.pipeline.do("write")
+    pod.shipper.hold_files()
+    pod.end()
+    pod.shipper.hold_files()
+    assert pod.shipper._followers == {}  # noqa: SLF001
+
+
 @contextmanager
 def full_disk(path: Path) -> Generator[None]:
     """Limits files to this one's size plus 40 bytes: the kernel writes the part that fits, and then fails."""

@@ -9,6 +9,7 @@ from cryptography.x509.oid import NameOID
 
 from pincompute.agents.identity.bundle import peer_id
 from pincompute.agents.logs.pods import PodRecord
+from pincompute.agents.logs.position import Stream
 from pincompute.api.names import CLI_MANAGER, LOG_SHIPPER, NAME_PREFIX, NODES_NAMESPACE, SYSTEM_NAMESPACE
 
 
@@ -20,9 +21,15 @@ class Caller(NamedTuple):
     workload: str = ""
     """Set for pods, whose certificates name the workload and not the pod."""
 
-    def may_write(self, pod: PodRecord) -> bool:
+    def may_write(self, pod: PodRecord, stream: Stream) -> bool:
+        """Whether the caller may write a stream of the pod.
+
+        A node ships standard output and error, and a pod its volume files: neither passes for the other.
+        """
+        if self.user == LOG_SHIPPER:
+            return not stream.is_file
         own = (self.project, self.workload) == (pod.project, pod.workload)
-        return self.user == LOG_SHIPPER or (bool(self.workload) and own)
+        return bool(self.workload) and own and stream.is_file and stream.restart == 0
 
 
 def platform_caller(certificate: bytes) -> Caller:

@@ -6,6 +6,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -39,6 +40,8 @@ class Follower:
         self._inodes = inodes
         """Whether a rotated file keeps its inode. If not, it is compressed, and recognized by its first bytes."""
         self._file: BinaryIO | None = None
+        self._held: tuple[BinaryIO, int] | None = None
+        """The newest file and its inode, open from before the store's position is known."""
         self._inode = 0
         self._position = Position()
 
@@ -46,15 +49,38 @@ class Follower:
     def started(self) -> bool:
         return self._file is not None
 
+    def hold(self) -> None:
+        """Opens the newest file while the position is unknown, so that its lines outlive the deletion of the file.
+
+        A container can end, and its files be deleted, while the store does not respond.
+        """
+        if self._file is not None:
+            return
+        with suppress(OSError, IndexError):
+            newest = self._files()[-1]
+            inode = newest.stat().st_ino
+            if self._held is None or self._held[1] != inode:
+                self._close_held()
+                self._held = cast("BinaryIO", newest.open("rb", buffering=0)), inode
+
     def seek_to(self, known: Position) -> None:
         """Continues after the store's position. If that file is gone, all existing files are newer."""
-        self.close()
+        self._close_file()
+        next_file = Position(known.segment + bool(known.mark))
+        if self._seek_in_existing(known, next_file):
+            self._close_held()
+        elif self._held is not None:
+            # All files were deleted since the follower started to hold one of them.
+            self._file, self._inode, self._position = *self._held, known
+            self._held = None
+            if not self._matches(known.mark):
+                self._position = next_file
+
+    def _seek_in_existing(self, known: Position, next_file: Position) -> bool:
         for path in self._files():
             if self._open(path, known) and self._matches(known.mark):
-                return
-        for path in self._files():
-            if self._open(path, Position(known.segment + bool(known.mark))):
-                return
+                return True
+        return any(self._open(path, next_file) for path in self._files())
 
     def next_batch(self, *, last: bool = False) -> Batch | None:
         """Lines written since the position, or None. `last` includes an incomplete line at the end."""
@@ -77,9 +103,18 @@ class Follower:
         self._position = end
 
     def close(self) -> None:
+        self._close_file()
+        self._close_held()
+
+    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _close_held(self) -> None:
+        if self._held is not None:
+            self._held[0].close()
+            self._held = None
 
     def _read(self, *, last: bool) -> bytes:
         found = self._read_at(self._position.offset, MAX_BATCH_BYTES)
@@ -117,7 +152,7 @@ class Follower:
             inode = path.stat().st_ino
         except FileNotFoundError:
             return False
-        self.close()
+        self._close_file()
         self._file, self._inode, self._position = cast("BinaryIO", opened), inode, position
         return True
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 FILE_STREAM = "file"
 """Stream name of lines from files of a log volume."""
 MAX_LINE_BYTES = 32 << 10
-"""A longer line is stored as several partial lines."""
+"""A longer line is shipped as several partial lines."""
+MAX_STORED_LINE_BYTES = MAX_LINE_BYTES + 128
+"""The store cuts a line, with its time and stream, to this size."""
 
 _LINE = re.compile(
     rb"(\d{4}-\d\d-\d\dT[0-9:.]{8,18}(?:Z|[+-]\d\d:\d\d)) (stdout|stderr|file) ([FP])(?::\w+)? ?([^\n]*)\n?"

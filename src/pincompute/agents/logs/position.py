@@ -19,6 +19,11 @@ class Stream(NamedTuple):
     """Container name, or name of a volume file, which contains a dot, unlike a container name."""
     restart: int = 0
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of the pod's log volume."""
+        return "." in self.container
+
 
 class Position(NamedTuple):
     """Point of a stream before which all lines are stored. Positions of one stream are ordered."""

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from pincompute.agents.identity.bundle import own_id, server_context
 from pincompute.agents.logs.callers import LOOPBACK_CALLER, Caller, platform_caller, pod_caller
+from pincompute.agents.logs.namespaces import Namespace
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
 from pincompute.agents.process import cancel_on_signal, serve_http
@@ -21,7 +22,7 @@ from pincompute.base.clock import Clock, SystemClock
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
-from pincompute.kube.resource import PODS
+from pincompute.kube.resource import NAMESPACES, PODS
 from pincompute.kube.watch import DELETED, Event
 from pincompute.planning.pods.container_runs import LoggedPod
 
@@ -100,12 +101,24 @@ async def _run_store(client: Client, store: LogStore, listeners: _Listeners) -> 
         else:
             store.observe_pod(event.object)
 
+    def on_namespace_change(event: Event[Namespace]) -> None:
+        if event.type == DELETED:
+            store.remove_namespace(event.object)
+        else:
+            store.observe_namespace(event.object)
+
     async with asyncio.TaskGroup() as group:
+        namespaces = Informer(client, NAMESPACES, type=Namespace, on_change=on_namespace_change)
+        group.create_task(namespaces.run())
+        # The pods that follow are bound to these namespaces.
+        await namespaces.synced.wait()
         pods = Informer(client, PODS, type=LoggedPod, labels=WORKLOAD_LABEL, on_change=on_pod_change)
         group.create_task(pods.run())
         # Writes are authorized by the pod's workload, which is known only after the first list.
         await pods.synced.wait()
         store.mark_missing_pods_deleted(clock.now())
+        store.namespaces.watched = True
+        store.remove_former_projects()
         async with AsyncExitStack() as stack:
             # The first run determines the free space.
             store.enforce_retention(clock.now())
@@ -118,8 +131,8 @@ async def _run_store(client: Client, store: LogStore, listeners: _Listeners) -> 
 
 
 async def _wait_for_retention(store: LogStore, clock: Clock) -> None:
-    """Waits for the interval, or for less if the store is nearly full."""
+    """Waits for the interval, or for less if the disk is full."""
     end = clock.monotonic() + RETENTION_INTERVAL_S
     await clock.sleep(POLL_INTERVAL_S)
-    while clock.monotonic() < end and not store.nearly_full:
+    while clock.monotonic() < end and not store.disk_full:
         await clock.sleep(POLL_INTERVAL_S)

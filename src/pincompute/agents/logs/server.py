@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from pincompute.agents.logs.callers import Caller
+from pincompute.agents.logs.intake import Intake
 from pincompute.agents.logs.pods import PodRecord
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.store import LogStore
@@ -20,8 +21,13 @@ from pincompute.api.logs import HEARTBEAT_INTERVAL_S, ContainerRun
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import LOGS_FULL
 
-MAX_BODY_BYTES = 16 << 20
+MAX_BODY_BYTES = 8 << 20
 """Size limit of a batch. It exceeds the shipper's read size, because each line gets a timestamp."""
+MAX_MARK_CHARS = 200
+MAX_NUMBER = 1 << 62
+"""Limit of the numbers in a position."""
+WRITE_TIMEOUT_S = 30.0
+"""A follower that accepts no data for this long is disconnected."""
 
 log = structlog.get_logger()
 
@@ -57,6 +63,7 @@ class Routes:
         self._store = store
         self._authenticate = authenticate
         self._readers = readers
+        self._intake = Intake()
 
     async def position(self, request: web.Request) -> web.Response:
         stream = _stream(request.query)
@@ -66,11 +73,16 @@ class Routes:
         query = request.query
         stream = _stream(query)
         pod = self._authorize_write(request, stream)
-        segment, mark = int(query["segment"]), query["mark"]
-        if not mark.isprintable():
-            raise ValueError("mark must be printable")
-        start, end = Position(segment, int(query["start"])), Position(segment, int(query["end"]), mark)
-        stored, position = self._store.append(Batch(stream, start, end, await request.read()), pod)
+        segment, mark = _number(query["segment"]), query["mark"]
+        if not mark.isprintable() or len(mark) > MAX_MARK_CHARS:
+            raise ValueError(f"mark must be printable and have at most {MAX_MARK_CHARS} characters")
+        start, end = Position(segment, _number(query["start"])), Position(segment, _number(query["end"]), mark)
+        async with self._intake.slot(pod.project if stream.is_file else ""):
+            body = await request.read()
+            # The pod may have been deleted, and its project with it, while the body was received.
+            stored, position = self._store.append(
+                Batch(stream, start, end, body), self._authorize_write(request, stream)
+            )
         return _json(position, 200 if stored else 409)
 
     async def container_runs(self, request: web.Request) -> web.Response:
@@ -83,8 +95,8 @@ class Routes:
         run = ContainerRun(
             pod=query["pod"], uid=query["uid"], container=query["container"], restart=int(query["restart"])
         )
-        tail, since = int(query["tail"]), int(query["since"])
-        return _json(self._store.read_entries(query["project"], query["workload"], run, tail=tail, since=since))
+        limits = {name: _number(query[name]) for name in ("tail", "since", "max_bytes") if name in query}
+        return _json(self._store.read_entries(query["project"], query["workload"], run, **limits))
 
     async def follow_lines(self, request: web.Request) -> web.StreamResponse:
         """Streams new lines of volume files, one line of JSON per batch.
@@ -98,7 +110,12 @@ class Routes:
         with subscribers.subscribe(query["project"], query["workload"]) as batches, suppress(ConnectionResetError):
             await response.prepare(request)
             await response.write(b"\n")
-            await _write_batches(response, batches)
+            try:
+                await _write_batches(response, batches)
+            except TimeoutError:
+                log.warning("log follower dropped", project=query["project"], workload=query["workload"])
+                assert request.transport is not None
+                request.transport.abort()
         return response
 
     def _authorize_write(self, request: web.Request, stream: Stream) -> PodRecord:
@@ -110,8 +127,16 @@ class Routes:
         if not pod.workload:
             raise web.HTTPNotFound(text="the pod belongs to no workload")
         caller = self._authenticate(request)
-        if (pod.project, pod.name) != (stream.project, stream.pod) or not caller.may_write(pod):
-            raise web.HTTPForbidden(text="only the node and the sidecar of a pod may write its logs")
+        if (pod.project, pod.name) != (stream.project, stream.pod) or not caller.may_write(pod, stream):
+            raise web.HTTPForbidden(
+                text="only its node may write the standard output of a pod, and only its sidecar its volume files"
+            )
+        if not self._store.namespaces.owns(pod):
+            # The namespace may be so new that our watch has not reported it yet, or it was deleted.
+            raise TooEarly(text="unknown project")
+        if not stream.is_file and pod.containers and stream.container not in pod.containers:
+            # An ephemeral container may be newer than the pod as our watch has reported it.
+            raise TooEarly(text="unknown container")
         return pod
 
     def _authorize_read(self, request: web.Request) -> None:
@@ -119,16 +144,20 @@ class Routes:
             raise web.HTTPForbidden(text="pods must not read logs")
 
 
+_HEARTBEAT = object()
+
+
 async def _write_batches(response: web.StreamResponse, batches: Subscription) -> None:
     while True:
         try:
-            batch = await asyncio.wait_for(batches.get(), HEARTBEAT_INTERVAL_S)
+            batch: object = await asyncio.wait_for(batches.get(), HEARTBEAT_INTERVAL_S)
+            line = msgspec.json.encode(batch) if batch else b""
         except TimeoutError:
-            await response.write(b"\n")
-        else:
-            if batch is None:
-                return
-            await response.write(msgspec.json.encode(batch) + b"\n")
+            batch, line = _HEARTBEAT, b""
+        if batch is None:
+            return
+        async with asyncio.timeout(WRITE_TIMEOUT_S):
+            await response.write(line + b"\n")
 
 
 async def _healthz(_: web.Request) -> web.Response:
@@ -136,7 +165,14 @@ async def _healthz(_: web.Request) -> web.Response:
 
 
 def _stream(query: Mapping[str, str]) -> Stream:
-    return Stream(query["project"], query["pod"], query["uid"], query["container"], int(query["restart"]))
+    return Stream(query["project"], query["pod"], query["uid"], query["container"], _number(query["restart"]))
+
+
+def _number(text: str) -> int:
+    number = int(text) if len(text) < 20 else -1
+    if not 0 <= number < MAX_NUMBER:
+        raise ValueError(f"{text[:20]!r} must be a number from 0 to {MAX_NUMBER}")
+    return number
 
 
 def _json(value: object, status: int = 200) -> web.Response:

@@ -23,6 +23,8 @@ UNKNOWN_POD_TIMEOUT_S = 60.0
 """A pod that the store does not know after this time is given up."""
 UNKNOWN_POD_RETRY_S = 3.0
 """Delay between two attempts for an unknown pod."""
+MAX_DELETED_STREAMS = 200
+"""Streams without files that wait for the store. They keep the disk space of their deleted files."""
 DRAIN_TIMEOUT_S = 20.0
 """Time for the remaining lines after a signal to stop."""
 
@@ -54,7 +56,7 @@ class Shipper:
                 failures += 1
                 if failures == 1 or not failures % 20:
                     log_event("log store unavailable", why=str(error), failures=failures)
-            self._stopping.wait(self._delay_s(failures))
+            self._wait(self._delay_s(failures))
         self.drain(time.monotonic() + DRAIN_TIMEOUT_S)
         self.close()
 
@@ -67,11 +69,21 @@ class Shipper:
             follower = self._followers[stream]
             while self._ship_batch(stream, follower, last=True):
                 pass
-            follower.close()
-            self._followers.pop(stream, None)
+            if stream not in self._unknown_pods:
+                follower.close()
+                self._followers.pop(stream, None)
         self._rejected &= current.keys()
-        self._unknown_pods = {each: times for each, times in self._unknown_pods.items() if each in current}
+        self._unknown_pods = {each: times for each, times in self._unknown_pods.items() if each in self._followers}
         return any(shipped)
+
+    def hold_files(self) -> None:
+        """Opens the files of new streams while the store does not respond; they may be deleted before it does."""
+        current = self._find()
+        self._update_followers(current)
+        deleted = [each for each in self._followers if each not in current]
+        for stream in deleted[: max(0, len(deleted) - MAX_DELETED_STREAMS)]:
+            log_event("last lines lost", pod=f"{stream.project}/{stream.pod}", container=stream.container)
+            self._followers.pop(stream).close()
 
     def drain(self, until: float) -> None:
         """Ships all remaining lines, including an incomplete last line."""
@@ -98,6 +110,8 @@ class Shipper:
         for stream in current:
             if stream not in self._followers and stream not in self._rejected:
                 self._followers[stream] = current[stream]()
+            if stream in self._followers:
+                self._followers[stream].hold()
         return [(each, self._followers[each]) for each in current if each in self._followers]
 
     def _ship_batch(self, stream: Stream, follower: Follower, *, last: bool) -> bool:
@@ -106,6 +120,7 @@ class Shipper:
         try:
             if not follower.started:
                 follower.seek_to(self._client.fetch_position(stream))
+                self._unknown_pods.pop(stream, None)
             batch = follower.next_batch(last=last)
             if batch is None:
                 return False
@@ -132,9 +147,18 @@ class Shipper:
     def _reject(self, stream: Stream, why: str) -> None:
         log_event("stream rejected", pod=f"{stream.project}/{stream.pod}", container=stream.container, why=why)
         self._rejected.add(stream)
+        self._unknown_pods.pop(stream, None)
         follower = self._followers.pop(stream, None)
         if follower:
             follower.close()
+
+    def _wait(self, delay_s: float) -> None:
+        """Waits until the next attempt, or until a signal."""
+        end = time.monotonic() + delay_s
+        while (remaining := end - time.monotonic()) > 0 and not self._stopping.wait(
+            min(remaining, self._poll_interval_s)
+        ):
+            self.hold_files()
 
     def _delay_s(self, failures: int) -> float:
         if not failures:

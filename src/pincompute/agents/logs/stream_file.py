@@ -11,16 +11,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pincompute.agents.logs import lines
+from pincompute.agents.logs.accepted_lines import accepted_lines
 from pincompute.agents.logs.position import Batch, Position, commit_line, continues_at, parse_commit_line
 
 MAX_FILE_BYTES = 8 << 20
 """A larger file is rotated; one rotated file is kept."""
+_MIN_ROTATED_BYTES = 1 << 10
 _BLOCK_BYTES = 64 << 10
 
 
 class StreamFile:
     """Appends to and reads the file of one stream."""
+
+    __slots__ = ("_position", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,8 +44,8 @@ class StreamFile:
         """Stores the batch if it starts at the current position, and returns whether it did."""
         if not continues_at(self.position, batch):
             return False
-        valid = b"".join(line + b"\n" for line in batch.lines.split(b"\n") if lines.parse_line(line))
-        self._rotate(max_bytes)
+        valid = accepted_lines(batch.lines, of_file=batch.stream.is_file)
+        self._rotate(max_bytes - len(valid))
         size = _file_size(self.path)
         try:
             with self.path.open("ab") as file:
@@ -55,34 +58,50 @@ class StreamFile:
         self._position = batch.end
         return True
 
-    def tail(self, count: int | None = None) -> list[bytes]:
-        """The last `count` lines, or all lines, oldest first."""
+    def tail(self, count: int | None = None, max_bytes: int | None = None) -> list[bytes]:
+        """The last lines, oldest first: all lines, or as many as the limits allow."""
         found: list[bytes] = []
+        size = 0
+        for line in self.lines_backwards():
+            size += len(line) + 1
+            if (count is not None and len(found) >= count) or (max_bytes is not None and size > max_bytes):
+                break
+            found.append(line)
+        return found[::-1]
+
+    def lines_backwards(self) -> Iterator[bytes]:
+        """All stored lines, last line first."""
         committed = False
         for path in (self.path, self.rotated_path):
             for line in read_lines_backwards(path):
-                if count is not None and len(found) >= count:
-                    return found[::-1]
                 if line.startswith(b"#"):
                     committed = True
                 elif committed:
                     # Lines without a commit line after them do not count as stored.
-                    found.append(line)
-        return found[::-1]
+                    yield line
 
     def size_bytes(self) -> int:
         return sum(_file_size(path) for path in (self.path, self.rotated_path))
 
-    def shorten(self, count: int) -> None:
+    def shorten(self, count: int, max_bytes: int) -> None:
         """Keeps only the last lines, and the position."""
-        last_lines, position = self.tail(count), self.position
-        fresh = self.path.with_name(f"{self.path.name}.new")
-        fresh.write_bytes(b"".join(line + b"\n" for line in last_lines) + commit_line(position))
-        fresh.replace(self.path)
+        last_lines, position = self.tail(count, max_bytes) if count else [], self.position
+        self._fresh_path.write_bytes(b"".join(line + b"\n" for line in last_lines) + commit_line(position))
+        self._fresh_path.replace(self.path)
         self.rotated_path.unlink(missing_ok=True)
 
+    def remove(self) -> None:
+        """Deletes all files of the stream, with those of an interrupted shortening."""
+        for path in (self.path, self.rotated_path, self._fresh_path):
+            path.unlink(missing_ok=True)
+
+    @property
+    def _fresh_path(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.new")
+
     def _rotate(self, max_bytes: int) -> None:
-        if _file_size(self.path) < max_bytes:
+        """Rotates the file if it has more bytes; a file without lines is never rotated."""
+        if _file_size(self.path) <= max(max_bytes, _MIN_ROTATED_BYTES):
             return
         self.path.replace(self.rotated_path)
         self.path.write_bytes(commit_line(self.position))

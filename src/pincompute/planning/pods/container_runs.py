@@ -29,6 +29,11 @@ class NamedContainer(LenientStruct, frozen=True):
 class LoggedPodSpec(LenientStruct, frozen=True):
     containers: list[NamedContainer] = []
     init_containers: list[NamedContainer] = []
+    ephemeral_containers: list[NamedContainer] = []
+
+    @property
+    def all_containers(self) -> list[NamedContainer]:
+        return [*self.containers, *self.init_containers, *self.ephemeral_containers]
 
 
 class LoggedPod(LenientStruct, frozen=True):

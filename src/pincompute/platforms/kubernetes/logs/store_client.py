@@ -57,7 +57,10 @@ class LogStoreClient:
                 splitter = LineSplitter()
                 async for chunk in response.content.iter_any():
                     for line in filter(None, splitter.feed(chunk)):
-                        yield msgspec.json.decode(line, type=LogBatch)
+                        batch = msgspec.json.decode(line, type=LogBatch)
+                        if batch.problem:
+                            raise _unavailable(batch.problem)
+                        yield batch
         except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
             raise _unavailable(str(error) or type(error).__name__) from error
 
