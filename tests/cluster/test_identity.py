@@ -140,6 +140,8 @@ async def test_identity_of_a_pod_follows_from_its_creator(
 
     # The signer's permissions to approve and sign are checked by the API server within other requests.
     needed = {ApiPermission(SIGNER, "certificates.k8s.io", "signers", verb) for verb in ("approve", "sign")}
+    # No pod here sends more requests than it needs; tests/hostile/test_certificate_requests.py does.
+    needed.add(ApiPermission(SIGNER, "certificates.k8s.io", "certificatesigningrequests", "delete"))
     assert (
         granted_permissions([SIGNER]) - used_permissions(real_platform, [SIGNER]) - list_fallback_permissions([SIGNER])
         == needed

@@ -78,7 +78,7 @@ class _SignerMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         signer = self._signer
         results = CounterMetricFamily("pincompute_signer_results", "Certificate requests by result.", labels=["result"])
-        for result in ("Issued", "Denied", "Failed", "Retried"):
+        for result in ("Issued", "Denied", "Failed", "Deleted", "Retried"):
             results.add_metric([result.lower()], signer.result_counts[result])
         yield results
         yield GaugeMetricFamily("pincompute_signer_queue_length", "Queued certificate requests.", signer.queue_length)

@@ -56,6 +56,8 @@ class RequestKind(NamedTuple):
     as_pod_request: Callable[[Any], PodCertificateRequest]
     """Converts a request of this kind to a PodCertificateRequest."""
     write_result: Callable[[Client, Any, SigningResult], Awaitable[None]]
+    sent_by_pods: bool = False
+    """Whether pods send it, rather than their nodes, so that its number must be limited."""
 
 
 def _unchanged(request: PodCertificateRequest) -> PodCertificateRequest:
@@ -105,5 +107,6 @@ REQUEST_KINDS = (
         CertificateSigningRequest,
         CertificateSigningRequest.to_pod_request,
         _write_signing_request,
+        sent_by_pods=True,
     ),
 )
