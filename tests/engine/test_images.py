@@ -41,6 +41,7 @@ async def test_docker_archive_uploads_new_layers_only(images: Context, tmp_path:
     assert more._replace(size=12_345_678).text() == "saved:2  12.3 MB  3 layers, 1 new"
     async with registry_for(images) as registry:
         manifest = await registry.manifest(parse_image("saved:2"))
+        assert await registry.resolve_digest(parse_image("saved:2")) == more.digest
     assert [each["digest"] for each in manifest["layers"]] == [sha256(layer(text)) for text in "abc"]
 
 
@@ -169,8 +170,9 @@ async def test_reports_unreachable_or_untrusted_registry(images: Context, tmp_pa
         await load_from_file(Context(name="t", desk="", token="", kubeconfig="", images="127.0.0.1:1",
                             certificates=images.certificates), source)  # fmt: skip
     assert refused.value.problems[0].reason is REGISTRY_FAILED
-    with pytest.raises(Refused, match="has no image registry"):
+    with pytest.raises(Refused, match="has no image registry") as refused:
         await load_from_file(Context(name="t", desk="", token="", kubeconfig=""), source)
+    assert "by its owner" in refused.value.problems[0].note
     with pytest.raises(Refused, match="cannot read its certificate authority"):
         async with registry_for(msgspec.structs.replace(images, certificates=str(tmp_path))):
             pass

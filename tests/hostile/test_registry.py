@@ -15,17 +15,22 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 import registry_attacker
+from control_plane import ControlPlane
 from image_files import docker_save_files, layer, sha256, tar
 from pincompute.base.certificate_authority import Authority
 from pincompute.base.clock import SystemClock
+from pincompute.base.problem import Refused
 from pincompute.base.registry_token import LIFETIME_S, RegistryAccess, RegistryTokenSigner, repository_access
+from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.engine.images import loading, own_image, registry
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
+from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import PODS
 from real_platform import wait_until
 from registry_attacker import CLOSED, VICTIM, Image, reads, send, writes
+from tenant_projects import tenant_projects
 
 TEXT = "the victim's"
 Files = dict[str, tuple[int, int]]
@@ -203,6 +208,49 @@ async def test_pod_neither_reads_nor_writes_images(real_platform: Platform, clie
     assert [outcome for address, *_, outcome in lines if address == reachable] == [CLOSED] * attempts
     assert [outcome for address, *_, outcome in lines if address != reachable] == ["unreachable"] * 2 * attempts
     assert stored_files(real_platform) == before
+
+
+@pytest.mark.cluster
+async def test_members_push_images_of_their_project_only(
+    plane: ControlPlane, registry_platform: Platform, image: Image, tmp_path: Path
+) -> None:
+    archive = tmp_path / "victim.tar"
+    roots = registry_platform.authority.bundle
+    signer = RegistryTokenSigner(registry.token_key(registry_platform))
+    issuer = RegistryIssuer(registry.writes_address(registry_platform), roots, signer)
+    async with tenant_projects(plane, tmp_path, registry=issuer) as here:
+        for caller, project, reason in (
+            ("vera", here.ads, "Forbidden"),
+            ("otto", here.ads, "ProjectUnknown"),
+            ("dan", here.search, "ProjectUnknown"),
+            ("dan", "library", "ProjectUnknown"),
+            ("root", "library", "NoImageRegistry"),
+            ("root", "pincompute", "NoImageRegistry"),
+        ):
+            refused = await here.request(caller, "POST", f"/projects/{project}/images/victim/tokens")
+            assert refused.reason == reason, (caller, project)
+        issued = await here.request("dan", "POST", f"/projects/{here.ads}/images/web/tokens")
+        assert (issued.body["registry"], issued.body["repository"]) == (issuer.address, f"{here.ads}/web")
+        assert issued.body["authority"] == roots.read_text()
+
+        async def authorize(_: RegistryAccess) -> str:
+            return str(issued.body["token"])
+
+        async with ImageRegistry(issuer.address, roots.parent, authorize) as images:
+            (loaded,) = await loading.load_images(images, archive, [f"{here.ads}/web:1"])
+            assert loaded.name == f"{here.ads}/web:1"
+            for name in (f"{here.ads}/other:1", f"{here.search}/web:1", "victim:1", "web:1"):
+                with pytest.raises(Refused, match="HTTP 401"):
+                    await loading.load_images(images, archive, [name])
+    outcomes = {send_write(registry_platform, each, issued.body["token"]) for each in writes(image)}
+    assert outcomes == {"401"}
+
+
+@pytest.mark.cluster
+async def test_desk_without_a_registry_issues_no_tokens(plane: ControlPlane, tmp_path: Path) -> None:
+    async with tenant_projects(plane, tmp_path) as here:
+        refused = await here.request("dan", "POST", f"/projects/{here.ads}/images/web/tokens")
+        assert (refused.status, refused.reason) == (404, "NoImageRegistry")
 
 
 class Shifted(SystemClock):

@@ -25,6 +25,7 @@ from pincompute.desk.authn.authenticator import Authenticator
 from pincompute.desk.authn.local_token import LocalTokenAuth
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.desk import Desk
+from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.desk.http.server import create_app
 from pincompute.desk.limits.middleware import Limits
 from pincompute.desk.outbound_credentials import OutboundCredentials
@@ -110,6 +111,7 @@ async def desk_world(
     limits: Limits | None = None,
     arrange: AppSetup = unchanged_app,
     where: str = "",
+    registry: RegistryIssuer | None = None,
 ) -> AsyncGenerator[DeskWorld]:
     """A running desk with its database in the folder, or at the address `where`."""
     async with cluster_client(plane) as client:
@@ -117,7 +119,8 @@ async def desk_world(
         async with running_desk(
             database, client, build_verifier(folder, database), ids=SequentialIds(), policies=policies
         ) as desk:
-            app = create_app(desk, authenticator or LOCAL_AUTHENTICATOR, sign_in, limits or NO_RATE_LIMIT)
+            authenticator = authenticator or LOCAL_AUTHENTICATOR
+            app = create_app(desk, authenticator, sign_in, limits or NO_RATE_LIMIT, registry)
             async with TestClient(TestServer(arrange(app))) as http:
                 # Otherwise the first requests would wait for the watch caches.
                 await desk.wait_ready()

@@ -19,6 +19,7 @@ from pincompute.api.names import API_VERSION, ENGINE
 from pincompute.api.policy import Policy
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.desk.authn.authenticator import Authenticator, Credentials
+from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.desk.limits.middleware import Limits
 from pincompute.kube.resource import Object
 from workloads import HELLO, cluster_client, new_project
@@ -74,6 +75,7 @@ async def tenant_projects(
     door: Authenticator | None = None,
     arrange: AppSetup = unchanged_app,
     where: str = "",
+    registry: RegistryIssuer | None = None,
 ) -> AsyncGenerator[TenantProjects]:
     """`ads` has further fields of the first project's spec; `policies` are those of the platform."""
     async with cluster_client(plane) as client:
@@ -95,7 +97,7 @@ async def tenant_projects(
         try:
             shown = door or Authenticator([Believing()])
             async with desk_world(
-                plane, folder, shown, policies=policies, limits=limits, arrange=arrange, where=where
+                plane, folder, shown, policies=policies, limits=limits, arrange=arrange, where=where, registry=registry
             ) as here:
                 yield TenantProjects(here, *names)
         finally:

@@ -18,10 +18,12 @@ from pincompute.api.whoami import DEFAULT_SCOPES
 from pincompute.base import logging as logs
 from pincompute.base.gc_settings import relax_gc
 from pincompute.base.ids import Ids, RandomIds
+from pincompute.base.registry_token import RegistryTokenSigner
 from pincompute.desk.authn.settings import REQUIRED, AuthnSettings
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.desk import Desk
 from pincompute.desk.dispatcher import Dispatcher
+from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.desk.http.server import create_app
 from pincompute.desk.leadership import run_leader_tasks
 from pincompute.desk.ledger_sync import LedgerSync
@@ -90,6 +92,9 @@ busy rejecting requests would let it wait for the whole interval, at each commit
     help="Folder with credentials for the artifact store and git:"
     f" {ARTIFACTS_TOKEN_FILE}, {GIT_CREDENTIALS_FILE}. Default: none.",
 )
+@click.option("--registry", default="", help="Address of the platform's image registry. Default: none.")
+@click.option("--registry-key", type=_FILE, help="Key that signs tokens of that registry.")
+@click.option("--registry-roots", type=_FILE, help="CA certificate of that registry.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0),
@@ -120,6 +125,14 @@ class DeskOptions(NamedTuple):
     credentials: Path | None
     policies: Path | None
     rate: float
+    registry: str
+    registry_key: Path | None
+    registry_roots: Path | None
+
+    def registry_issuer(self) -> RegistryIssuer | None:
+        if not (self.registry and self.registry_key and self.registry_roots):
+            return None
+        return RegistryIssuer(self.registry, self.registry_roots, RegistryTokenSigner(self.registry_key))
 
 
 async def _run(options: DeskOptions) -> None:
@@ -144,7 +157,7 @@ async def _run(options: DeskOptions) -> None:
             options.authn.authenticator(TokenReviewer(client), client.clock),
             options.authn.sign_in(),
         )
-        app = create_app(desk, authenticator, sign_in, Limits(options.rate))
+        app = create_app(desk, authenticator, sign_in, Limits(options.rate), options.registry_issuer())
         host, _, port = options.listen.rpartition(":")
         async with serve_app(app, host, int(port), options.authn.tls_context()):
             await stop.wait()

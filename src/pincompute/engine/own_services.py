@@ -85,7 +85,16 @@ def _desk(platform: Platform) -> Part:
         "--token-file", _token(platform), "--person", getuser(), "--database", platform.home.data / "desk.sqlite",
         "--folder", platform.home.data / "desk", "--artifacts", platform.home.data / "artifacts",
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
+        *_registry_options(platform),
     )  # fmt: skip
+
+
+def _registry_options(platform: Platform) -> tuple[object, ...]:
+    # A platform without docker-registry has no key.
+    if not (key := registry.token_key(platform)).exists():
+        return ()
+    address, roots = registry.writes_address(platform), platform.authority.bundle
+    return ("--registry", address, "--registry-key", key, "--registry-roots", roots)
 
 
 def _operator(platform: Platform) -> Part:

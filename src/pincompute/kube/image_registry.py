@@ -164,7 +164,9 @@ class ImageRegistry:
 def registry_for(context: Context) -> ImageRegistry:
     """Registry of the platform that a context names."""
     if not context.images:
-        raise Refused(Problem(REGISTRY_FAILED, f"platform '{context.name}' has no image registry", next="pin status"))
+        what = f"platform '{context.name}' has no image registry that you may use"
+        note = "on a platform of pin up images are loaded by its owner; on an installed one, push to your own registry"
+        raise Refused(Problem(REGISTRY_FAILED, what, note=note, next="pin status"))
     # A context of an earlier version names no key; the registry of its platform needs none until the next `pin up`.
     signer = RegistryTokenSigner(Path(context.registry_key)) if context.registry_key else None
     return ImageRegistry(context.images, Path(context.certificates), sign_access(signer) if signer else _anonymous)

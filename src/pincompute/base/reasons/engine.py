@@ -87,6 +87,12 @@ IMAGE_NAME_INVALID = user_error(
 IMAGE_BUILD_FAILED = user_error(
     "ImageBuildFailed", 500, "An image build failed.", "Read the last lines of output in the message."
 )
+NO_IMAGE_REGISTRY = user_error(
+    "NoImageRegistry",
+    404,
+    "The platform has no image registry of its own to which this image can be pushed.",
+    "Push to the registry from which your nodes pull; images of no project are pushed by the owner of the platform.",
+)
 REGISTRY_FAILED = infrastructure_error(
     "RegistryFailed",
     503,

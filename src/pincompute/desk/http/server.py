@@ -51,6 +51,7 @@ from pincompute.desk.http.errors import problem_middleware
 from pincompute.desk.http.exec_routes import ExecRoutes
 from pincompute.desk.http.fleet_routes import FleetRoutes
 from pincompute.desk.http.path_parameters import path_word
+from pincompute.desk.http.registry_routes import RegistryIssuer, RegistryRoutes
 from pincompute.desk.http.requests import (
     BreakGlassQuery,
     UidQuery,
@@ -77,6 +78,7 @@ def create_app(
     authenticator: Authenticator,
     sign_in: SignIn | None = None,
     limits: Limits | None = None,
+    registry: RegistryIssuer | None = None,
 ) -> web.Application:
     """The whole API."""
     authenticate, authorize = auth_middlewares(authenticator, desk.authorizer, desk.clock)
@@ -93,7 +95,7 @@ def create_app(
     ]
     app = web.Application(middlewares=middlewares, client_max_size=MAX_FILE_BYTES)
     app[ACTIVE_CONNECTIONS] = set()
-    routes = route_table(desk, sign_in or SignIn())
+    routes = route_table(desk, sign_in or SignIn(), registry)
     by_path = {route.path: route for route in routes}
     aliases = [web.get(former, by_path[path].handler) for former, path in FORMER_PATHS.items()]
     for route in (*routes, *aliases):
@@ -102,7 +104,7 @@ def create_app(
     return app
 
 
-def route_table(desk: Desk, sign_in: SignIn) -> list[web.RouteDef]:
+def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = None) -> list[web.RouteDef]:
     """Every documented route."""
     routes = WorkloadRoutes(desk, sign_in)
     workload = "/v1/projects/{project}/workloads/{name}"
@@ -130,6 +132,7 @@ def route_table(desk: Desk, sign_in: SignIn) -> list[web.RouteDef]:
         web.get(f"{workload}/logs", routes.logs),
         *ExecRoutes(desk).route_table(workload),
         *FleetRoutes(desk).route_table(),
+        *RegistryRoutes(registry).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()
     return found
