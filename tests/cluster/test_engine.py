@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
+import time
 from collections import Counter
+from collections.abc import Callable, Collection
 from itertools import count
 from pathlib import Path
 
@@ -14,6 +17,10 @@ import yaml
 
 from pincompute.engine import processes
 from pincompute.engine.home import Home
+from pincompute.engine.parts import HttpProbe
+from pincompute.engine.readiness import is_ready
+from pincompute.engine.record import PlatformRecord, read_record
+from pincompute.engine.status import PartStatus, platform_status
 from real_platform import free_port
 from shared_platform import SharedPlatform
 
@@ -21,6 +28,26 @@ pytestmark = pytest.mark.cluster
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _numbers = count(1)
+TIMEOUT_S = 90.0
+
+
+def parts_of(platform: SharedPlatform, names: Collection[str] = ()) -> list[PartStatus]:
+    parts = platform_status(Home(platform.name, platform.state / platform.name)).parts
+    return [part for part in parts if not names or part.name in names]
+
+
+def read_record_of(home: Home) -> PlatformRecord:
+    record = read_record(home)
+    assert record is not None
+    return record
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
 
 POD = """
 apiVersion: v1
@@ -94,9 +121,32 @@ def test_processes_have_least_privilege(user: str, verb: str, what: str, allowed
     assert platform.pin(*asked, code=0 if allowed == "yes" else 1).strip() == allowed
 
 
+def test_etcd_accepts_the_api_server_only(platform: SharedPlatform):
+    home = Home(platform.name, platform.state / platform.name)
+    port = read_record_of(home).ports["etcd"]
+    for certificate, accepted in (("kube-apiserver", True), ("../admin", False), ("../kube-apiserver", False)):
+        # With etcd's CA, so that only etcd can refuse.
+        probe = HttpProbe(f"https://127.0.0.1:{port}/health", client_certificate=certificate, authority="etcd")
+        assert is_ready(probe, home.certificates) == accepted, certificate
+
+
+def test_secrets_are_encrypted_at_rest(platform: SharedPlatform):
+    secret, plain = "xyzzy-in-a-secret", "xyzzy-in-a-configmap"
+    platform.pin("kubectl", "create", "secret", "generic", "xyzzy", f"--from-literal=word={secret}")
+    platform.pin("kubectl", "create", "configmap", "xyzzy", f"--from-literal=word={plain}")
+    encoded = platform.pin("kubectl", "get", "secret", "xyzzy", "-o", "jsonpath={.data.word}")
+    assert base64.b64decode(encoded).decode() == secret
+    files = [file for file in (platform.state / platform.name / "data" / "etcd").rglob("*") if file.is_file()]
+    stored = [file.read_bytes() for file in files]
+    assert any(plain.encode() in each for each in stored)
+    assert not any(secret.encode() in each for each in stored)
+    platform.pin("kubectl", "delete", "secret/xyzzy", "configmap/xyzzy")
+
+
 def test_two_concurrent_commands_restart_killed_parts(platform: SharedPlatform):
     before = platform.pids()
-    killed = ("etcd", "kube-scheduler", "desk")
+    # The supervisor first, so that the commands restart the others.
+    killed = ("supervisor", "etcd", "kube-scheduler", "desk")
     for name in killed:
         os.kill(before[name], signal.SIGKILL)
     assert platform.status(code=1)["health"] == "damaged"
@@ -105,7 +155,23 @@ def test_two_concurrent_commands_restart_killed_parts(platform: SharedPlatform):
     assert [end.returncode for end in ends] == [0, 0], errors
     assert sum("waiting for another command to finish (pin up" in each for each in errors) == 1
     after = platform.pids()
-    assert {name for name in before if before[name] != after[name]} == set(killed)
+    assert {name for name in before if before[name] != after[name]} == set(killed), errors
+
+
+def test_supervisor_restarts_killed_parts_and_status_counts_them(platform: SharedPlatform):
+    before = {part["name"]: part for part in platform.status()["parts"]}
+    killed = {"etcd", "kube-apiserver", "kube-scheduler", "desk", "operator", "log-rotate"}
+    for name in killed:
+        os.kill(before[name]["pid"], signal.SIGKILL)
+    wait_until(lambda: all(part.restarts > before[part.name]["restarts"] for part in parts_of(platform, killed)))
+    wait_until(lambda: all(part.health == "ready" for part in parts_of(platform)))
+    after = {part.name: part for part in parts_of(platform)}
+    assert {name for name in before if before[name]["pid"] != after[name].pid} == killed
+    assert {name for name in before if before[name]["restarts"] != after[name].restarts} == killed
+    # The desk has the token that the CLI knows.
+    platform.pin("get")
+    platform.pin("up")
+    assert platform.pids() == {name: part.pid for name, part in after.items()}
 
 
 def test_interrupted_start_is_completed_by_the_next(platform: SharedPlatform):
@@ -131,6 +197,19 @@ def test_pods_run_at_once_after_kwok_was_killed(platform: SharedPlatform, tmp_pa
     )
     platform.pin("deploy", str(file), "--timeout", "20")
     platform.pin("delete", "after")
+
+
+def test_pods_are_ready_again_when_their_node_returns(platform: SharedPlatform, tmp_path: Path):
+    name = f"pod-{next(_numbers)}"
+    (tmp_path / "pod.yaml").write_text(POD.format(name=name))
+    platform.pin("kubectl", "apply", "-f", str(tmp_path / "pod.yaml"))
+    platform.pin("kubectl", "wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s")
+    # As the node lifecycle controller does when the node is unreachable.
+    lost = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    patch = ("patch", "pod", name, "--subresource=status", "--type=strategic", "--patch", json.dumps(lost))
+    assert "patched" in platform.pin("kubectl", *patch)
+    platform.pin("kubectl", "wait", "--for=condition=Ready", f"pod/{name}", "--timeout=20s")
+    platform.pin("kubectl", "delete", "pod", name)
 
 
 def test_number_of_nodes_can_be_changed(platform: SharedPlatform):

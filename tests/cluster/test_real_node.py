@@ -19,6 +19,7 @@ from pincompute.engine import processes
 from pincompute.engine.down import down
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
+from pincompute.engine.supervisor import SUPERVISOR
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
 from pincompute.kube.kubeconfig import load_kubeconfig
@@ -244,7 +245,8 @@ async def _traces_of_work(platform: Platform) -> str:
 
 def _kill(platform: Platform) -> None:
     """Kill all processes at once with SIGKILL."""
-    ours = processes.find_marked(platform.home)
+    # The supervisor first, so that it restarts none of the others.
+    ours = sorted(processes.find_marked(platform.home), key=lambda process: process.part != SUPERVISOR)
     for process in ours:
         os.kill(process.pid, signal.SIGKILL)
     processes.stop(ours)

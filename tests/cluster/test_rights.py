@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from pathlib import Path
 
 import aiohttp
@@ -232,9 +233,13 @@ async def _call_as_program(platform: Platform, client: Client) -> None:
     path = f"/api/v1/namespaces/{PROJECT_NAME}/serviceaccounts/robot/token"
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [DESK]}}
     token = json.loads(await client.raw("POST", path, body=json.dumps(body).encode()))["status"]["token"]
-    desk = read_context(platform.home.root.parent, platform.name).desk
+    context = read_context(platform.home.root.parent, platform.name)
+    connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=context.authority))
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(desk, headers=headers) as http, http.get("/v1/whoami") as response:
+    async with (
+        aiohttp.ClientSession(context.desk, headers=headers, connector=connector) as http,
+        http.get("/v1/whoami") as response,
+    ):
         assert (await response.json())["name"] == f"program {PROJECT_NAME}/robot"
     await client.delete(SERVICE_ACCOUNTS, "robot", PROJECT_NAME)
 

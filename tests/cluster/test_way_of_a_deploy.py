@@ -90,7 +90,7 @@ async def test_workloads_keep_running_while_operator_and_desk_are_down(person: C
     await person.pin("deploy", "still", "--image", "hello:test", "--port", "8080")
     await person.wait_answered("still")
     parts = {part["name"]: part["pid"] for part in json.loads(await person.pin("status", "-o", "json"))["parts"]}
-    for part in ("operator", "desk"):
+    for part in ("supervisor", "operator", "desk"):
         os.kill(parts[part], signal.SIGKILL)
     assert (await person.http_get("still"))[0] == 200
     assert "does not answer" in await person.pin("get", code=1)

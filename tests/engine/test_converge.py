@@ -46,6 +46,18 @@ time.sleep(600)
 """
 
 
+LISTENS_AFTER_WORK = """
+import socket, sys, time
+end = time.process_time() + 1.0
+while time.process_time() < end:
+    pass
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+time.sleep(600)
+"""
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
     home = Home("t", tmp_path / "t")
@@ -77,8 +89,11 @@ def converge(home: Home, messages: list[str], *parts: Part) -> dict[str, int]:
     one.start_stage([*parts])
     record = read_record(home)
     assert record is not None
-    assert {name: process.pid for name, process in record.processes.items()} == pids(home)
-    return pids(home)
+    recorded = {name: process.pid for name, process in record.processes.items()}
+    # The kernel shows the environment of a process a moment after its program was started.
+    while pids(home) != recorded:
+        assert all(map(processes.is_running, record.processes.values()))
+    return recorded
 
 
 def kill(home: Home, name: str) -> None:
@@ -160,7 +175,7 @@ def test_unrecorded_process_is_stopped(home: Home, messages: list[str]):
 
 
 def test_part_with_failing_probe_is_restarted(home: Home, messages: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pincompute.engine.converge.RUNNING_PROBE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("pincompute.engine.converge.RUNNING_SILENT_TIMEOUT_S", 0.2)
     flag, path = home.root / "flag", home.root / "socket"
     late_listener = Part("a", (sys.executable, "-c", LISTENS_AT_SECOND_START, str(flag), str(path)), NoProbe())
     first = converge(home, messages, late_listener)
@@ -168,7 +183,30 @@ def test_part_with_failing_probe_is_restarted(home: Home, messages: list[str], m
         assert pids(home) == first
     second = converge(home, messages, late_listener._replace(probe=SocketProbe(path=path)))
     assert second != first
-    assert messages == [f"restarting a (pid {first['a']}): readiness probe failed"]
+    assert messages == [f"restarting a (pid {first['a']}): neither answered nor used CPU for 0 s"]
+
+
+def test_running_part_that_uses_cpu_is_not_restarted(home: Home, messages: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pincompute.engine.converge.RUNNING_SILENT_TIMEOUT_S", 0.2)
+    path = home.root / "socket"
+    slow = Part("a", (sys.executable, "-c", LISTENS_AFTER_WORK, str(path)), NoProbe())
+    first = converge(home, messages, slow)
+    assert converge(home, messages, slow._replace(probe=SocketProbe(path=path))) == first
+    assert messages == []
+
+
+def test_part_that_uses_cpu_for_ever_and_does_not_answer_is_reported_and_kept(
+    home: Home, messages: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(processes, "READY_TIMEOUT_S", 0.3)
+    endless = Part("a", (sys.executable, "-c", "while True: pass"), NoProbe())
+    first = converge(home, messages, endless)
+    with pytest.raises(Refused) as refused:
+        converge(home, messages, endless._replace(probe=SocketProbe(path=home.root / "socket")))
+    (problem,) = refused.value.problems
+    assert "uses CPU, but was not ready after 0 s" in problem.what
+    assert problem.next == f"kill {first['a']}, then run the same command again"
+    assert pids(home) == first
 
 
 def test_rejects_port_of_foreign_process(home: Home, messages: list[str]):

@@ -6,14 +6,17 @@ import os
 import subprocess
 import sys
 import threading
+from ipaddress import ip_network
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from pincompute.base.problem import Refused
 from pincompute.engine import network_slots, ports
-from pincompute.engine.file_lock import exclusive_lock
+from pincompute.engine.file_lock import exclusive_lock, try_exclusive_lock
 from pincompute.engine.home import Home
+from pincompute.engine.network_slots import service_range
 
 HOLD = """
 import sys
@@ -137,3 +140,23 @@ def test_recorded_ports_are_kept():
     assert len(set(chosen.values())) == len(chosen)
     assert ports.choose_ports(chosen, None) == chosen
     assert ports.choose_ports(chosen, 1234) == {**chosen, "http": 1234}
+
+
+def test_ranges_of_all_slots_are_disjoint():
+    slots = range(network_slots.SLOT_COUNT)
+    others = [ip_network(f"10.{second}.{slot}.0/24") for second in (201, 202, 204) for slot in slots]
+    services = [ip_network(service_range(slot, wide=wide)) for slot in slots for wide in (True, False)]
+    ranges = sorted([*others, *services])
+    assert not any(before.overlaps(after) for before, after in pairwise(ranges))
+    assert {each.num_addresses for each in services} == {4096, 256}
+
+
+def test_lock_is_tried_without_waiting(tmp_path: Path):
+    file = tmp_path / "lock"
+    with exclusive_lock(file, "pin up", lambda _: None), try_exclusive_lock(file, "restarting") as held:
+        assert not held
+    with try_exclusive_lock(file, "restarting") as held:
+        assert held
+        assert file.read_text() == f"restarting, pid {os.getpid()}"
+        with try_exclusive_lock(file, "another") as held_twice:
+            assert not held_twice

@@ -72,8 +72,8 @@ def test_ended_process_is_reported_with_its_last_lines(home: Home):
 def test_probe_times_out(home: Home):
     silent = part(SLEEP, probe=SocketProbe(path=home.root / "nowhere"))
     process = processes.start(silent, home)
-    with pytest.raises(Refused, match="was not ready after 0 s"):
-        processes.await_ready({"silent": (silent, process)}, home, timeout_s=0.1)
+    with pytest.raises(Refused, match="neither answered nor used CPU for 0 s"):
+        processes.await_ready({"silent": (silent, process)}, home, silent_timeout_s=0.1)
     assert is_running(process)
 
 

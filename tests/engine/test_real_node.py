@@ -6,6 +6,7 @@ import tarfile
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
@@ -15,6 +16,7 @@ from pincompute.engine.home import Home
 from pincompute.engine.nodes import containerd, dns, kube_proxy, kubelet, program_image, real_node
 from pincompute.engine.nodes.machine import Machine
 from pincompute.engine.platform import Platform, Programs
+from pincompute.engine.record import PlatformRecord
 
 HOST = Machine(system="Linux", root=True, controllers=frozenset(), missing_packages=(), failed_trials={})
 
@@ -85,10 +87,21 @@ def test_kubelet_has_feature_gates_of_pod_certificates(platform: Platform) -> No
 def test_dns_service_has_the_node_as_endpoint(platform: Platform) -> None:
     config = kubelet.kubelet_config(platform)
     objects = {item["kind"]: item for item in real_node.real_node_objects(platform)}
-    assert config["clusterDNS"] == [objects["Service"]["spec"]["clusterIP"]] == ["10.203.7.10"]
+    assert config["clusterDNS"] == [objects["Service"]["spec"]["clusterIP"]] == ["10.208.112.10"]
     assert objects["EndpointSlice"]["endpoints"][0]["addresses"] == [platform.node_address]
     assert f"bind {platform.node_address}\n" in dns.corefile(platform)
     assert objects["ClusterRole"]["metadata"]["name"] == dns.USER
+
+
+def test_existing_platform_keeps_its_service_range(platform: Platform) -> None:
+    existing = platform._replace(wide_services=False)
+    assert (existing.service_range, existing.dns_address) == ("10.203.7.0/24", "10.203.7.10")
+    assert existing.api_service_address == "10.203.7.1"
+    assert not msgspec.json.decode(b"{}", type=PlatformRecord).wide_services
+
+
+def test_processes_of_a_pod_are_limited(platform: Platform) -> None:
+    assert kubelet.kubelet_config(platform)["podPidsLimit"] == 8192
 
 
 @pytest.mark.parametrize("hidden", [True, False])

@@ -28,7 +28,7 @@ DAMAGED = PlatformStatus(
             name="etcd", health=Health.READY, pid=12, age_s=4000.0, memory_bytes=50 << 20, version="v3.6.8",
             address="https://127.0.0.1:20002", log="/state/main/logs/etcd.log",
         ),
-        PartStatus(name="desk", health=Health.ENDED, version="0.1.0", log="/state/main/logs/desk.log"),
+        PartStatus(name="desk", health=Health.ENDED, restarts=3, version="0.1.0", log="/state/main/logs/desk.log"),
     ],
 )  # fmt: skip
 
@@ -40,16 +40,18 @@ def test_text_output_is_a_table():
         "  workloads   http://NAME.PROJECT.localhost:8080",
         "  nodes       node-main, 50 simulated, each 32 CPUs, 128Gi, in 3 zones",
         "",
-        "PART  HEALTH  PID  AGE  MEMORY  VERSION  ADDRESS                  LOG",
-        "etcd  ready   12   1h   50 MiB  v3.6.8   https://127.0.0.1:20002  /state/main/logs/etcd.log",
-        "desk  ended                     0.1.0                             /state/main/logs/desk.log",
+        "PART  HEALTH  RESTARTS  PID  AGE  MEMORY  VERSION  ADDRESS                  LOG",
+        "etcd  ready   0         12   1h   50 MiB  v3.6.8   https://127.0.0.1:20002  /state/main/logs/etcd.log",
+        "desk  ended   3                           0.1.0                             /state/main/logs/desk.log",
     ]
 
 
 def test_json_output_has_stable_fields():
     seen = json.loads(msgspec.json.encode(DAMAGED))
     assert list(seen) == ["name", "health", "kubeconfig", "server", "http", "nodes", "parts"]
-    assert list(seen["parts"][0]) == ["name", "health", "pid", "age", "memory", "version", "address", "log"]
+    assert list(seen["parts"][0]) == [
+        "name", "health", "pid", "age", "memory", "restarts", "version", "address", "log",
+    ]  # fmt: skip
     assert list(seen["nodes"]["simulated"]) == ["count", "cpu", "memory", "zones"]
 
 

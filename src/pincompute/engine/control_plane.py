@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import yaml
 
+from pincompute.base.certificate_authority import Authority
 from pincompute.base.secure_files import write_private_file
+from pincompute.engine import secret_encryption
 from pincompute.engine.build import pinned_version
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.parts import HttpProbe, Part
@@ -28,11 +30,24 @@ def issue_certificates(platform: Platform) -> None:
     issue = platform.authority.issue
     here = (LOOPBACK, "localhost")
     issue("admin", groups=("system:masters",))
-    issue(ETCD, hosts=here)
-    issue(API_SERVER, hosts=(*here, platform.address, platform.service_range.replace(".0/24", ".1"), *_api_names()))
+    issue(API_SERVER, hosts=(*here, platform.address, platform.api_service_address, *_api_names()))
     issue(MANAGER, f"system:{MANAGER}", hosts=here)
     issue(SCHEDULER, f"system:{SCHEDULER}", hosts=here)
     platform.authority.issue_key("service-accounts")
+    etcd_certificates = etcd_authority(platform)
+    etcd_certificates.establish()
+    etcd_certificates.issue(ETCD, hosts=here)
+    etcd_certificates.issue(API_SERVER)
+    platform.authority.replaced |= etcd_certificates.replaced
+
+
+def etcd_authority(platform: Platform) -> Authority:
+    """CA of etcd, its peers, and the API server as its only client.
+
+    etcd has no authorization here: every client that it accepts reads and writes everything. So no certificate of the
+    platform's CA may be accepted by it.
+    """
+    return Authority(platform.home.certificates / ETCD, name=f"{platform.name}-{ETCD}")
 
 
 def write_files(platform: Platform) -> None:
@@ -42,6 +57,7 @@ def write_files(platform: Platform) -> None:
         write_kubeconfig(platform, user)
     for name, content in (("audit", _audit()), ("scheduler", _scheduler(platform))):
         write_private_file(platform.home.configs / f"{name}.yaml", yaml.safe_dump(content, sort_keys=False).encode())
+    secret_encryption.write_configuration(platform)
 
 
 def control_plane_stages(platform: Platform) -> list[list[Part]]:
@@ -51,15 +67,16 @@ def control_plane_stages(platform: Platform) -> list[list[Part]]:
 def etcd(platform: Platform) -> Part:
     clients = f"https://{LOOPBACK}:{platform.ports['etcd']}"
     peers = f"https://{LOOPBACK}:{platform.ports['etcd-peers']}"
+    authority = etcd_authority(platform)
     files = {
-        "trusted-ca-file": platform.authority.bundle,
-        "cert-file": platform.authority.certificate(ETCD),
-        "key-file": platform.authority.key(ETCD),
+        "trusted-ca-file": authority.bundle,
+        "cert-file": authority.certificate(ETCD),
+        "key-file": authority.key(ETCD),
     }
     return _part(
         platform,
         ETCD,
-        HttpProbe(f"{clients}/health", client_certificate=API_SERVER),
+        HttpProbe(f"{clients}/health", client_certificate=API_SERVER, authority=ETCD),
         {
             "name": platform.name,
             "data-dir": platform.home.data / ETCD,
@@ -79,7 +96,7 @@ def etcd(platform: Platform) -> Part:
 
 
 def api_server(platform: Platform) -> Part:
-    authority, home = platform.authority, platform.home
+    authority, home, etcd_certificates = platform.authority, platform.home, etcd_authority(platform)
     certificate, key = authority.certificate(API_SERVER), authority.key(API_SERVER)
     return _part(
         platform,
@@ -98,9 +115,10 @@ def api_server(platform: Platform) -> Part:
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction",
             "etcd-servers": f"https://{LOOPBACK}:{platform.ports['etcd']}",
-            "etcd-cafile": authority.bundle,
-            "etcd-certfile": certificate,
-            "etcd-keyfile": key,
+            "etcd-cafile": etcd_certificates.bundle,
+            "etcd-certfile": etcd_certificates.certificate(API_SERVER),
+            "etcd-keyfile": etcd_certificates.key(API_SERVER),
+            "encryption-provider-config": secret_encryption.configuration_file(platform),
             "kubelet-certificate-authority": authority.bundle,
             "kubelet-client-certificate": certificate,
             "kubelet-client-key": key,

@@ -17,11 +17,13 @@ from pincompute.engine.ports import require_free
 from pincompute.engine.processes import Process
 from pincompute.engine.readiness import listen_address
 from pincompute.engine.record import PlatformRecord, write_record
+from pincompute.engine.supervisor import write_descriptions
 
 Stages = list[list[Part]]
 
-# A running part whose probe fails may have been started just now by another command, so it gets time to become ready.
-RUNNING_PROBE_TIMEOUT_S = 10.0
+RUNNING_SILENT_TIMEOUT_S = 30.0
+"""Seconds in which a running part neither answers nor uses CPU until it is restarted. Restarting a part that is slow
+because the machine is busy makes the machine busier, so a part that uses CPU is waited for."""
 
 
 class Converger:
@@ -54,11 +56,27 @@ class Converger:
         stop_in_order(leaving)
         staying = {each.part: each for each in running if each not in leaving}
         self._write(msgspec.structs.replace(self._record, processes=staying))
+        write_descriptions(self._home, wanted.values())
 
     def start_stage(self, stage: list[Part]) -> None:
         """Start the parts of a stage in parallel; return when all are ready."""
         stage_processes = {part.name: (part, self._running_and_ready(part) or self._start(part)) for part in stage}
         processes.await_ready(stage_processes, self._home)
+
+    @property
+    def secrets_encrypted(self) -> bool:
+        return self._record.secrets_encrypted
+
+    def record_secrets_encrypted(self) -> None:
+        self._write(msgspec.structs.replace(self._record, secrets_encrypted=True))
+
+    def stop_part(self, name: str) -> None:
+        """Stop one part; the next `start_stage` with it starts it again."""
+        process = self.process_of(name)
+        if process is not None:
+            processes.stop([process])
+            kept = {part: each for part, each in self._record.processes.items() if part != name}
+            self._write(msgspec.structs.replace(self._record, processes=kept))
 
     def process_of(self, part: str) -> Process | None:
         return self._record.processes.get(part)
@@ -76,10 +94,15 @@ class Converger:
             self._record_process(updated)
             process = updated
         try:
-            processes.await_ready({part.name: (part, process)}, self._home, RUNNING_PROBE_TIMEOUT_S)
-        except Refused:
-            self._say(f"restarting {part.name} (pid {process.pid}): readiness probe failed")
+            processes.await_ready({part.name: (part, process)}, self._home, RUNNING_SILENT_TIMEOUT_S)
+        except processes.Silent:
+            silent = f"neither answered nor used CPU for {RUNNING_SILENT_TIMEOUT_S:.0f} s"
+            self._say(f"restarting {part.name} (pid {process.pid}): {silent}")
             processes.stop([process])
+            return None
+        except Refused:
+            if processes.is_running(process):
+                raise
             return None
         return process
 

@@ -19,6 +19,7 @@ from pincompute.engine.platform import Programs
 from pincompute.engine.processes import Process, ProcessState, find_marked
 from pincompute.engine.progress import Progress
 from pincompute.engine.record import PlatformRecord, read_record, write_record
+from pincompute.engine.supervisor import SUPERVISOR
 from pincompute.engine.up_options import platform_of
 
 BASE_PARTS = (API_SERVER, ETCD)
@@ -35,7 +36,7 @@ def down(home: Home, progress: Progress, *, purge: bool) -> None:
         if purge:
             _purge(home)
         else:
-            write_record(home, msgspec.structs.replace(record, processes={}))
+            write_record(home, msgspec.structs.replace(record, processes={}, restarts={}))
     progress.echo(f"platform {home.name}: {'removed' if purge else 'down'}, {stopped} processes stopped")
     if foreign:
         raise Refused(*foreign)
@@ -59,11 +60,12 @@ def stop_platform(home: Home, record: PlatformRecord) -> int:
 
 
 def stop_in_order(leaving: Iterable[Process]) -> None:
-    """Stop clients first, then the API server, then etcd.
+    """Stop the supervisor, so that it restarts nothing, then clients, then the API server, then etcd.
 
     The API server takes a minute to shut down while it has watchers, and does not end at all without etcd.
     """
     leaving = list(leaving)
+    processes.stop(each for each in leaving if each.part == SUPERVISOR)
     processes.stop(each for each in leaving if each.part not in BASE_PARTS)
     for base_part in BASE_PARTS:
         processes.stop(each for each in leaving if each.part == base_part)

@@ -22,6 +22,30 @@ def exclusive_lock(file: Path, doing: str, say: Callable[[str], None]) -> Iterat
         os.close(handle)
 
 
+@contextmanager
+def try_exclusive_lock(file: Path, doing: str) -> Iterator[bool]:
+    """Hold the lock during the block if no other command holds it; yields whether it is held."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            flock(handle, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        if not _is_current(handle, file):
+            yield False
+            return
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{doing}, pid {os.getpid()}".encode(), 0)
+        try:
+            yield True
+        finally:
+            os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
 def _acquire(file: Path, say: Callable[[str], None]) -> int:
     while True:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

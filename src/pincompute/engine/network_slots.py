@@ -17,6 +17,15 @@ SLOT_COUNT = 100
 SLOT_FOLDER = Path("/run/pincompute")
 
 
+def service_range(slot: int, *, wide: bool) -> str:
+    """Range of the Services of the platform with this slot.
+
+    A /20 of 10.208.0.0/12 for each slot. Platforms of 0.2 and before have a /24 of 10.203.0.0/16 and keep it: the
+    addresses of their Services are recorded in etcd.
+    """
+    return f"10.{208 + slot // 16}.{slot % 16 * 16}.0/20" if wide else f"10.203.{slot}.0/24"
+
+
 def claim_slot(home: Home, wanted: int | None, folder: Path = SLOT_FOLDER) -> int:
     """The slot that the platform holds; else the wanted one, if it is free; else the first free one."""
     with exclusive_lock(folder / "lock", "choosing a network slot", lambda _: None):

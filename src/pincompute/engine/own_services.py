@@ -17,7 +17,7 @@ from pincompute.base.platform_context import Context, write_context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import EXTRA_MISSING
 from pincompute.base.secure_files import write_private_file
-from pincompute.engine import identity, log_rotate
+from pincompute.engine import identity, log_rotate, supervisor
 from pincompute.engine.debian import find_program
 from pincompute.engine.images import registry
 from pincompute.engine.kubeconfigs import write_kubeconfig
@@ -34,7 +34,8 @@ _LOOPBACK = "127.0.0.1"
 
 def issue_certificates(platform: Platform) -> None:
     for user in _USERS:
-        platform.authority.issue(user, groups=("pincompute:system",))
+        hosts = (_LOOPBACK, "localhost") if user == DESK else ()
+        platform.authority.issue(user, groups=("pincompute:system",), hosts=hosts)
     identity.issue_signer_certificate(platform)
 
 
@@ -44,7 +45,12 @@ def write_files(platform: Platform) -> None:
     for user in _USERS:
         write_kubeconfig(platform, user)
     if not _token(platform).exists():
-        write_private_file(_token(platform), secrets.token_urlsafe(32).encode())
+        renew_token(platform)
+
+
+def renew_token(platform: Platform) -> None:
+    """Write a new local token. A running desk does not know it, so this is for a desk that is about to start."""
+    write_private_file(_token(platform), secrets.token_urlsafe(32).encode())
 
 
 def require_desk_packages() -> None:
@@ -59,7 +65,9 @@ def save_context(platform: Platform) -> None:
     """Write the addresses and the token by which the CLI reaches this platform."""
     context = Context(
         name=platform.name,
-        desk=f"http://{_LOOPBACK}:{platform.ports['desk']}",
+        desk=f"https://{_LOOPBACK}:{platform.ports['desk']}",
+        # Another user of this machine may hold the port while the desk is down, but has no certificate for it.
+        authority=str(platform.authority.bundle),
         token=_token(platform).read_text(),
         kubeconfig=str(platform.home.kubeconfig),
         images=registry.writes_address(platform),
@@ -80,13 +88,16 @@ def own_service_stages(platform: Platform) -> list[list[Part]]:
 
 
 def _desk(platform: Platform) -> Part:
-    return _server(
+    authority = platform.authority
+    part = _server(
         "desk", platform, DESK, platform.ports["desk"],
+        "--tls-certificate", authority.certificate(DESK), "--tls-key", authority.key(DESK),
         "--token-file", _token(platform), "--person", getuser(), "--database", platform.home.data / "desk.sqlite",
         "--folder", platform.home.data / "desk", "--artifacts", platform.home.data / "artifacts",
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
         *_registry_options(platform),
     )  # fmt: skip
+    return part._replace(probe=HttpProbe(f"https://{_LOOPBACK}:{platform.ports['desk']}/healthz"))
 
 
 def _registry_options(platform: Platform) -> tuple[object, ...]:
@@ -125,6 +136,12 @@ def _log_rotate(platform: Platform) -> Part:
     # Run as a file and isolated from site-packages, as it imports the standard library only.
     command = (sys.executable, "-IS", str(log_rotate.__file__), str(platform.home.logs))
     return Part("log-rotate", command, NoProbe(), version=__version__)
+
+
+def supervisor_part(platform: Platform) -> Part:
+    """Started last, so that it finds every part in the record."""
+    command = (sys.executable, "-m", supervisor.__name__, str(platform.home.root))
+    return Part(supervisor.SUPERVISOR, command, NoProbe(), {"PINCOMPUTE_CODE": code_digest()}, version=__version__)
 
 
 def _server(command: str, platform: Platform, user: str, port: int, *options: object) -> Part:

@@ -14,6 +14,8 @@ class HttpProbe(NamedTuple):
     url: str
     client_certificate: str = ""
     """Name of the client certificate to present; none where empty."""
+    authority: str = ""
+    """Folder below the platform's certificates with the CA and the client certificate; the platform's own if empty."""
 
 
 class SocketProbe(NamedTuple):
@@ -46,3 +48,6 @@ class Part(NamedTuple):
     """Shown by `pin status`. A change of it restarts the part."""
     reexecs: bool = False
     """Whether an update re-executes the running process instead of restarting it, so that its sockets stay open."""
+    before_restart: tuple[str, ...] = ()
+    """Command that the supervisor runs before it restarts the part, for example to release what the ended process
+    held."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from pincompute.base.certificate_authority import Authority
 from pincompute.engine.home import Home
+from pincompute.engine.network_slots import service_range
 from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 
 
@@ -59,6 +61,8 @@ class Platform(NamedTuple):
     """Enabled add-ons, such as `kubeflow`, each with the folder of its programs."""
     bare: bool = False
     """Whether it is Kubernetes without PinCompute, to be used with `pin install`."""
+    wide_services: bool = True
+    """Whether the range of Services has 4,094 addresses; else it has 254."""
     runtime: bool = False
     """Whether the bundled runtimes are created, which give workloads identity and logs."""
 
@@ -86,7 +90,7 @@ class Platform(NamedTuple):
 
     @property
     def service_range(self) -> str:
-        return f"10.203.{self.network_slot or 0}.0/24"
+        return service_range(self.network_slot or 0, wide=self.wide_services)
 
     @property
     def simulated_pod_range(self) -> str:
@@ -95,7 +99,12 @@ class Platform(NamedTuple):
     @property
     def dns_address(self) -> str:
         """Cluster IP of kube-dns."""
-        return f"10.203.{self.network_slot or 0}.10"
+        return str(ip_network(self.service_range)[10])
+
+    @property
+    def api_service_address(self) -> str:
+        """Cluster IP of the Service `kubernetes`."""
+        return str(ip_network(self.service_range)[1])
 
     @property
     def node_name(self) -> str:

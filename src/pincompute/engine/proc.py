@@ -19,6 +19,8 @@ class ProcStat(NamedTuple):
     session: int
     start_ticks: int
     """Start time in clock ticks after boot."""
+    cpu_ticks: int = 0
+    """CPU time in user and kernel mode, in clock ticks."""
 
 
 def read_stat(pid: int) -> ProcStat | None:
@@ -28,7 +30,12 @@ def read_stat(pid: int) -> ProcStat | None:
         return None
     # The second field is the program's name in parentheses; the name may contain spaces and parentheses.
     fields = line.rpartition(")")[2].split()
-    return ProcStat(is_dead=fields[0] in "ZX", session=int(fields[3]), start_ticks=int(fields[19]))
+    return ProcStat(
+        is_dead=fields[0] in "ZX",
+        session=int(fields[3]),
+        start_ticks=int(fields[19]),
+        cpu_ticks=int(fields[11]) + int(fields[12]),
+    )
 
 
 def pids() -> Iterator[int]:

@@ -32,7 +32,10 @@ are missing in the record."""
 PART_VARIABLE = "PINCOMPUTE_PART"
 
 POLL_INTERVAL_S = 0.05
-READY_TIMEOUT_S = 90.0
+SILENT_TIMEOUT_S = 90.0
+"""Seconds in which a part neither answers nor uses CPU until it counts as failed."""
+READY_TIMEOUT_S = 600.0
+"""Seconds until a part counts as failed that uses CPU, but does not answer."""
 _SHOWN_LINES = 8
 _MAX_LINE_LENGTH = 300
 
@@ -56,6 +59,10 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between SIGTERM and SIGKILL."""
     leader: bool = True
     """Whether it is the leader of a session. Parts are started as leaders; their child processes are not."""
+
+
+class Silent(Refused):
+    """A process runs, and has neither answered nor used CPU for a long time."""
 
 
 class ProcessState(Enum):
@@ -122,18 +129,42 @@ def is_running(process: Process) -> bool:
     return state_of(process) is ProcessState.RUNNING
 
 
-def await_ready(started: Mapping[str, tuple[Part, Process]], home: Home, timeout_s: float = READY_TIMEOUT_S) -> None:
-    """Wait until all probes succeed. Raises as soon as a process ends, or after `timeout_s`."""
-    waiting = dict(started)
-    deadline = time.monotonic() + timeout_s
+class CpuWatch:
+    """Measures for how long a process has not used the CPU. A busy machine makes a part slow, which is no failure."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._ticks = -1
+        self._used_at = time.monotonic()
+
+    def silent_s(self) -> float:
+        stat = proc.read_stat(self._process.pid)
+        if stat is not None and stat.cpu_ticks != self._ticks:
+            self._ticks, self._used_at = stat.cpu_ticks, time.monotonic()
+        return time.monotonic() - self._used_at
+
+
+def await_ready(
+    started: Mapping[str, tuple[Part, Process]], home: Home, silent_timeout_s: float = SILENT_TIMEOUT_S
+) -> None:
+    """Wait until all probes succeed.
+
+    Raises as soon as a process ends, when one has neither answered nor used CPU for `silent_timeout_s`, or after
+    READY_TIMEOUT_S.
+    """
+    waiting = {name: (part, process, CpuWatch(process)) for name, (part, process) in started.items()}
+    deadline = time.monotonic() + READY_TIMEOUT_S
     while waiting:
-        for name, (part, process) in list(waiting.items()):
+        for name, (part, process, cpu) in list(waiting.items()):
             if not is_running(process):
                 raise Refused(_failed(process, home, "ended before it was ready"))
             if is_ready(part.probe, home.certificates):
                 del waiting[name]
+            elif cpu.silent_s() > silent_timeout_s:
+                raise Silent(_failed(process, home, f"neither answered nor used CPU for {silent_timeout_s:.0f} s"))
             elif time.monotonic() > deadline:
-                raise Refused(_failed(process, home, f"was not ready after {timeout_s:.0f} s"))
+                problem = _failed(process, home, f"uses CPU, but was not ready after {READY_TIMEOUT_S:.0f} s")
+                raise Refused(problem._replace(next=f"kill {process.pid}, then run the same command again"))
         if waiting:
             time.sleep(POLL_INTERVAL_S)
 

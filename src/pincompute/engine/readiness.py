@@ -49,7 +49,7 @@ def _accepts_connections(ready: SocketProbe) -> bool:
 
 def _answers_200(ready: HttpProbe, certificates: Path) -> bool:
     url = urlsplit(ready.url)
-    connection = _connection(url.scheme, url.netloc, ready.client_certificate, certificates)
+    connection = _connection(url.scheme, url.netloc, ready.client_certificate, certificates / ready.authority)
     try:
         connection.request("GET", f"{url.path}?{url.query}" if url.query else url.path or "/")
         return connection.getresponse().status == 200

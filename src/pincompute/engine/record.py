@@ -30,6 +30,12 @@ class PlatformRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Enabled add-ons, each with the folder of its programs at the last start."""
     ports: dict[str, int] = {}
     processes: dict[str, Process] = {}
+    restarts: dict[str, int] = {}
+    """Restarts by the supervisor since the platform was started, by part."""
+    wide_services: bool = False
+    """Whether the range of Services is a /20; a platform of 0.2 or before keeps its /24."""
+    secrets_encrypted: bool = False
+    """Whether every Secret has been rewritten since encryption at rest was enabled."""
 
 
 def read_record(home: Home) -> PlatformRecord | None:

@@ -28,7 +28,8 @@ def platform_stages(platform: Platform) -> Stages:
         members.append(real_node.real_node_stages(platform))
     if training_operator.NAME in platform.addons:
         members.append(training_operator.training_operator_stages(platform))
-    return [list(chain.from_iterable(together)) for together in zip_longest(*members, fillvalue=[])]
+    stages = [list(chain.from_iterable(together)) for together in zip_longest(*members, fillvalue=[])]
+    return [*stages, [own_services.supervisor_part(platform)]]
 
 
 def prepare_parts(platform: Platform, progress: Progress) -> None:

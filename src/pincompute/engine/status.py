@@ -39,6 +39,8 @@ class PartStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the start of the process."""
     memory_bytes: int | None = msgspec.field(name="memory", default=None)
     """Proportional set size."""
+    restarts: int = 0
+    """Restarts by the supervisor since the platform was started."""
     version: str = ""
     address: str = ""
     log: str = ""
@@ -72,7 +74,12 @@ def platform_status(home: Home) -> PlatformStatus:
     platform = platform_of(home, record, Programs(Path(record.engine)))
     # Without recorded processes the platform was never started completely and may have no ports.
     wanted = [part for stage in platform_stages(platform) for part in stage] if record.processes else []
-    parts = [_part(part, record.processes.get(part.name), home) for part in wanted]
+    parts = [
+        msgspec.structs.replace(
+            _part(part, record.processes.get(part.name), home), restarts=record.restarts.get(part.name, 0)
+        )
+        for part in wanted
+    ]
     return PlatformStatus(
         name=home.name,
         health=_health(parts),
@@ -128,7 +135,7 @@ def _address(ready: ReadinessProbe) -> str:
 
 def render_status(status: PlatformStatus) -> str:
     """A header and a table of the parts."""
-    header = ("PART", "HEALTH", "PID", "AGE", "MEMORY", "VERSION", "ADDRESS", "LOG")
+    header = ("PART", "HEALTH", "RESTARTS", "PID", "AGE", "MEMORY", "VERSION", "ADDRESS", "LOG")
     rows = [header, *(_table_row(part) for part in status.parts)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -153,7 +160,8 @@ def _header_lines(status: PlatformStatus) -> list[str]:
 def _table_row(part: PartStatus) -> tuple[str, ...]:
     pid = "" if part.pid is None else str(part.pid)
     memory = "" if part.memory_bytes is None else f"{part.memory_bytes / (1 << 20):.0f} MiB"
-    return part.name, part.health, pid, _format_age(part.age_s), memory, part.version, part.address, part.log
+    age = _format_age(part.age_s)
+    return part.name, part.health, str(part.restarts), pid, age, memory, part.version, part.address, part.log
 
 
 def _format_age(seconds: float | None) -> str:

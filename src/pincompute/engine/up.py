@@ -9,7 +9,15 @@ from pathlib import Path
 import msgspec
 
 from pincompute.base.problem import Refused
-from pincompute.engine import bootstrap, first_runtime, identity, log_services, own_services, processes
+from pincompute.engine import (
+    bootstrap,
+    first_runtime,
+    identity,
+    log_services,
+    own_services,
+    processes,
+    secret_encryption,
+)
 from pincompute.engine.build import build_engine
 from pincompute.engine.converge import Converger
 from pincompute.engine.down import foreign_process_problems, stop_platform
@@ -51,7 +59,7 @@ def up(home: Home, options: UpOptions, cache: Path, progress: Progress) -> Platf
 
 def _valid_record(home: Home) -> PlatformRecord:
     """Read the record. Processes with a pid that belongs to another process now are removed, and reported once."""
-    record = read_record(home) or PlatformRecord()
+    record = read_record(home) or PlatformRecord(wide_services=True)
     foreign = foreign_process_problems(record)
     if foreign:
         ours = {
@@ -66,15 +74,18 @@ def _valid_record(home: Home) -> PlatformRecord:
 
 def _start_platform(platform: Platform, converger: Converger, progress: Progress) -> None:
     if platform.network_slot is not None:
-        network.create_network(platform.network_slot)
+        network.create_network(platform.network_slot, platform.service_range)
     prepare_parts(platform, progress)
     first, *rest = platform_stages(platform)
     converger.require_ports([first, *rest])
     converger.stop_superfluous([first, *rest], everything=platform.authority.replaced)
+    if converger.process_of("desk") is None:
+        own_services.renew_token(platform)
     started = time.monotonic()
     converger.start_stage(first)
     progress.echo(f"API ready in {format_duration(time.monotonic() - started)}")
-    asyncio.run(_apply_objects(platform, kwok_stays=converger.process_of("kwok") is not None))
+    asyncio.run(_apply_objects(platform, converger))
+    converger.record_secrets_encrypted()
     for stage in rest:
         converger.start_stage(stage)
     own_services.save_context(platform)
@@ -83,14 +94,18 @@ def _start_platform(platform: Platform, converger: Converger, progress: Progress
     progress.echo(f"all nodes ready in {format_duration(time.monotonic() - started)}")
 
 
-async def _apply_objects(platform: Platform, *, kwok_stays: bool) -> None:
+async def _apply_objects(platform: Platform, converger: Converger) -> None:
     async with Client(load_kubeconfig(platform.home.kubeconfig), agent="pin") as client:
+        if not converger.secrets_encrypted:
+            await secret_encryption.rewrite_secrets(client)
         await bootstrap.apply_base_objects(client, platform)
         if training_operator.NAME not in platform.addons:
             await training_operator.remove_training_operator(client)
         if not platform.bare:
             await identity.publish_trust_bundle(client, platform)
-        if not kwok_stays:
+        if await simulated_nodes.has_unwanted_nodes(client, platform):
+            await asyncio.to_thread(converger.stop_part, "kwok")
+        if converger.process_of("kwok") is None:
             await simulated_nodes.release_leases(client, platform)
         await simulated_nodes.reconcile_nodes(client, platform)
         if platform.real:

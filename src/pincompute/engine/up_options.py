@@ -70,6 +70,7 @@ def platform_of(home: Home, record: PlatformRecord, programs: Programs) -> Platf
         real=record.real,
         simulated=record.simulated,
         addons={name: Path(folder) for name, folder in record.addons.items()},
+        wide_services=record.wide_services,
         runtime=record.runtime,
         bare=record.bare,
     )

@@ -16,6 +16,7 @@ from pincompute.engine.platform import Platform
 from pincompute.engine.system_commands import SYSTEM_PATH
 
 _PORT = 10250
+_POD_PIDS_LIMIT = 8192
 
 
 def kubelet_folder(platform: Platform) -> Path:
@@ -121,6 +122,8 @@ def _limits() -> dict[str, object]:
     """Low eviction thresholds, as the disk of a developer's machine may be nearly full."""
     return {
         "maxPods": 110,
+        # Without a limit one pod can take all process ids of the machine.
+        "podPidsLimit": _POD_PIDS_LIMIT,
         "evictionHard": {
             "memory.available": "100Mi",
             "nodefs.available": "100Mi",

@@ -14,7 +14,7 @@ from pincompute.engine.system_commands import run, succeeds
 _NAMESPACES = Path("/run/netns")
 
 
-def create_network(index: int) -> None:
+def create_network(index: int, services: str) -> None:
     """Create namespace, devices and routes. Every step is idempotent, so that an interrupted call can be repeated."""
     name = f"pin{index}"
     _make_namespace(name)
@@ -33,10 +33,10 @@ def create_network(index: int) -> None:
     )
     _ip(
         f"route replace 10.202.{index}.0/24 via 10.201.{index}.2",
-        f"route replace 10.203.{index}.0/24 via 10.201.{index}.2",
+        f"route replace {services} via 10.201.{index}.2",
     )
     _set_sysctl("net/ipv4/ip_forward", "1", inside=name)
-    _reject_unserved_addresses(name, f"10.203.{index}.0/24")
+    _reject_unserved_addresses(name, services)
 
 
 def remove_network(index: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
+from urllib.parse import urlencode
 
 import yaml
 
@@ -72,7 +73,15 @@ def kwok_part(platform: Platform) -> Part:
         ),
         HttpProbe(f"https://127.0.0.1:{port}/healthz"),
         version=pinned_version("sigs.k8s.io/kwok"),
+        before_restart=_release_command(platform),
     )
+
+
+def _release_command(platform: Platform) -> tuple[str, ...]:
+    """Does what `release_leases` does, for the supervisor."""
+    path = f"{LEASES.path('kube-node-lease')}?{urlencode(_other_leases(platform))}"
+    kubectl = (str(platform.programs.kubernetes), "kubectl", f"--kubeconfig={platform.home.kubeconfig}")
+    return (*kubectl, "delete", "--raw", path)
 
 
 def _configuration(platform: Platform) -> Path:
@@ -81,21 +90,44 @@ def _configuration(platform: Platform) -> Path:
 
 async def release_leases(client: Client, platform: Platform) -> None:
     """Delete the node leases of a stopped kwok: until they expire, a new one would not manage pods of their nodes."""
-    others = {"fieldSelector": f"metadata.name!={platform.node_name}"}
-    await client.raw("DELETE", LEASES.path("kube-node-lease"), query=others)
+    await client.raw("DELETE", LEASES.path("kube-node-lease"), query=_other_leases(platform))
 
 
-async def reconcile_nodes(client: Client, platform: Platform) -> None:
-    """Create, update and delete Node objects so that the cluster has exactly the wanted simulated nodes."""
-    wanted = platform.simulated
+def _other_leases(platform: Platform) -> dict[str, str]:
+    return {"fieldSelector": f"metadata.name!={platform.node_name}"}
+
+
+async def has_unwanted_nodes(client: Client, platform: Platform) -> bool:
+    """Whether `reconcile_nodes` is going to delete nodes. kwok must be stopped before.
+
+    kwok 0.8.0 loses track of a node that is deleted and created again: a worker that renews the former node's lease
+    meanwhile queues the name a second time. The queue (pkg/utils/heap) indexes entries by name, so the first entry can
+    never be removed, and blocks all later ones: no lease of any node is renewed, and failed ones are not retried.
+    """
+    return bool(_unwanted(await _seen_nodes(client, platform), _wanted_nodes(platform)))
+
+
+async def _seen_nodes(client: Client, platform: Platform) -> dict[str, Object]:
     listing = await client.list(NODES)
     there = {each["metadata"]["name"]: each for each in listing.items}
     if platform.real:
         there.pop(platform.node_name, None)
-    nodes = {
-        each["metadata"]["name"]: each for each in (simulated_node(number, wanted) for number in range(wanted.count))
-    }
-    await _run_limited(client.delete(NODES, name) for name in there.keys() - nodes.keys())
+    return there
+
+
+def _wanted_nodes(platform: Platform) -> dict[str, Object]:
+    nodes = (simulated_node(number, platform.simulated) for number in range(platform.simulated.count))
+    return {each["metadata"]["name"]: each for each in nodes}
+
+
+def _unwanted(there: dict[str, Object], wanted: dict[str, Object]) -> set[str]:
+    return there.keys() - wanted.keys()
+
+
+async def reconcile_nodes(client: Client, platform: Platform) -> None:
+    """Create, update and delete Node objects so that the cluster has exactly the wanted simulated nodes."""
+    there, nodes = await _seen_nodes(client, platform), _wanted_nodes(platform)
+    await _run_limited(client.delete(NODES, name) for name in _unwanted(there, nodes))
     await _run_limited(client.create(NODES, nodes[name], manager=ENGINE) for name in nodes.keys() - there.keys())
     changed = [name for name in nodes.keys() & there.keys() if _has_changed(there[name], nodes[name])]
     await _run_limited(_update_node(client, nodes[name]) for name in changed)
