@@ -33,8 +33,8 @@ class FakeClock:
         return self.now
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+@pytest.fixture(name="home")
+def supervised_home(tmp_path: Path) -> Iterator[Home]:
     home = Home("t", tmp_path / "t")
     yield home
     processes.stop(structs.replace(process, grace_period_s=0.1) for process in find_marked(home))
