@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from ipaddress import ip_network
 from itertools import count
 from typing import Any
 
@@ -88,7 +89,7 @@ async def test_service_address_answers_from_host(real_platform: Platform, client
 async def test_unassigned_service_address_refuses_connections(real_platform: Platform) -> None:
     with pytest.raises(ConnectionRefusedError):
         # Addresses in this range are assigned on request only.
-        await asyncio.open_connection(real_platform.service_range.replace(".0/24", ".15"), 80)
+        await asyncio.open_connection(str(ip_network(real_platform.service_range)[15]), 80)
 
 
 async def test_exec_and_logs_through_api_server(real_platform: Platform, client: Client, namespace: str) -> None:

@@ -207,7 +207,7 @@ def test_running_supervisor_restarts_killed_part_within_two_seconds_and_ends_wit
     while process_of(home, "a") == first:
         assert processes.is_running(process_of(home, SUPERVISOR)), log.read_text()
     assert time.monotonic() - killed_at < 2.0
-    while f"part restarted: a, pid {first.pid} ended" not in log.read_text():
+    while f'"part": "a", "ended_pid": {first.pid}, "pid": ' not in log.read_text():
         assert processes.is_running(process_of(home, SUPERVISOR)), log.read_text()
     with exclusive_lock(home.lock, "pin down", lambda _: None):
         assert stop_platform(home, record_of(home)) == 2

@@ -7,8 +7,6 @@ never interferes with a command.
 
 from __future__ import annotations
 
-import logging
-import os
 import subprocess
 import sys
 import time
@@ -17,14 +15,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
+import structlog
 
+from pincompute.base import logging as logs
 from pincompute.base.problem import Refused
 from pincompute.base.secure_files import write_private_file
 from pincompute.engine import processes
 from pincompute.engine.file_lock import try_exclusive_lock
 from pincompute.engine.home import Home
 from pincompute.engine.parts import NoProbe, Part
-from pincompute.engine.processes import Process, ProcessState
+from pincompute.engine.processes import Process
 from pincompute.engine.record import PlatformRecord, read_record, write_record
 
 SUPERVISOR = "supervisor"
@@ -35,7 +35,7 @@ STABLE_S = 120.0
 """A part that ran this long is restarted without a delay when it ends."""
 _BEFORE_RESTART_TIMEOUT_S = 5.0
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger()
 
 
 class PartDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class Supervisor:
         try:
             started = processes.start(part, self._home)
         except Refused as refused:
-            _log.warning("restart failed: part %s: %s", part.name, refused.problems[0].what)
+            _log.error("restart failed", part=part.name, error=refused.problems[0].what)
             return record
         changed = msgspec.structs.replace(
             record,
@@ -154,11 +154,9 @@ class Supervisor:
             restarts={**record.restarts, part.name: record.restarts.get(part.name, 0) + 1},
         )
         write_record(self._home, changed)
-        is_foreign = processes.state_of(ended) is ProcessState.FOREIGN
         _log.warning(
-            "part restarted: %s, pid %d ended%s, pid %d started; next delay %.0f s",
-            part.name, ended.pid, " and was reused" if is_foreign else "", started.pid, backoff.delay_s,
-        )  # fmt: skip
+            "part restarted", part=part.name, ended_pid=ended.pid, pid=started.pid, next_delay_s=backoff.delay_s
+        )
         return changed
 
 
@@ -171,22 +169,22 @@ def _run_before_restart(part: Part) -> None:
         )
     except (OSError, subprocess.SubprocessError) as error:
         # The part is restarted in any case: without it the command cannot succeed later, either.
-        _log.warning("before restart of %s: %s", part.name, error)
+        _log.warning("command before restart failed", part=part.name, error=str(error))
 
 
 def main() -> None:
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    logs.configure(process=SUPERVISOR)
     root = Path(sys.argv[1])
     home = Home(root.name, root)
     supervisor = Supervisor(home)
-    _log.info("supervisor started: platform %s, pid %d", home.name, os.getpid())
+    _log.info("supervisor started", platform=home.name)
     # The folder is removed by `pin down --purge`; the process ends with it.
     while home.root.exists():
         try:
             supervisor.check()
         except (Refused, OSError, msgspec.DecodeError) as error:
             # An unreadable record or a full disk: reported by `pin up`, and checked again here.
-            _log.warning("check failed: %s", error)
+            _log.error("check failed", error=str(error))
         time.sleep(POLL_INTERVAL_S)
 
 
