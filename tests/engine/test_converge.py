@@ -266,3 +266,15 @@ def test_foreign_process_is_no_descendant(home: Home, messages: list[str]):
     assert record is not None
     stolen = structs.replace(record.processes["a"], pid=os.getsid(0))
     assert find_descendants(home, [stolen]) == []
+
+
+def test_stopped_part_is_started_by_its_stage(home: Home, messages: list[str]):
+    first = converge(home, messages, part("kwok"), part("b"))
+    stopping = converger(home, messages)
+    stopping.stop_part("kwok")
+    stopping.stop_part("unknown")
+    assert stopping.process_of("kwok") is None
+    assert pids(home) == {"b": first["b"]}
+    second = converge(home, messages, part("kwok"), part("b"))
+    assert second["b"] == first["b"]
+    assert second["kwok"] != first["kwok"]
