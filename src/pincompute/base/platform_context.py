@@ -16,7 +16,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     desk: str
-    """Address of the desk, such as `http://127.0.0.1:41234`."""
+    """Address of the desk, such as `https://127.0.0.1:41234`."""
     token: str
     """Local token of the desk. The file that holds it is readable by its owner only."""
     kubeconfig: str
