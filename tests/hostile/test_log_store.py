@@ -24,10 +24,11 @@ from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.retention import RetentionLimits
 from pincompute.agents.logs.server import MAX_BODY_BYTES, build_app
 from pincompute.agents.logs.store import LogStore
-from pincompute.api.logs import ContainerRun, LogBatch
+from pincompute.api.logs import ContainerRun, LogBatch, LogLine
 from pincompute.api.names import DESK, LOG_SHIPPER, WORKLOAD_LABEL
 from pincompute.base.clock import Clock
 from pincompute.planning.pods.container_runs import LoggedPod
+from pincompute.platforms.kubernetes.logs.lines import keep_last
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 LINE = b"2026-01-10T00:00:00Z file F hello\n"
@@ -364,3 +365,9 @@ def test_read_is_bounded_in_bytes(tmp_path: Path) -> None:
     entries = store.read_entries("evil", "web", run, tail=100_000, since=0)
     assert 3 << 20 < sum(len(each.text) for each in entries) <= 4 << 20
     assert len(store.read_entries("evil", "web", run, tail=100_000, since=0, max_bytes=70_000)) == 2
+
+
+def test_reader_keeps_the_last_lines_that_fit() -> None:
+    items = [(number, LogLine("a", "", "x" * 800)) for number in range(1_000)]
+    assert [at for at, _ in keep_last(items, 3_000)] == [997, 998, 999]
+    assert [at for at, _ in keep_last(items, 10)] == [999]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 
@@ -23,6 +24,11 @@ from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
 MAX_CONTAINERS = 50
 """Containers that are read at once. A batch may have thousands."""
 MAX_LINES_PER_READ = 100_000
+MAX_BYTES_PER_READ = 16 << 20
+"""Text of all containers of one read; older lines are left out."""
+MIN_BYTES_PER_RUN = 64 << 10
+_LINE_BYTES = 200
+"""Memory of one line beside its text."""
 MAX_NAMED_REPLICAS = 20
 """Replicas that a message lists."""
 
@@ -70,26 +76,33 @@ class LogReader:
         self, project: str, owner: LogOwner, histories: Sequence[ContainerHistory], query: LogQuery
     ) -> list[TimedItem]:
         """The last lines of all histories, merged by time, with markers where a run ended."""
-        tails = await asyncio.gather(*(self._read_history(project, owner, each, query) for each in histories))
+        max_bytes = max(MIN_BYTES_PER_RUN, MAX_BYTES_PER_READ // max(1, len(histories)))
+        tails = await asyncio.gather(
+            *(self._read_history(project, owner, each, query, max_bytes) for each in histories)
+        )
         return list(heapq.merge(*tails, key=lambda each: each[0]))
 
     async def _read_history(
-        self, project: str, owner: LogOwner, history: ContainerHistory, query: LogQuery
+        self, project: str, owner: LogOwner, history: ContainerHistory, query: LogQuery, max_bytes: int
     ) -> list[TimedItem]:
-        """Reads from the last run backwards until there are enough lines."""
+        """Reads from the last run backwards until there are enough lines, or as many bytes as fit."""
         parts: list[list[TimedItem]] = []
         remaining = query.tail
         for index in range(len(history.sources) - 1, -1, -1):
-            lines = await self._read_run(project, owner, history.sources[index], remaining, query.since)
+            lines = keep_last(
+                await self._read_run(project, owner, history.sources[index], remaining, query.since, max_bytes),
+                max_bytes,
+            )
+            max_bytes -= sum(map(_size_bytes, lines))
             marker = history.end_mark(index)
             parts.append(lines + _timed_marker(marker, lines, query.since))
             remaining -= len(lines)
-            if remaining <= 0:
+            if remaining <= 0 or max_bytes < MIN_BYTES_PER_RUN // 2:
                 break
         return _keep_order(each for part in reversed(parts) for each in part)
 
-    async def _read_run(
-        self, project: str, owner: LogOwner, source: LogSource, tail: int, since: int
+    async def _read_run(  # noqa: PLR0913, PLR0917  (a run of a workload, and its limits)
+        self, project: str, owner: LogOwner, source: LogSource, tail: int, since: int, max_bytes: int
     ) -> list[TimedItem]:
         if source.stored:
             return await self._read_stored(project, owner, source, tail, since)
@@ -103,7 +116,12 @@ class LogReader:
                 timestamps=True,
             )
             async with aclosing(stream) as lines:
-                found = [read for read in [parse_log_line(source, line) async for line in lines] if read[0] > since]
+                window = LineWindow(max_bytes)
+                async for line in lines:
+                    read = parse_log_line(source, line)
+                    if read[0] > since:
+                        window.add(read)
+                found = list(window.items)
                 if found or not (source.run.end and self.store):
                     return found
                 # The run has ended and the kubelet returned nothing: it may have deleted the lines already.
@@ -133,6 +151,33 @@ class LogReader:
         what = f"{owner.name} has no logs of a replica '{query.replica}'"
         note = (f"replicas with logs: {listed}" if names else "no replica has run") + no_store
         return Refused(Problem(REPLICA_UNKNOWN, what, Where(object=f"{project}/{owner.name}"), note))
+
+
+class LineWindow:
+    """The last lines of a stream, bounded in bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.items: deque[TimedItem] = deque()
+        self._max_bytes = max_bytes
+        self._size_bytes = 0
+
+    def add(self, item: TimedItem) -> None:
+        self.items.append(item)
+        self._size_bytes += _size_bytes(item)
+        # The last line stays, however long it is.
+        while self._size_bytes > self._max_bytes and len(self.items) > 1:
+            self._size_bytes -= _size_bytes(self.items.popleft())
+
+
+def keep_last(items: Iterable[TimedItem], max_bytes: int) -> list[TimedItem]:
+    window = LineWindow(max_bytes)
+    for item in items:
+        window.add(item)
+    return list(window.items)
+
+
+def _size_bytes(item: TimedItem) -> int:
+    return _LINE_BYTES + (len(item[1].text) if isinstance(item[1], LogLine) else 0)
 
 
 async def list_pods_of_workload(client: Client, project: str, name: str) -> list[LoggedPod]:
