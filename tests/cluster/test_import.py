@@ -26,6 +26,7 @@ from shared_platform import SharedPlatform
 pytestmark = pytest.mark.cluster
 
 NAMESPACE = "before"
+HOST = f"found.{NAMESPACE}.localhost"
 """A namespace that belongs to no project."""
 SIMULATED: Object = {
     "nodeSelector": {"pinterest.com/simulated": "true"},
@@ -63,7 +64,7 @@ def existing_objects(container: Object, pod: Object, port: int) -> list[Object]:
             "apiVersion": "networking.k8s.io/v1",
             "kind": "Ingress",
             "metadata": {"name": "web"},
-            "spec": {"rules": [{"host": "found.me.localhost", "http": {"paths": [path("web", port)]}}]},
+            "spec": {"rules": [{"host": HOST, "http": {"paths": [path("web", port)]}}]},
         },
         {
             "apiVersion": "policy/v1",
@@ -148,7 +149,7 @@ async def client(real_platform: Platform) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def serving(real_platform: Platform, client: Client, tmp_path: Path) -> AsyncIterator[str]:
-    """A running Deployment at found.me.localhost; yields its cluster IP."""
+    """A running Deployment; yields its cluster IP."""
     command = ["sh", "-c", "trap exit TERM; httpd -f -p 8080 -h /pages & wait"]
     container: Object = {
         "image": IMAGE,
@@ -173,7 +174,7 @@ async def answers(person: CliUser, inside: str) -> None:
     async with asyncio.timeout(WAIT_TIMEOUT_S):
         while True:
             with suppress(aiohttp.ClientError):
-                if await person.http_get("found", inside) == (200, "hello"):
+                if await person.http_get(HOST, inside) == (200, "hello"):
                     return
 
 
@@ -184,7 +185,7 @@ async def test_no_request_fails_during_adoption(
     before = {each["metadata"]["uid"] for each in (await client.list(PODS, NAMESPACE)).items}
     await answers(person, "")
     await answers(person, serving)
-    async with continuous_requests(person, "found", serving) as failed:
+    async with continuous_requests(person, HOST, serving) as failed:
         await person.pin("import", "deployment/web", "--namespace", NAMESPACE, "--output", "web.yaml", "--adopt")
         assert {each["metadata"]["uid"] for each in (await client.list(PODS, NAMESPACE)).items} == before
         ingress = await client.get(INGRESSES, "web", NAMESPACE)
@@ -192,5 +193,5 @@ async def test_no_request_fails_during_adoption(
         file = tmp_path / "web.yaml"
         file.write_text(file.read_text().replace("index.html: hello", "index.html: again"))
         await person.pin("deploy", "web.yaml", "--project", NAMESPACE)
-        await person.wait_body("found", "again", serving)
+        await person.wait_body(HOST, "again", serving)
     assert failed == []
