@@ -61,7 +61,7 @@ class CliUser(NamedTuple):
             await process.wait()
 
     async def http_get(self, name: str, inside: str = "") -> tuple[int, str]:
-        """Requests a workload of project `me` by its name, or any by its host, on this machine or inside the cluster."""
+        """Requests a workload of project `me` by its name, or another by its host; from outside or inside."""
         address = f"http://{inside or '127.0.0.1'}:{80 if inside else self.platform.ports['http']}/"
         headers = {"Host": name if "." in name else f"{name}.me.localhost"}
         async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
