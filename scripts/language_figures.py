@@ -28,7 +28,7 @@ _PLAIN_VERBS = """
 _PROTOCOL_METHODS = """
     list_summaries get_workload describe explain watch follow logs exec port_forward fleet list_pods change_roll
     follow_roll submit submit_set deploy plan_build whoami get_project list_projects provenance change authenticate
-    route_table send field_errors sleep monotonic
+    route_table send lines field_errors sleep monotonic
 """
 """Methods of a protocol or base class with several implementations, and commands or endpoints of the same name."""
 _INTERFACE_NAMES = frozenset((_PLAIN_VERBS + _PROTOCOL_METHODS).split())

@@ -26,8 +26,8 @@ _SETS = "tests/desk/test_sets.py"
 _CONNECTIONS = "tests/desk/limits/test_connections.py"
 
 MUTANTS = (
-    Mutant("planning/diff.py", "existing.metadata.controller_uid != owner_uid", "False", "tests/planning"),
-    Mutant("planning/diff.py", "existing.wanted_hash != wanted", "existing.wanted_hash == wanted", "tests/planning"),
+    Mutant("planning/diff.py", "if metadata.controller_uid == owner_uid:", "if True:", "tests/planning"),
+    Mutant("planning/diff.py", "existing.wanted_hash == wanted", "existing.wanted_hash != wanted", "tests/planning"),
     Mutant("planning/diff.py", "if native.metadata.controller_uid == owner_uid]", "]", "tests/planning"),
     Mutant("planning/diff.py", "if hash_before is None or hash_before == hash_after:", "if True:", "tests/planning"),
     Mutant("planning/kinds/service.py", "each.template_hash == built.template_hash", "True", "tests/planning"),
@@ -96,7 +96,12 @@ MUTANTS = (
         "tests/agents/identity/test_certificate_request.py",
     ),
     Mutant("agents/logs/stream_file.py", "os.truncate(self.path, size)", "pass", "tests/agents/logs"),
-    Mutant("agents/logs/store.py", "len(batch.lines) > self._free_bytes", "False", "tests/agents/logs/test_store.py"),
+    Mutant(
+        "agents/logs/store.py",
+        "self._index.size_bytes + count > self._usable_bytes",
+        "False",
+        "tests/agents/logs/test_store.py",
+    ),
     Mutant("engine/converge.py", "or part_reexec.can_reexec(wanted, process)", "", "tests/engine/test_converge.py"),
     Mutant("planning/diagnosis/probes.py", "age_s < grace_s", "age_s > grace_s", "tests/planning"),
     Mutant("planning/diagnosis/exits.py", '"CrashLoopBackOff"', '"CrashLoop"', "tests/planning"),
@@ -125,7 +130,7 @@ MUTANTS = (
     Mutant("objects/svid.py", "spiffe_id.trust_domain != trust_domain", "False", "tests/objects/test_svid.py"),
     Mutant("objects/svid.py", "len(names) != 1", "not names", "tests/objects/test_svid.py"),
     Mutant("agents/identity/signer.py", "except (Conflict, NotFound):", "except NotFound:", "tests/agents/identity"),
-    Mutant("agents/identity/signer.py", "not event.object.answered", "True", "tests/agents/identity/test_signer.py"),
+    Mutant("agents/identity/signer.py", "elif request.answered:", "elif False:", "tests/agents/identity"),
     Mutant(
         "planning/runtimes/roll_preview.py",
         "max(1, scaled_value(share, pods, up=False))",
@@ -430,8 +435,8 @@ RACES = (
     ),
     Mutant(
         "planning/diff.py",
-        "elif existing.metadata.controller_uid != owner_uid:",
-        "elif False:",
+        "if metadata.controller_uid == owner_uid:",
+        "if True:",
         "PinterestService --faults name-taken",
     ),
     Mutant(

@@ -27,7 +27,7 @@ def changes(head: str, *lines: str) -> list[str]:
         (("c b s", "s r", "r a", "b a", "a"), ["c by CRS", "b by B", "a by A"]),
         # With swapped parents the other side is the branch.
         (("c s b", "s r", "r a", "b a", "a"), ["c by BC", "s by S", "r by R", "a by A"]),
-        # What an older merge has brought in is not brought in again.
+        # Commits of an older merge are not counted again.
         (("d c s", "c b r", "b a", "s r", "r a", "a"), ["d by DS", "c by CR", "b by B", "a by A"]),
         (("c b r s", "r", "s", "b"), ["c by CRS", "b by B"]),
     ],

@@ -142,7 +142,7 @@ async def test_nginx_outlives_killed_agent_and_is_taken_over(
             await agent.process.wait()
             answered = len(results)
             await until(lambda: has_more_than(results, answered + 100))
-            # What changed meanwhile is served as soon as there is an agent again.
+            # Changes made meanwhile are served as soon as there is an agent again.
             another = await create_ingress(client, me, "another", ingress_path("/", "hello"))
             following = agent._replace(process=await start(plane, nginx, agent.folder, agent.port))
             await until(lambda: following.backend_name(another), within=60)

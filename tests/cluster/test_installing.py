@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from pincompute.api.names import (
     WORKLOAD_LABEL,
 )
 from pincompute.controller.resources import CUSTOM_RESOURCES
+from pincompute.desk.outbound_credentials import GIT_AUTHORITY_FILE
 from pincompute.engine.installation.install import apply_objects
 from pincompute.engine.installation.objects import APPLY_ORDER, InstallConfig, platform_objects
 from pincompute.engine.nodes import kubelet
@@ -79,13 +81,14 @@ async def test_install_upgrade_uninstall_without_interrupting_workloads(
     domain = f"localhost:{bare_platform.ports['http']}"
     async with (
         Client(load_kubeconfig(bare_platform.home.kubeconfig), agent="tests") as client,
-        file_server(bare_platform.address, git=tmp_path, artifacts=bare_platform.home.data / "artifacts") as files,
+        file_server(bare_platform.address, artifacts=bare_platform.home.data / "artifacts") as files,
+        file_server(bare_platform.address, _server_tls(bare_platform), git=tmp_path) as git,
     ):
         desk = ("--desk", entrance.address, "--desk-word", f"artifacts={files}/artifacts")
         assert "NotInstalled" in await person.pin("uninstall", *where, code=1)
         await _operator_alone(client, domain)
         assert f"Secret {DESK} of the desk does not exist" in await person.pin("install", *where, *desk, code=1)
-        await _what_the_desk_shows(person, urlsplit(files).netloc)
+        await _what_the_desk_shows(person, urlsplit(git).netloc)
         output = await person.pin(
             "install", *where, "--pod-logs", str(kubelet.pod_log_folder(bare_platform)), "--runtime", *desk, *given
         )
@@ -94,7 +97,7 @@ async def test_install_upgrade_uninstall_without_interrupting_workloads(
         await person.pin("image", "load", str(ROOT / "examples" / "hello"), "--as", "hello:test", "--as", "shop:1")
         await expose_desk(client, entrance)
         story = ReviewedProject(DeskWorld(cast("Any", None), cast("Any", None), client, PROJECT), tmp_path)
-        await _what_landed_comes_in(program, story, entrance, files, monkeypatch)
+        await _what_landed_comes_in(program, story, entrance, git, monkeypatch)
         await person.pin("deploy", "hello", "--image", "hello:test", "--port", "8080", *where)
         before = await _pods(client)
         async with _continuous_requests(person) as answers:
@@ -144,17 +147,26 @@ async def _operator_alone(client: Client, domain: str) -> None:
     )
 
 
+def _server_tls(platform: Platform) -> ssl.SSLContext:
+    """A certificate by an authority that only a file of the desk names."""
+    platform.authority.issue("git", hosts=(platform.address,))
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(platform.authority.certificate("git"), platform.authority.key("git"))
+    return tls
+
+
 async def _what_the_desk_shows(person: CliUser, host: str) -> None:
     output = [f"--from-literal={name}={value.replace('HOST', host)}" for name, value in CREDENTIALS.items()]
+    output.append(f"--from-file={GIT_AUTHORITY_FILE}={person.platform.authority.bundle}")
     await person.pin("kubectl", "create", "secret", "generic", f"{DESK}-credentials", "-n", SYSTEM_NAMESPACE, *output)
 
 
 async def _what_landed_comes_in(
-    program: RemoteProgram, story: ReviewedProject, entrance: DeskEndpoint, files: str, monkeypatch: pytest.MonkeyPatch
+    program: RemoteProgram, story: ReviewedProject, entrance: DeskEndpoint, git: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deploy to a project with `review: landed`, as a client without access to the cluster."""
     person = CliUser(program.platform, program.folder)
-    landing = {"repository": f"{files}/git/shop.git", "builders": trusted_keys("ci"), "people": trusted_keys(ANN, BEN)}
+    landing = {"repository": f"{git}/git/shop.git", "builders": trusted_keys("ci"), "people": trusted_keys(ANN, BEN)}
     slip = {"name": "often", "rule": "workload.spec.often", "message": "often", "kinds": ["PinterestCronJob"]}
     await story.apply_project(landing=landing, members={"deployer": {"programs": ["ci"]}}, policies=[slip])
     await person.pin("kubectl", "wait", "--for=condition=Ready", f"project/{PROJECT}")

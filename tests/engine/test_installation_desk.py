@@ -32,14 +32,14 @@ def deployment(desk: DeskConfig) -> Object:
     return found
 
 
-def pod(desk: DeskConfig) -> Any:
+def pod_of_desk(desk: DeskConfig) -> Any:
     return deployment(desk)["spec"]["template"]["spec"]
 
 
 def test_desk_accepts_all_configured_options() -> None:
     """Covers all options of --desk-word and all arguments in the manifest."""
     desk = CONFIGURED._replace(options=tuple((name, "7") for name in DESK_OPTIONS))
-    (container,) = pod(desk)["containers"]
+    (container,) = pod_of_desk(desk)["containers"]
     name, *arguments = container["args"]
     assert name == program.name
     parameters = program.make_context(name, arguments).params
@@ -56,11 +56,11 @@ def test_database_is_a_volume_or_a_secret_reference(monkeypatch: pytest.MonkeyPa
         1,
         {"type": "Recreate"},
     )
-    assert {"name": "data", "persistentVolumeClaim": {"claimName": DESK}} in pod(CONFIGURED)["volumes"]
+    assert {"name": "data", "persistentVolumeClaim": {"claimName": DESK}} in pod_of_desk(CONFIGURED)["volumes"]
     several = CONFIGURED._replace(database="desk-record")
     assert deployment(several)["spec"]["replicas"] == 2
-    assert {"name": "data", "emptyDir": {}} in pod(several)["volumes"]
-    (container,) = pod(several)["containers"]
+    assert {"name": "data", "emptyDir": {}} in pod_of_desk(several)["volumes"]
+    (container,) = pod_of_desk(several)["containers"]
     (variable,) = container["env"]
     assert variable["valueFrom"] == {"secretKeyRef": {"name": "desk-record", "key": "url"}}
     monkeypatch.setenv(variable["name"], "postgresql://desk:secret@record/desk")

@@ -297,7 +297,7 @@ async def test_no_request_for_the_victim_reaches_the_attacker(
                 status, text = await agent.get(host, path)
                 answers[host, path] = json.loads(text)["name"] if status == 200 else status
         assert set(answers.values()) == {"victim"}, answers
-        # What the victim does not serve, no other project does.
+        # Paths that the victim does not serve are served by no other project.
         for host in (f"other.{victim}.localhost", f"{victim}.localhost", "localhost", "a.b.localhost"):
             assert (await agent.get(host))[0] == 404, host
         await agent.stop()

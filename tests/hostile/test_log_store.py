@@ -56,7 +56,7 @@ def namespace(name: str, uid: str, created: str = "2026-01-01T00:00:00Z") -> Nam
     return msgspec.convert({"metadata": {"name": name, "uid": uid, "creationTimestamp": created}}, Namespace)
 
 
-def pod(project: str, uid: str, created: str = "2026-01-02T00:00:00Z") -> LoggedPod:
+def logged_pod(project: str, uid: str, created: str = "2026-01-02T00:00:00Z") -> LoggedPod:
     metadata = {
         "name": f"web-{uid}", "namespace": project, "uid": uid, "labels": {WORKLOAD_LABEL: "web"},
         "creationTimestamp": created,
@@ -79,7 +79,7 @@ def store(tmp_path: Path) -> LogStore:
 
 def write(store: LogStore, project: str, uid: str, name: str, text: bytes = LINE) -> bool:
     """Sends a batch after the stream's position, as a shipper does."""
-    record = store.pods.get(uid) or store.pods.observe(pod(project, uid), f"uid-of-{project}")
+    record = store.pods.get(uid) or store.pods.observe(logged_pod(project, uid), f"uid-of-{project}")
     stream = Stream(project, record.name, uid, name)
     start = store.position(stream, record)
     end = Position(start.segment, start.offset + len(text), "m")
@@ -118,7 +118,7 @@ QUERY = {"project": "evil", "pod": "web-e1", "uid": "e1", "segment": 0, "start":
     ],
 )  # fmt: skip
 async def test_pod_writes_only_volume_files(store: LogStore, container: str, restart: int, status: int) -> None:
-    store.observe_pod(pod("evil", "e1"))
+    store.observe_pod(logged_pod("evil", "e1"))
     async with serving(store, POD) as request:
         query = {**QUERY, "container": container, "restart": restart}
         async with request("POST", "/v1/batches", LINE, **query) as response:
@@ -126,7 +126,7 @@ async def test_pod_writes_only_volume_files(store: LogStore, container: str, res
 
 
 async def test_node_ships_no_container_that_the_pod_does_not_have(store: LogStore) -> None:
-    store.observe_pod(pod("evil", "e1"))
+    store.observe_pod(logged_pod("evil", "e1"))
     async with (
         serving(store, Caller(LOG_SHIPPER)) as request,
         request("POST", "/v1/batches", OUTPUT, **QUERY, container="invented") as response,
@@ -152,7 +152,7 @@ def test_long_lines_are_cut_and_joined_ones_bounded(store: LogStore, tmp_path: P
 
 
 async def test_oversized_body_is_rejected(store: LogStore) -> None:
-    store.observe_pod(pod("evil", "e1"))
+    store.observe_pod(logged_pod("evil", "e1"))
     async with serving(store, POD) as request:
         body = LINE * (MAX_BODY_BYTES // len(LINE) + 1)
         with pytest.warns(ResourceWarning, match="large body"):
@@ -169,7 +169,7 @@ def test_pod_cannot_create_streams_without_end(store: LogStore, tmp_path: Path) 
 
 
 def test_asking_for_positions_takes_no_memory(store: LogStore, tmp_path: Path) -> None:
-    store.observe_pod(pod("evil", "e1"))
+    store.observe_pod(logged_pod("evil", "e1"))
     record = store.pods.get("e1")
     assert record
     for number in range(1_000):
@@ -182,7 +182,7 @@ def test_flood_evicts_only_its_own_lines(store: LogStore, tmp_path: Path) -> Non
     """Forty pods of one project write ten times what the store holds, in lines of every length."""
     for number in range(3):
         write(store, "good", f"g{number}", "web", OUTPUT * 300)
-        store.mark_pod_deleted(pod("good", f"g{number}"), NOW - timedelta(days=3))
+        store.mark_pod_deleted(logged_pod("good", f"g{number}"), NOW - timedelta(days=3))
     store.enforce_retention(NOW)
     for number in range(200):
         text = LINE.replace(b"hello", b"x" * (20_000 if number % 2 else 10))
@@ -197,10 +197,10 @@ def test_flood_evicts_only_its_own_lines(store: LogStore, tmp_path: Path) -> Non
 
 def test_stream_counts_are_bounded_for_the_project_that_exceeds_them(store: LogStore) -> None:
     write(store, "good", "g1", "web", OUTPUT)
-    store.mark_pod_deleted(pod("good", "g1"), NOW)
+    store.mark_pod_deleted(logged_pod("good", "g1"), NOW)
     for number in range(200):
         write(store, "evil", f"e{number}", "app.log")
-        store.mark_pod_deleted(pod("evil", f"e{number}"), NOW)
+        store.mark_pod_deleted(logged_pod("evil", f"e{number}"), NOW)
     assert store._index.projects["evil"].stream_count <= LIMITS.project_streams  # noqa: SLF001
     assert read(store, "good", "g1", "web") == ["hello"]
 
@@ -241,7 +241,7 @@ def test_sizes_are_those_of_the_files(store: LogStore, tmp_path: Path) -> None:
     for number in range(200):
         write(store, "evil", f"e{number % 9}", f"f{number % 13}.log", LINE * (number * 7 % 90))
         if number % 50 == 0:
-            store.mark_pod_deleted(pod("evil", f"e{number % 9}"), NOW)
+            store.mark_pod_deleted(logged_pod("evil", f"e{number % 9}"), NOW)
     assert store._index.size_bytes == disk_bytes(tmp_path)  # noqa: SLF001
     restarted = new_store(tmp_path)
     assert restarted._index.size_bytes == disk_bytes(tmp_path)  # noqa: SLF001
@@ -281,10 +281,10 @@ def test_records_of_earlier_releases_stay_readable(store: LogStore, tmp_path: Pa
 
 
 async def test_late_lines_of_a_deleted_project_are_not_stored(store: LogStore, tmp_path: Path) -> None:
-    store.observe_pod(pod("evil", "e1"))
+    store.observe_pod(logged_pod("evil", "e1"))
     store.remove_namespace(namespace("evil", "uid-of-evil"))
     store.observe_namespace(namespace("evil", "uid-2", "2026-01-05T00:00:00Z"))
-    store.mark_pod_deleted(pod("evil", "e1"), NOW)
+    store.mark_pod_deleted(logged_pod("evil", "e1"), NOW)
     async with (
         serving(store, POD) as request,
         request("POST", "/v1/batches", LINE, **QUERY, container="app.log") as response,
@@ -308,7 +308,7 @@ async def test_slow_follower_is_dropped_with_a_message(store: LogStore, monkeypa
 
 async def test_follower_that_reads_nothing_is_disconnected(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "WRITE_TIMEOUT_S", 0.1)
-    store.observe_pod(pod("evil", "e1"))
+    store.observe_pod(logged_pod("evil", "e1"))
     app = build_app(store, lambda _: Caller(DESK), frozenset({DESK}))
     async with TestServer(app) as server, asyncio.timeout(60):
         reader, writer = await asyncio.open_connection(server.host, server.port, limit=1_000)
@@ -335,7 +335,7 @@ async def test_followers_are_bounded_in_number(store: LogStore, monkeypatch: pyt
 
 async def test_slow_body_blocks_neither_nodes_nor_other_projects(store: LogStore) -> None:
     for project, uid in (("evil", "e1"), ("good", "g1")):
-        store.observe_pod(pod(project, uid))
+        store.observe_pod(logged_pod(project, uid))
     callers = {"e1": POD, "g1": Caller("", "good", "web")}
     app = build_app(store, lambda request: callers[request.query["uid"]], frozenset({DESK}))
     async with TestServer(app) as server, aiohttp.ClientSession() as session, asyncio.timeout(15):

@@ -51,7 +51,7 @@ async def test_unreviewed_commit_below_a_reviewed_one_is_named(shop: PushedRepos
     # After a review it is deployed.
     shop.review(evil, BEN)
     await shop.deploy("1.1")
-    # What is below an accepted build is not asked about again.
+    # Commits below an accepted build are not examined again.
     await shop.release("1.2")
 
 

@@ -155,7 +155,7 @@ def test_claim_of_service() -> None:
     found = host_claim(stored_service(address="http://shop.example.com:8080/api"))
     assert found is not None
     assert found.served
-    # What is proposed is served only if what is stored has that address.
+    # A proposed address is served only if the stored workload has it.
     proposed = host_claim(
         stored_service(address="http://shop.example.com"), stored_service("other.example.com", "http://other")
     )

@@ -56,7 +56,7 @@ class PushedRepository:
         spec = {"owner": "team-ads", "quota": {"on-demand": {"pods": 9}}, "review": "landed", "landing": landing}
         self.project = msgspec.convert({"metadata": {"name": "ads"}, "spec": spec, "kind": "Project"}, Project)
 
-    # What a tenant does
+    # Actions of a tenant
 
     def git(self, *words: str, by: str = ANN, sent: str | bytes = "") -> str:
         names = ("-c", f"user.email={by}", "-c", f"user.name={by.partition('@')[0]}")
@@ -92,7 +92,7 @@ class PushedRepository:
         (folder / WORKLOAD_FILE).write_bytes(build.content)
         (folder / ATTESTATION_FILE).write_bytes(msgspec.json.encode(build.envelope))
 
-    # What the desk does
+    # Actions of the desk
 
     async def deploy(self, version: str) -> Workload:
         """Deploys a build and records it; raises Refused like the desk."""

@@ -53,12 +53,12 @@ async def expose_desk(client: Client, entrance: DeskEndpoint) -> None:
                 await asyncio.sleep(0.1)
 
 
-CREDENTIALS = {ARTIFACTS_TOKEN_FILE: "sesame", GIT_CREDENTIALS_FILE: "http://desk:open@HOST"}
+CREDENTIALS = {ARTIFACTS_TOKEN_FILE: "sesame", GIT_CREDENTIALS_FILE: "https://desk:open@HOST"}
 """Credentials that the file server requires."""
 
 
 @asynccontextmanager
-async def file_server(address: str, **folders: Path) -> AsyncGenerator[str]:
+async def file_server(address: str, tls: ssl.SSLContext | None = None, **folders: Path) -> AsyncGenerator[str]:
     """Serves folders to pods, each below its name, with authentication."""
     application = web.Application(middlewares=[_shown])
     for name, folder in folders.items():
@@ -66,9 +66,9 @@ async def file_server(address: str, **folders: Path) -> AsyncGenerator[str]:
         application.router.add_static(f"/{name}", folder)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, address, 0).start()
+    await web.TCPSite(runner, address, 0, ssl_context=tls).start()
     try:
-        yield f"http://{address}:{runner.addresses[0][1]}"
+        yield f"{'https' if tls else 'http'}://{address}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
 

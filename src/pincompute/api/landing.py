@@ -59,6 +59,7 @@ class Landing(StrictStruct, frozen=True, kw_only=True):
             description="Full id of the commit up to which the history needs no reviews, such as the head of the "
             "branch when reviews began. Without it all commits below the first deployed one need them, too.",
             pattern="^([0-9a-f]{40}|[0-9a-f]{64})?$",
+            max_length=64,
         ),
     ] = ""
     builders: Annotated[

@@ -1,4 +1,4 @@
-"""Credentials that the desk sends to the artifact store and to git repositories.
+"""Credentials that the desk sends to the artifact store and to git repositories, and what it trusts there.
 
 They are files in a folder, read for each use: a rotated credential takes effect without a restart.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-ARTIFACTS_TOKEN_FILE, GIT_CREDENTIALS_FILE = "artifacts-token", "git-credentials"
+ARTIFACTS_TOKEN_FILE, GIT_CREDENTIALS_FILE, GIT_AUTHORITY_FILE = "artifacts-token", "git-credentials", "git-ca.crt"
 _GIT_HELPER = '!f() {{ test "$1" = get && git credential-store --file={file} get; }}; f'
 """Passes on `get` only. On `erase`, git would delete rejected credentials from the file, which is not the desk's."""
 
@@ -27,9 +27,15 @@ class OutboundCredentials:
             return ""
 
     def git_options(self) -> tuple[str, ...]:
-        """Options that make git use this file and no other credential helper; none if there is no file."""
-        file = self._folder / GIT_CREDENTIALS_FILE if self._folder else None
-        if file is None or not file.exists():
-            return ()
-        helper = _GIT_HELPER.format(file=shlex.quote(str(file.absolute())))
-        return ("-c", "credential.helper=", "-c", f"credential.helper={helper}")
+        """Options that make git use these files, and no other credential helper; none if there are no files."""
+        options: list[str] = []
+        if file := self._existing(GIT_CREDENTIALS_FILE):
+            helper = _GIT_HELPER.format(file=shlex.quote(str(file)))
+            options += ["-c", "credential.helper=", "-c", f"credential.helper={helper}"]
+        if file := self._existing(GIT_AUTHORITY_FILE):
+            options += ["-c", f"http.sslCAInfo={file}"]
+        return tuple(options)
+
+    def _existing(self, name: str) -> Path | None:
+        file = (self._folder / name).absolute() if self._folder else None
+        return file if file and file.exists() else None

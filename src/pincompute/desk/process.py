@@ -29,7 +29,12 @@ from pincompute.desk.leadership import run_leader_tasks
 from pincompute.desk.ledger_sync import LedgerSync
 from pincompute.desk.limits.connections import serve_app
 from pincompute.desk.limits.middleware import Limits
-from pincompute.desk.outbound_credentials import ARTIFACTS_TOKEN_FILE, GIT_CREDENTIALS_FILE, OutboundCredentials
+from pincompute.desk.outbound_credentials import (
+    ARTIFACTS_TOKEN_FILE,
+    GIT_AUTHORITY_FILE,
+    GIT_CREDENTIALS_FILE,
+    OutboundCredentials,
+)
 from pincompute.desk.policies import PolicyChecker, read_policies
 from pincompute.desk.repository import RepositoryMirrors
 from pincompute.desk.store.database import Database, open_database
@@ -90,7 +95,7 @@ busy rejecting requests would let it wait for the whole interval, at each commit
     "--credentials",
     type=_FILE,
     help="Folder with credentials for the artifact store and git:"
-    f" {ARTIFACTS_TOKEN_FILE}, {GIT_CREDENTIALS_FILE}. Default: none.",
+    f" {ARTIFACTS_TOKEN_FILE}, {GIT_CREDENTIALS_FILE}, {GIT_AUTHORITY_FILE}. Default: none.",
 )
 @click.option("--registry", default="", help="Address of the platform's image registry. Default: none.")
 @click.option("--registry-key", type=_FILE, help="Key that signs tokens of that registry.")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pincompute.agents.logs import lines
 from pincompute.agents.logs.lines import LogLine
 from pincompute.agents.logs.position import Position, commit_line, parse_commit_line
-from pincompute.agents.logs.store import join_partial_lines
+from pincompute.agents.logs.stored_lines import join_partial_lines
 from pincompute.objects.times import parse_time_ns
 
 TIME = "2026-11-21T17:23:03.1Z"

@@ -143,7 +143,7 @@ async def test_token_with_invalid_claims_is_rejected(desk: Desk, said: dict[str,
 async def test_provider_without_verified_addresses_can_be_configured(desk: Desk) -> None:
     desk.people = OpenIdAuth(OpenIdSettings(desk.here.issuer, AUDIENCE, requires_verified_email=False), desk.clock)
     assert await desk.authenticate_token(desk.here.token(email_verified=None))
-    # What it does say counts.
+    # An explicit claim counts.
     for said in (False, "false", 0):
         assert "is not verified" in await desk.refusal(desk.here.token(email_verified=said))
 

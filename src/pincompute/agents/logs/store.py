@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from pincompute.agents.logs import lines
-from pincompute.agents.logs.accepted_lines import accepted_lines, is_time
+from pincompute.agents.logs.accepted_lines import accepted_lines
 from pincompute.agents.logs.namespaces import Namespace, Namespaces
 from pincompute.agents.logs.pods import PodRecord, PodRegistry, pod_record
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.retention import RetentionLimits, RetentionPlan, StoredStream, plan_retention
+from pincompute.agents.logs.stored_lines import last_lines, parse_entries
 from pincompute.agents.logs.stream_file import StreamFile
 from pincompute.agents.logs.stream_index import IndexedPod, RunKey, StreamIndex
 from pincompute.agents.logs.subscribers import Subscribers
@@ -30,8 +30,6 @@ from pincompute.planning.pods.container_runs import LoggedPod
 
 MAX_READ_BYTES = 4 << 20
 """Text that one read returns at most; older lines are left out."""
-MAX_ENTRY_CHARS = 256 << 10
-"""Longest line after joining its parts; a longer one is returned as several."""
 _POD_FILE = "pod.json"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
@@ -159,7 +157,7 @@ class LogStore:
         if not tail or (record is not None and not self.namespaces.owns(record)):
             return []
         stream_file = StreamFile(pod / _check_name(run.container) / f"{run.restart}.log")
-        found = _parse_entries(_last_lines(stream_file, tail, min(max_bytes, MAX_READ_BYTES)))
+        found = parse_entries(last_lines(stream_file, tail, min(max_bytes, MAX_READ_BYTES)))
         return [each for each in found if not since or parse_time_ns(each.time) > since][-tail:]
 
     def enforce_retention(self, now: datetime) -> None:
@@ -248,7 +246,7 @@ class LogStore:
         if batch.stream.is_file and self.subscribers.has_subscribers(pod.project, pod.workload):
             run = _container_run(pod, batch.stream.container, batch.stream.restart)
             accepted = accepted_lines(batch.lines, of_file=True)
-            self.subscribers.publish(pod.project, pod.workload, LogBatch(run, _parse_entries(accepted.split(b"\n"))))
+            self.subscribers.publish(pod.project, pod.workload, LogBatch(run, parse_entries(accepted.split(b"\n"))))
 
     def _read_index(self) -> None:
         """Reads which streams the disk has, in the order of their last writes."""
@@ -330,41 +328,6 @@ def _log_plan(plan: RetentionPlan) -> None:
             cleared=len(plan.to_clear),
             removed=len(plan.to_remove),
         )
-
-
-def _last_lines(stream_file: StreamFile, tail: int, max_bytes: int) -> list[bytes]:
-    """Stored lines that contain the last `tail` lines, oldest first; fewer if they have more bytes."""
-    found: list[bytes] = []
-    complete = size = 0
-    for line in stream_file.lines_backwards():
-        parsed = lines.parse_line(line)
-        if parsed is None or not is_time(parsed.time):
-            continue
-        complete += parsed.complete
-        size += len(line)
-        # The parts of the first line come before its end: they are read until the end of the line before.
-        if complete > tail or size > max_bytes:
-            break
-        found.append(line)
-    return found[::-1]
-
-
-def _parse_entries(stored: Iterable[bytes]) -> list[LogEntry]:
-    return [*join_partial_lines(each for each in map(lines.parse_line, stored) if each)]
-
-
-def join_partial_lines(partial_lines: Iterator[lines.LogLine]) -> Iterator[LogEntry]:
-    """Joins partial lines. Parts of one line are consecutive within their stream, stdout or stderr."""
-    unfinished: dict[str, list[str]] = {}
-    time = ""
-    for line in partial_lines:
-        time = line.time
-        parts = unfinished.setdefault(line.stream, [])
-        parts.append(line.text)
-        if line.complete or sum(map(len, parts)) >= MAX_ENTRY_CHARS:
-            yield LogEntry(time, "".join(unfinished.pop(line.stream)))
-    for parts in unfinished.values():
-        yield LogEntry(time, "".join(parts))
 
 
 def _check_name(name: str) -> str:
