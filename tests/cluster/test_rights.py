@@ -58,7 +58,7 @@ KWOK = "pincompute-kwok"
 """kwok is a third-party program; its permissions are those of its upstream manifest."""
 
 RARE = ApiPermission(OPERATOR, "", "pods", "get")
-"""Read when an eviction is rejected, spec_key may or may not happen during these tests."""
+"""Read when an eviction is rejected, which may or may not happen during these tests."""
 
 NEEDED_BUT_NOT_AUDITED = {
     # Needed by clusters with OwnerReferencesPermissionEnforcement only.
@@ -113,6 +113,9 @@ async def test_granted_permissions_are_used_and_no_request_is_denied(real_platfo
     async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="tests") as client:
         await check_in_place_roll(person, client)
         await _create_planning_inputs(client)
+        # One example has a custom host.
+        hosts: Object = {"spec": {"hosts": ["shop.example.com"]}}
+        await client.patch(CUSTOM_RESOURCES[Project.__name__], "me", "", hosts, style="merge", manager=ENGINE)
         await asyncio.gather(*(_deploy_and_plan(person, spec_key) for spec_key in SPECS))
         # Plans of every kind, and of an existing object.
         await person.pin("plan", str(ROOT / "examples"))
@@ -245,7 +248,7 @@ async def _call_as_program(platform: Platform, client: Client) -> None:
 
 
 async def _create_planning_inputs(client: Client) -> None:
-    """Create a project, a sidecar and a runtime, spec_key are inputs of planning."""
+    """Create a project, a sidecar and a runtime, which are inputs of planning."""
     members: Object = {"owner": {"people": ["ann"]}}
     quota: Object = {"infrastructure": {}, "on-demand": {}}
     spec: Object = {"owner": "ann", "review": "open", "members": members, "quota": quota}
@@ -260,7 +263,7 @@ async def _create_planning_inputs(client: Client) -> None:
 
 
 async def _delete_claims(client: Client) -> None:
-    """Delete claims, spec_key survive their workload, and wait for their volumes."""
+    """Delete claims, which survive their workload, and wait for their volumes."""
     for each in (await client.list(PERSISTENT_VOLUME_CLAIMS, PROJECT_NAME)).items:
         await client.delete(PERSISTENT_VOLUME_CLAIMS, each["metadata"]["name"], PROJECT_NAME)
     async with asyncio.timeout(60):
