@@ -224,7 +224,7 @@ async def _diagnose(person: CliUser, client: Client) -> None:
     assert "a replica requests 4000 " in await person.pin("why", "huge", "--project", PROJECT_NAME, code=1)
     await person.pin("delete", "huge", "--project", PROJECT_NAME)
     async with asyncio.timeout(WAIT_TIMEOUT_S):
-        # The next steps select one object of each kind, spec_key must not be one in deletion.
+        # The next steps select one object of each kind, which must not be one in deletion.
         for resource in WORKLOAD_NATIVES.values():
             await wait_all_gone(client, resource, PROJECT_NAME, labels=f"{WORKLOAD_LABEL}=huge")
 
