@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pincompute.admission.commits import Change, Notes, SignedReview
 from pincompute.admission.reviews import (
     Build,
     CommitHistory,
@@ -25,7 +26,6 @@ from signed_builds import DIGEST, TEXT, signed_build, signed_review, trusted_key
 
 ANN, BEN, EVE = "ann@example.com", "ben@example.com", "eve@example.com"
 FILE = hashlib.sha256(TEXT.encode()).hexdigest()
-LANDED = CommitHistory(landed=True, authors=frozenset({ANN}), file_digest=FILE, reviews=(signed_review(BEN),))
 OTHER = TEXT.replace("8080", "9090")
 
 
@@ -34,8 +34,16 @@ def landing(**fields: Any) -> Landing:
     return Landing(repository="/git", builders=trusted_keys("ci"), **complete)
 
 
-def history(**fields: Any) -> CommitHistory:
-    return LANDED._replace(**fields)
+def history(
+    authors: frozenset[str] = frozenset({ANN}),
+    reviews: tuple[SignedReview, ...] = (signed_review(BEN),),
+    file_digest: str = FILE,
+) -> CommitHistory:
+    change = Change(signed_build().statement.predicate.commit, authors=authors, notes=Notes(reviews))
+    return CommitHistory(landed=True, file_digest=file_digest, change=change)
+
+
+LANDED = history()
 
 
 def project(review: str = "landed") -> Project:

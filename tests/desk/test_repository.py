@@ -112,9 +112,9 @@ async def test_landed_commit_has_file_and_authors(checkout: Checkout, repositori
     second = checkout.commit("two", by=BEN)
     found = await repositories.history(checkout.landing, first, "shop.yaml")
     assert (found.landed, found.file_digest) == (True, hashlib.sha256(b"one").hexdigest())
-    assert found.authors == {ANN, BEN, "eve@example.com"}
+    assert found.change.authors == {ANN, BEN, "eve@example.com"}
     found = await repositories.history(checkout.landing, second, "shop.yaml")
-    assert (found.authors, found.file_digest) == ({BEN}, hashlib.sha256(b"two").hexdigest())
+    assert (found.change.authors, found.file_digest) == ({BEN}, hashlib.sha256(b"two").hexdigest())
     assert (await repositories.history(checkout.landing, second, "other.yaml")).file_digest == ""
 
 
@@ -129,7 +129,10 @@ async def test_commit_on_another_branch_has_not_landed(checkout: Checkout, repos
     merged = checkout.git("rev-parse", "HEAD")
     assert (await repositories.history(checkout.landing, side, "shop.yaml")).landed
     # The authors of the merged commits are authors of the merge, too.
-    assert (await repositories.history(checkout.landing, merged, "shop.yaml")).authors == {BEN, "carla@example.com"}
+    assert (await repositories.history(checkout.landing, merged, "shop.yaml")).change.authors == {
+        BEN,
+        "carla@example.com",
+    }
 
 
 async def test_commit_removed_from_the_branch_has_not_landed(
@@ -144,11 +147,11 @@ async def test_commit_removed_from_the_branch_has_not_landed(
 
 async def test_valid_lines_of_the_note_are_reviews(checkout: Checkout, repositories: RepositoryMirrors) -> None:
     commit = checkout.commit("one")
-    assert (await repositories.history(checkout.landing, commit, "shop.yaml")).reviews == ()
+    assert (await repositories.history(checkout.landing, commit, "shop.yaml")).change.notes.reviews == ()
     lines = [msgspec.json.encode(signed_review(each, commit)[0]).decode() for each in (ANN, BEN)]
     checkout.note(commit, lines[0], "Looks good to me", "{}", lines[1])
     found = await repositories.history(checkout.landing, commit, "shop.yaml")
-    assert [each.signers(trusted_keys(ANN, BEN)) for each, _ in found.reviews] == [{ANN}, {BEN}]
+    assert [each.signers(trusted_keys(ANN, BEN)) for each, _ in found.change.notes.reviews] == [{ANN}, {BEN}]
 
 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--upload-pack=evil", "0" * 40, "main"])

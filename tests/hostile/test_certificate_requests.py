@@ -7,7 +7,6 @@ import base64
 import tracemalloc
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import parse_error
 from pincompute.kube.request import Request
 from pincompute.objects.spiffe import SpiffeId
+from scripted_transport import ConnectedTransport
 
 FLOOD = 10_000
 KEY = base64.b64encode(key_request(ec.generate_private_key(ec.SECP256R1()))).decode()
@@ -42,7 +42,7 @@ def signing_request(name: str, namespace: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "7"}, "spec": spec, "status": {}}
 
 
-class FloodedCluster:
+class FloodedCluster(ConnectedTransport):
     """Transport of a cluster in which one pod has sent thousands of requests before another one sends its own."""
 
     def __init__(self) -> None:
@@ -52,14 +52,6 @@ class FloodedCluster:
         self.decided: list[str] = []
         self.settled = asyncio.Event()
         self.answered = asyncio.Event()
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
 
     async def send(self, request: Request) -> bytes:
         name = request.path.removeprefix(f"{REQUESTS}/").partition("/")[0]

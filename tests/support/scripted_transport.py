@@ -13,14 +13,8 @@ from pincompute.kube.errors import ApiError
 from pincompute.kube.request import Request
 
 
-class ScriptedTransport:
-    """Returns the given responses in order; after the last one it blocks."""
-
-    def __init__(self, *responses: bytes | ApiError) -> None:
-        self.requests: list[Request] = []
-        self.exhausted = asyncio.Event()
-        """Set when there are more requests than responses."""
-        self._responses = list(responses)
+class ConnectedTransport:
+    """Base of transports that have no connections to open or close."""
 
     async def __aenter__(self) -> None:
         pass
@@ -29,6 +23,16 @@ class ScriptedTransport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
+
+
+class ScriptedTransport(ConnectedTransport):
+    """Returns the given responses in order; after the last one it blocks."""
+
+    def __init__(self, *responses: bytes | ApiError) -> None:
+        self.requests: list[Request] = []
+        self.exhausted = asyncio.Event()
+        """Set when there are more requests than responses."""
+        self._responses = list(responses)
 
     async def send(self, request: Request) -> bytes:
         self.requests.append(request)

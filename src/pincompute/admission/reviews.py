@@ -15,8 +15,6 @@ from pincompute.admission.commits import (
     MAX_COMMITS,
     Change,
     EarlierChanges,
-    Notes,
-    SignedReview,
     valid_reviewers,
     without_authors,
 )
@@ -47,21 +45,11 @@ class CommitHistory(NamedTuple):
 
     landed: bool = False
     """True if the commit is on the protected branch; the other fields are read only then."""
-    authors: frozenset[str] = frozenset()
-    """Email addresses of the authors, committers and co-authors of the changes."""
     file_digest: str = ""
     """SHA-256 of the workload file in that commit; empty if there is no such file."""
-    reviews: tuple[SignedReview, ...] = ()
-    unread_reviews: str = ""
-    """Why its reviews were not read, or not completely."""
-    subject: str = ""
-    author: str = ""
+    change: Change = Change("")
+    """The commit itself, with what it merges."""
     earlier: EarlierChanges = EarlierChanges()
-
-    def change(self, commit: str) -> Change:
-        """The commit itself, with what it merges."""
-        notes = Notes(self.reviews, self.unread_reviews)
-        return Change(commit, self.subject, self.author, self.authors, notes)
 
 
 class Build(NamedTuple):
@@ -162,8 +150,7 @@ def check_claimed_build(workload: Workload) -> Problem | None:
 def verify_build(build: Build, landing: Landing, history: CommitHistory) -> ReviewVerdict:
     """Verifies every link from the repository to the build; all are verified, to report every problem at once."""
     provenance, keys = build.statement.predicate, KeyRing(landing.people)
-    change = history.change(provenance.commit)
-    reviewers = valid_reviewers(keys, change)
+    reviewers = valid_reviewers(keys, history.change)
     return ReviewVerdict(
         (
             ChainLink(
@@ -172,7 +159,7 @@ def verify_build(build: Build, landing: Landing, history: CommitHistory) -> Revi
             ChainLink(
                 "reviewed",
                 f"by {', '.join(sorted(reviewers)) or 'no one but its authors'}",
-                _review_problem(build, landing, history, change, reviewers),
+                _review_problem(build, landing, history, reviewers),
             ),
             *_history_links(build, landing, history.earlier, keys),
             ChainLink("file", f"{provenance.source.path} sha256:{build.digest[:12]}", _file_problem(build, history)),
@@ -225,12 +212,12 @@ def _file_problem(build: Build, history: CommitHistory) -> Problem | None:
 
 
 def _review_problem(
-    build: Build, landing: Landing, history: CommitHistory, change: Change, reviewers: frozenset[str]
+    build: Build, landing: Landing, history: CommitHistory, reviewers: frozenset[str]
 ) -> Problem | None:
     if len(reviewers) >= landing.reviewers or not history.landed:
         # The authors of a commit that has not landed are unknown, so its reviews cannot be judged yet.
         return None
-    by = f", by {', '.join(sorted(reviewers))}" if reviewers else ""
+    change, by = history.change, f", by {', '.join(sorted(reviewers))}" if reviewers else ""
     what = f"commit {change.label} has {len(reviewers)} of {landing.reviewers} reviews{by}"
     note = "\n".join(
         filter(None, (change.notes.unread, f"eligible reviewers: {_eligible(landing, change, reviewers)}"))

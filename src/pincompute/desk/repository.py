@@ -88,11 +88,7 @@ class RepositoryMirrors:
                 return CommitHistory()
             file_digest = await mirror.digest(commit, path)
             change, earlier = await _changes(mirror, landing, commit, accepted)
-        return CommitHistory(
-            landed=True, authors=change.authors, file_digest=file_digest,
-            reviews=change.notes.reviews, unread_reviews=change.notes.unread,
-            subject=change.subject, author=change.author, earlier=earlier,
-        )  # fmt: skip
+        return CommitHistory(landed=True, file_digest=file_digest, change=change, earlier=earlier)
 
     async def _fetch(self, mirror: RepositoryMirror, branch: str, *, allow_stale: bool) -> None:
         try:

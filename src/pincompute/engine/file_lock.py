@@ -12,7 +12,25 @@ from pathlib import Path
 @contextmanager
 def exclusive_lock(file: Path, doing: str, say: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock during the block. If another command holds it, report that and wait."""
-    handle = _acquire(file, say)
+    with _held(_acquire(file, say), doing):
+        yield
+
+
+@contextmanager
+def try_exclusive_lock(file: Path, doing: str) -> Iterator[bool]:
+    """Hold the lock during the block if no other command holds it; yields whether it is held."""
+    handle = _open(file)
+    if _try_lock(handle) and _is_current(handle, file):
+        with _held(handle, doing):
+            yield True
+    else:
+        os.close(handle)
+        yield False
+
+
+@contextmanager
+def _held(handle: int, doing: str) -> Iterator[None]:
+    """Name the holder in the locked file during the block, then release the lock."""
     try:
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{doing}, pid {os.getpid()}".encode(), 0)
@@ -22,37 +40,23 @@ def exclusive_lock(file: Path, doing: str, say: Callable[[str], None]) -> Iterat
         os.close(handle)
 
 
-@contextmanager
-def try_exclusive_lock(file: Path, doing: str) -> Iterator[bool]:
-    """Hold the lock during the block if no other command holds it; yields whether it is held."""
+def _open(file: Path) -> int:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    return os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _try_lock(handle: int) -> bool:
     try:
-        try:
-            flock(handle, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        if not _is_current(handle, file):
-            yield False
-            return
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{doing}, pid {os.getpid()}".encode(), 0)
-        try:
-            yield True
-        finally:
-            os.ftruncate(handle, 0)
-    finally:
-        os.close(handle)
+        flock(handle, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _acquire(file: Path, say: Callable[[str], None]) -> int:
     while True:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            flock(handle, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
+        handle = _open(file)
+        if not _try_lock(handle):
             say(f"waiting for another command to finish ({_holder(handle)})")
             flock(handle, LOCK_EX)
         # The previous holder may have purged the platform with the lock file: then this lock guards a deleted file.

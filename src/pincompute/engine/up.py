@@ -85,7 +85,6 @@ def _start_platform(platform: Platform, converger: Converger, progress: Progress
     converger.start_stage(first)
     progress.echo(f"API ready in {format_duration(time.monotonic() - started)}")
     asyncio.run(_apply_objects(platform, converger))
-    converger.record_secrets_encrypted()
     for stage in rest:
         converger.start_stage(stage)
     own_services.save_context(platform)
@@ -98,16 +97,18 @@ async def _apply_objects(platform: Platform, converger: Converger) -> None:
     async with Client(load_kubeconfig(platform.home.kubeconfig), agent="pin") as client:
         if not converger.secrets_encrypted:
             await secret_encryption.rewrite_secrets(client)
+            converger.record_secrets_encrypted()
         await bootstrap.apply_base_objects(client, platform)
         if training_operator.NAME not in platform.addons:
             await training_operator.remove_training_operator(client)
         if not platform.bare:
             await identity.publish_trust_bundle(client, platform)
-        if await simulated_nodes.has_unwanted_nodes(client, platform):
+        nodes = await simulated_nodes.list_nodes(client, platform)
+        if simulated_nodes.has_unwanted_nodes(nodes, platform):
             await asyncio.to_thread(converger.stop_part, "kwok")
         if converger.process_of("kwok") is None:
             await simulated_nodes.release_leases(client, platform)
-        await simulated_nodes.reconcile_nodes(client, platform)
+        await simulated_nodes.reconcile_nodes(client, platform, nodes)
         if platform.real:
             await asyncio.to_thread(real_node.provision_node, platform)
             if not platform.bare:

@@ -7,7 +7,6 @@ import base64
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import Unreachable, parse_error
 from pincompute.kube.request import Request
 from pincompute.objects.spiffe import SpiffeId
+from scripted_transport import ConnectedTransport
 
 KEY = base64.b64encode(key_request(ec.generate_private_key(ec.SECP256R1()))).decode()
 WEAK = base64.b64encode(key_request(rsa.generate_private_key(65537, 2048))).decode()
@@ -47,7 +47,7 @@ def owned_object(uid: str, above: str = "", kind: str = "", version: str = "") -
     return {"metadata": {"name": "web", "namespace": "me", "uid": uid, "labels": LABELS, "ownerReferences": owners}}
 
 
-class FakeCluster:
+class FakeCluster(ConnectedTransport):
     """Transport of a cluster with one certificate request. `errors` are raised by the next writes."""
 
     def __init__(self) -> None:
@@ -76,14 +76,6 @@ class FakeCluster:
         self.answered = asyncio.Event()
         self.listed = asyncio.Event()
         """Set once the signer has received all initial events."""
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
 
     async def send(self, request: Request) -> bytes:
         if request.method == "PATCH":

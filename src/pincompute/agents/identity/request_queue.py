@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -22,7 +23,8 @@ class RequestQueue(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._namespaces: dict[str, dict[str, dict[T, None]]] = {}
+        # Ordered dictionaries, since the first key of a dict costs more the more were removed before it.
+        self._namespaces: OrderedDict[str, OrderedDict[str, OrderedDict[T, None]]] = OrderedDict()
         self._filled = asyncio.Event()
         self._length = 0
 
@@ -31,7 +33,8 @@ class RequestQueue(Generic[T]):
 
     def put(self, key: PodKey, request: T, limit: int | None = None) -> T | None:
         """Adds a request. Returns the oldest one of the pod, which is removed, if it has more than `limit`."""
-        requests = self._namespaces.setdefault(key.namespace, {}).setdefault(key.pod, {})
+        pods = self._namespaces.setdefault(key.namespace, OrderedDict())
+        requests = pods.setdefault(key.pod, OrderedDict())
         if request in requests:
             return None
         requests[request] = None
@@ -44,8 +47,8 @@ class RequestQueue(Generic[T]):
         return oldest
 
     def discard(self, key: PodKey, request: T) -> None:
-        pods = self._namespaces.get(key.namespace, {})
-        requests = pods.get(key.pod, {})
+        pods = self._namespaces.get(key.namespace, OrderedDict())
+        requests = pods.get(key.pod, OrderedDict())
         if request not in requests:
             return
         del requests[request]
@@ -66,7 +69,7 @@ class RequestQueue(Generic[T]):
         self.discard(PodKey(namespace, pod), request)
         # Round robin: the pod and the project go to the end.
         if pod in pods:
-            pods[pod] = pods.pop(pod)
+            pods.move_to_end(pod)
         if namespace in self._namespaces:
-            self._namespaces[namespace] = self._namespaces.pop(namespace)
+            self._namespaces.move_to_end(namespace)
         return request

@@ -16,13 +16,17 @@ class Stream(NamedTuple):
     pod: str
     uid: str
     container: str
-    """Container name, or name of a volume file, which contains a dot, unlike a container name."""
+    """Container name, or name of a volume file."""
     restart: int = 0
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file of the pod's log volume."""
-        return "." in self.container
+        return is_volume_file(self.container)
+
+
+def is_volume_file(container: str) -> bool:
+    """Whether the name is that of a file of the pod's log volume. Names of containers have no dot."""
+    return "." in container
 
 
 class Position(NamedTuple):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from pincompute.agents.logs.position import is_volume_file
+
 DAY_S = 86_400.0
 MIN_GAIN_BYTES = 512
 """A stream with less is not rewritten: a cleared stream keeps about a hundred bytes with its position."""
@@ -55,7 +57,7 @@ class StoredStream(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        return "." in self.container
+        return is_volume_file(self.container)
 
 
 class RetentionPlan(NamedTuple):

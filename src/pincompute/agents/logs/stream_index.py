@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pincompute.agents.logs.position import is_volume_file
 from pincompute.agents.logs.retention import StoredStream
 from pincompute.agents.logs.stream_file import StreamFile
 
@@ -39,7 +40,7 @@ class IndexedPod:
 
     @property
     def file_count(self) -> int:
-        return sum("." in container for container, _ in self.streams)
+        return sum(is_volume_file(container) for container, _ in self.streams)
 
     def stored(self, now_s: float) -> Iterator[StoredStream]:
         deleted_for_s = -1.0 if self.deleted_at is None else max(0.0, now_s - self.deleted_at)

@@ -27,6 +27,7 @@ _RESTARTS = Path(__file__).parent / "restarts.yaml"
 _ZONE = "topology.kubernetes.io/zone"
 _MAX_PODS = "110"
 _LEASE_DURATION_S = 40
+NodesByName = dict[str, Object]
 # Enough concurrent requests to keep the API server busy; more would only wait in its queue.
 _MAX_CONCURRENT_REQUESTS = 50
 
@@ -97,17 +98,18 @@ def _other_leases(platform: Platform) -> dict[str, str]:
     return {"fieldSelector": f"metadata.name!={platform.node_name}"}
 
 
-async def has_unwanted_nodes(client: Client, platform: Platform) -> bool:
+def has_unwanted_nodes(seen: NodesByName, platform: Platform) -> bool:
     """Whether `reconcile_nodes` is going to delete nodes. kwok must be stopped before.
 
     kwok 0.8.0 loses track of a node that is deleted and created again: a worker that renews the former node's lease
     meanwhile queues the name a second time. The queue (pkg/utils/heap) indexes entries by name, so the first entry can
     never be removed, and blocks all later ones: no lease of any node is renewed, and failed ones are not retried.
     """
-    return bool(_unwanted(await _seen_nodes(client, platform), _wanted_nodes(platform)))
+    return bool(seen.keys() - _wanted_nodes(platform).keys())
 
 
-async def _seen_nodes(client: Client, platform: Platform) -> dict[str, Object]:
+async def list_nodes(client: Client, platform: Platform) -> NodesByName:
+    """The nodes of the cluster without the real one."""
     listing = await client.list(NODES)
     there = {each["metadata"]["name"]: each for each in listing.items}
     if platform.real:
@@ -115,21 +117,17 @@ async def _seen_nodes(client: Client, platform: Platform) -> dict[str, Object]:
     return there
 
 
-def _wanted_nodes(platform: Platform) -> dict[str, Object]:
+def _wanted_nodes(platform: Platform) -> NodesByName:
     nodes = (simulated_node(number, platform.simulated) for number in range(platform.simulated.count))
     return {each["metadata"]["name"]: each for each in nodes}
 
 
-def _unwanted(there: dict[str, Object], wanted: dict[str, Object]) -> set[str]:
-    return there.keys() - wanted.keys()
-
-
-async def reconcile_nodes(client: Client, platform: Platform) -> None:
+async def reconcile_nodes(client: Client, platform: Platform, seen: NodesByName) -> None:
     """Create, update and delete Node objects so that the cluster has exactly the wanted simulated nodes."""
-    there, nodes = await _seen_nodes(client, platform), _wanted_nodes(platform)
-    await _run_limited(client.delete(NODES, name) for name in _unwanted(there, nodes))
-    await _run_limited(client.create(NODES, nodes[name], manager=ENGINE) for name in nodes.keys() - there.keys())
-    changed = [name for name in nodes.keys() & there.keys() if _has_changed(there[name], nodes[name])]
+    nodes = _wanted_nodes(platform)
+    await _run_limited(client.delete(NODES, name) for name in seen.keys() - nodes.keys())
+    await _run_limited(client.create(NODES, nodes[name], manager=ENGINE) for name in nodes.keys() - seen.keys())
+    changed = [name for name in nodes.keys() & seen.keys() if _has_changed(seen[name], nodes[name])]
     await _run_limited(_update_node(client, nodes[name]) for name in changed)
 
 
