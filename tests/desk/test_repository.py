@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -184,21 +184,35 @@ async def test_only_the_protocol_of_the_address_is_spoken(
     assert spoken == {protocol}
 
 
+@pytest.mark.parametrize("cancelled", ["while it is started", "while it runs"])
 async def test_git_ends_with_its_helpers(
-    checkout: Checkout, repositories: RepositoryMirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Checkout, repositories: RepositoryMirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: str
 ) -> None:
     """Otherwise each request to a server that does not answer would leave a process behind."""
     helper, pipe = tmp_path / "helper", tmp_path / "pipe"
     os.mkfifo(pipe)
-    helper.write_text(f"#!/bin/sh\nexec 9> {pipe}\nexec sleep 600\n")
+    helper.write_text(f"#!/bin/sh\nexec 9> {pipe}\nexec sleep 30\n")
     helper.chmod(0o700)
     monkeypatch.setenv("GIT_SSH_COMMAND", str(helper))
     slow = msgspec.structs.replace(checkout.landing, repository="git.example.com:shop")
+    helper_runs = asyncio.Event()
+    if cancelled == "while it is started":
+        create = asyncio.create_subprocess_exec
+
+        async def create_slowly(*words: str, **options: Any) -> asyncio.subprocess.Process:
+            process = await create(*words, **options)
+            if "fetch" in words:
+                await helper_runs.wait()
+            return process
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", create_slowly)
     asked = asyncio.create_task(repositories.history(slow, "0" * 40, "shop.yaml"))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(20):
         # Opened once the helper has opened it, and at its end once no process has it.
         with await asyncio.to_thread(pipe.open, "rb") as ended:
             asked.cancel()
+            await asyncio.sleep(0)
+            helper_runs.set()
             await asyncio.wait({asked})
             assert await asyncio.to_thread(ended.read) == b""
 

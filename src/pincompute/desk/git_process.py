@@ -48,13 +48,14 @@ async def run_git(folder: Path, command: GitCommand, options: Sequence[str], pro
     `protocol` is the only one that may be spoken, also after a redirect.
     """
     git = ("git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *options, *command.words)
-    process = await asyncio.create_subprocess_exec(
+    start = asyncio.create_subprocess_exec(
         *_with_file_limit(git, command.max_file_bytes),
         env={**os.environ, **_ENVIRONMENT, "GIT_ALLOW_PROTOCOL": protocol},
         stdin=PIPE if command.standard_input else DEVNULL, stdout=PIPE, stderr=PIPE,
         # A session of its own: git starts helpers, which must end with it.
         start_new_session=True,
     )  # fmt: skip
+    process = await _started(asyncio.ensure_future(start))
     try:
         async with asyncio.timeout(GIT_TIMEOUT_S):
             _, (output, truncated), errors = await asyncio.gather(
@@ -68,6 +69,15 @@ async def run_git(folder: Path, command: GitCommand, options: Sequence[str], pro
     finally:
         await _kill(process)
     return GitResult(code, output, errors.decode("utf-8", "replace").strip(), truncated)
+
+
+async def _started(start: asyncio.Future[asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """The started process. Cancelled meanwhile, asyncio would kill git alone, and not the helpers it already has."""
+    try:
+        return await asyncio.shield(start)
+    except asyncio.CancelledError:
+        await _kill(await start)
+        raise
 
 
 def _with_file_limit(git: Sequence[str], max_file_bytes: int) -> Sequence[str]:

@@ -20,6 +20,7 @@ from pincompute.planning.diagnosis.explain import diagnose, diagnose_from_status
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.events import Event, EventScope, fold_events
+from pincompute.planning.views.history import RevisionRecord
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -82,7 +83,7 @@ SECURITY = (
     "runAsNonRoot != true (pod must not set securityContext.runAsNonRoot=false)"
 )
 EXISTS = 'create Pod db-1 in StatefulSet db failed error: object is being deleted: pods "db-1" already exists'
-REFUSED, LATER = "2026-01-31T11:59:30Z", "2026-01-31T11:59:40Z"
+BEFORE, REFUSED, LATER = "2026-01-31T11:00:00Z", "2026-01-31T11:59:30Z", "2026-01-31T11:59:40Z"
 
 
 def stateful_set(pod_count: int, created: str = "2026-01-31T11:00:00Z") -> Snapshot:
@@ -124,6 +125,17 @@ def rejection(note: str, reason: str = "FailedCreate", at: str = REFUSED, **fiel
 def test_event_explains_missing_replica(present: Snapshot, events: list[Event], reason: str) -> None:
     found = diagnose(present, events, None)
     assert (found.reason, found.is_problem) == (reason, reason != "Progressing")
+
+
+def test_rollback_is_offered_before_the_status_follows() -> None:
+    """The operator has not written yet that the last change broke the workload."""
+    broken = stateful_set(1)
+    ready = {"type": "Ready", "status": "True", "reason": "Available", "message": "", "lastTransitionTime": BEFORE}
+    for status in ({"observedGeneration": 1, "conditions": [ready]}, {"observedGeneration": 2, "conditions": [ready]}):
+        known = msgspec.structs.replace(broken.owner, status=msgspec.convert(status, type(broken.owner.status)))
+        healthy = RevisionRecord(known, 1, BEFORE, {"image": "db:0"})
+        found = diagnose(broken._replace(owner=known), [rejection(SECURITY)], NOW - timedelta(seconds=5), [healthy])
+        assert (found.reason, found.next) == ("PodSecurity", "pin rollback db --to 1")
 
 
 def test_reports_silent_operator_after_a_grace_period() -> None:

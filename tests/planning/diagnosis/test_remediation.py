@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pincompute.api.status import find_condition
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import CRASH_LOOP, OUT_OF_MEMORY, RUNTIME_PART_FAILING
@@ -50,7 +51,8 @@ def revisions(
 
 
 def remedied(owner: Workload, past: tuple[RevisionRecord, ...], problem: Problem = CRASH) -> Problem:
-    return add_remedy(owner, problem, at(60 * (owner.metadata.generation - 1)), past)
+    goal = find_condition(owner.status.conditions, owner.GOAL)
+    return add_remedy(owner, problem, goal, at(60 * (owner.metadata.generation - 1)), past)
 
 
 @pytest.mark.parametrize(

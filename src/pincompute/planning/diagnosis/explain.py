@@ -81,7 +81,7 @@ def diagnose(
         return _healthy_diagnosis(owner, plan, problem, "\n".join(notes))
     problem = refine_with_events(snapshot, problem, own_events)
     problem = add_capacity_numbers(snapshot, problem, evidence)
-    problem = remediation.add_remedy(owner, problem, edited, past)
+    problem = remediation.add_remedy(owner, problem, _missed_goal(owner, plan), edited, past)
     return _problem_diagnosis(owner, problem._replace(note="\n".join(each for each in (problem.note, *notes) if each)))
 
 
@@ -191,3 +191,9 @@ def _problem_diagnosis(owner: Workload, problem: Problem) -> Diagnosis:
 
 def _goal_condition(owner: Workload, status: object) -> Condition | None:
     return find_condition(status.conditions, owner.GOAL) if isinstance(status, WorkloadStatus) else None
+
+
+def _missed_goal(owner: Workload, plan: Plan) -> Condition | None:
+    """The goal condition as the operator wrote it, or as planned now: a goal lost just now is not in the status yet."""
+    conditions = (_goal_condition(owner, status) for status in (owner.status, plan.status))
+    return next((each for each in conditions if each and each.status != "True"), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from pincompute.api.status import find_condition
+from pincompute.api.status import Condition
 from pincompute.api.structs import without_defaults
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
@@ -53,15 +53,22 @@ _CAUSED_BY_SPEC = frozenset(
 """Problems for which others could act, but which a rollback of the spec fixes as well."""
 
 
-def add_remedy(owner: Workload, problem: Problem, edited: datetime | None, past: Sequence[RevisionRecord]) -> Problem:
+def add_remedy(
+    owner: Workload,
+    problem: Problem,
+    goal: Condition | None,
+    edited: datetime | None,
+    past: Sequence[RevisionRecord],
+) -> Problem:
     """The problem with the rollback that fixes it as its next command, if the last change has caused it.
 
-    The remedy that the problem had before is kept in the note, in case the change is to be kept.
+    `goal` is the condition that the workload misses, since it was lost. The remedy that the problem had before is kept
+    in the note, in case the change is to be kept.
     """
     needs_others = problem.reason.actor is not Actor.USER and problem.reason not in _CAUSED_BY_SPEC
     if needs_others or _is_fix(owner, problem.next):
         return problem
-    healthy = last_healthy_revision(owner, edited, past)
+    healthy = last_healthy_revision(owner, goal, edited, past)
     if healthy is None or not can_roll_back(owner):
         return problem
     name, first_failing = owner.metadata.name, healthy.number + 1
@@ -77,10 +84,9 @@ def add_remedy(owner: Workload, problem: Problem, edited: datetime | None, past:
 
 
 def last_healthy_revision(
-    owner: Workload, edited: datetime | None, past: Sequence[RevisionRecord]
+    owner: Workload, goal: Condition | None, edited: datetime | None, past: Sequence[RevisionRecord]
 ) -> RevisionRecord | None:
     """The newest revision before the one that broke the workload; None if it was never healthy."""
-    goal = find_condition(owner.status.conditions, owner.GOAL)
     present = without_defaults(owner.spec)
     if goal is None or goal.status == "True" or edited is None:
         return None
