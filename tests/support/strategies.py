@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
@@ -120,6 +120,9 @@ LIKELY_FIELDS = {
 """Optional fields generated in every second document: those with the most complex handling."""
 
 
+type_info = cache(inspect.type_info)
+
+
 @st.composite
 def documents(draw: st.DrawFn, kind: str, forced: FieldPath = ()) -> Object:
     """A document with fields of the right types. It always has the field `forced`, a path below `spec`."""
@@ -135,7 +138,7 @@ def documents(draw: st.DrawFn, kind: str, forced: FieldPath = ()) -> Object:
 
 @lru_cache(maxsize=1024)
 def _spec(kind: str, forced: FieldPath) -> Strategy:
-    return values_of(inspect.type_info(KINDS[kind].spec_type()), (), forced)
+    return values_of(type_info(KINDS[kind].spec_type()), (), forced)
 
 
 def stored_resources(kind: str) -> Strategy:
@@ -179,7 +182,7 @@ def as_stored(resource: Any, generation: int = 1) -> Any:
 
 def field_values(kind: str, path: FieldPath) -> Strategy:
     """Values of the field at a path."""
-    info: Any = inspect.type_info(KINDS[kind].spec_type())
+    info: Any = type_info(KINDS[kind].spec_type())
     for step in path:
         info = inner_type(info, step)
     return values_of(info, path)
@@ -212,7 +215,7 @@ def unwrapped_type(info: Any) -> Any:
     while isinstance(info, inspect.Metadata | inspect.UnionType):
         if isinstance(info, inspect.Metadata):
             shape = (info.extra or {}).get("shape")
-            info = inspect.type_info(shape) if shape is not None else info.type
+            info = type_info(shape) if shape is not None else info.type
             continue
         options = [each for each in info.types if not isinstance(each, inspect.NoneType)]
         if len(options) > 1:
@@ -309,7 +312,7 @@ def _struct(info: inspect.StructType, path: FieldPath, forced: FieldPath) -> Str
 @lru_cache(maxsize=4096)
 def _field(struct: type, name: str, path: FieldPath) -> Strategy:
     """Cached, because all documents share the strategies of fields that are not forced."""
-    found: Any = inspect.type_info(struct)
+    found: Any = type_info(struct)
     return values_of(inner_type(found, name), (*path, name))
 
 
