@@ -221,7 +221,7 @@ def part_plans(part: Any) -> Iterator[Any]:
 
 @cache
 def snapshots_with_parameters(part_name: str, parameters: tuple[str, ...]) -> list[Snapshot]:
-    snapshots = []
+    snapshots: list[Snapshot] = []
     for tier, labels, value in product(("reserved", "on-demand"), WORKLOAD_LABELS, (None, "info", 3, True)):
         configuration = {} if value is None else {part_name: dict.fromkeys(parameters, value)}
         spec = {"image": "web:1", "tier": tier, "sidecarConfig": configuration}
