@@ -39,7 +39,9 @@ from simulation.patches import PatchTestFailed, json_patch, merge_patch
 from simulation.selectors import Selector
 
 BOOKMARK_INTERVAL_S = 120.0
-WITHOUT_STATUS = {"configmaps", "secrets", "serviceaccounts", "roles", "rolebindings", "networkpolicies", "leases"}
+WITHOUT_STATUS = {
+    "configmaps", "secrets", "serviceaccounts", "roles", "rolebindings", "networkpolicies", "leases", "limitranges",
+}  # fmt: skip
 
 SERVED = {
     (each.group, each.version, each.plural): each

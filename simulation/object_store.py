@@ -166,7 +166,7 @@ class ObjectStore:
 
 _WITHOUT_GENERATION = {
     "configmaps", "secrets", "services", "serviceaccounts", "persistentvolumeclaims", "namespaces", "events", "leases",
-    "nodes", "resourcequotas", "roles", "rolebindings", "endpoints", "storageclasses",
+    "nodes", "resourcequotas", "limitranges", "roles", "rolebindings", "endpoints", "storageclasses",
 }  # fmt: skip
 
 

@@ -60,20 +60,20 @@ async def runtimes(client: Client) -> AsyncIterator[tuple[str, str]]:
 
 
 @pytest.fixture
-async def person(real_platform: Platform, tmp_path: Path) -> AsyncIterator[CliUser]:
-    person = CliUser(real_platform, tmp_path)
-    await deploy_shop(person, SHOP)
-    yield person
-    await person.pin("delete", "shop")
+async def user(real_platform: Platform, tmp_path: Path) -> AsyncIterator[CliUser]:
+    user = CliUser(real_platform, tmp_path)
+    await deploy_shop(user, SHOP)
+    yield user
+    await user.pin("delete", "shop")
 
 
 def eviction(name: str) -> bytes:
     return json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}).encode()
 
 
-async def deploy_shop(person: CliUser, text: str, *words: str) -> str:
-    (person.folder / "shop.yaml").write_text(text)
-    return await person.pin("deploy", "shop.yaml", *words)
+async def deploy_shop(user: CliUser, text: str, *words: str) -> str:
+    (user.folder / "shop.yaml").write_text(text)
+    return await user.pin("deploy", "shop.yaml", *words)
 
 
 async def ready_pod_names(client: Client) -> list[str]:
@@ -108,77 +108,77 @@ async def wait_for_two_other_pods(client: Client, name: str) -> None:
                 return
 
 
-async def wait_for_ingress(client: Client, person: CliUser, *names: str) -> None:
+async def wait_for_ingress(client: Client, user: CliUser, *names: str) -> None:
     """Wait until the ingress has the addresses of all pods: only then can it retry a failed one with another."""
     places = [(await client.get(PODS, each, "me"))["status"]["podIP"] for each in names]
-    configuration = person.platform.home.data / "ingress" / "nginx.conf"
+    configuration = user.platform.home.data / "ingress" / "nginx.conf"
     async with asyncio.timeout(WAIT_TIMEOUT_S):
         while not all(f"server {each}:" in configuration.read_text() for each in places):  # noqa: ASYNC110  (polls a file)
             await asyncio.sleep(0.02)
 
 
-async def test_no_request_fails_during_edits(client: Client, person: CliUser) -> None:
-    write_image(person.folder / "busybox.tar")
-    await person.pin("image", "load", "busybox.tar", "--as", OTHER_IMAGE)
+async def test_no_request_fails_during_edits(client: Client, user: CliUser) -> None:
+    write_image(user.folder / "busybox.tar")
+    await user.pin("image", "load", "busybox.tar", "--as", OTHER_IMAGE)
     address = (await client.get(SERVICES, "shop", "me"))["spec"]["clusterIP"]
-    async with continuous_requests(person, "shop", address) as failed:
+    async with continuous_requests(user, "shop", address) as failed:
         for was, becomes in ((IMAGE, OTHER_IMAGE), ("html: hello", "html: goodbye"), ("port: 8080", "port: 9090")):
-            assert "shop@" in await deploy_shop(person, (person.folder / "shop.yaml").read_text().replace(was, becomes))
+            assert "shop@" in await deploy_shop(user, (user.folder / "shop.yaml").read_text().replace(was, becomes))
             assert failed == [], becomes
-        await person.wait_body("shop", "goodbye")
+        await user.wait_body("shop", "goodbye")
         for count in ("4", "2"):
-            await person.pin("scale", "shop", count)
-        await person.pin("rollback", "shop", "--to", "1")
-        await person.wait_body("shop", "hello")
-        await person.wait_body("shop", "hello", address)
+            await user.pin("scale", "shop", count)
+        await user.pin("rollback", "shop", "--to", "1")
+        await user.wait_body("shop", "hello")
+        await user.wait_body("shop", "hello", address)
     assert failed == []
 
 
-async def test_no_request_fails_when_a_replica_is_lost(client: Client, person: CliUser) -> None:
-    async with continuous_requests(person, "shop") as failed:
+async def test_no_request_fails_when_a_replica_is_lost(client: Client, user: CliUser) -> None:
+    async with continuous_requests(user, "shop") as failed:
         for each in await ready_pod_names(client):
             await wait_until(client, POD_DISRUPTION_BUDGETS, "me", allows_disruption, "shop")
             await client.raw("POST", PODS.path("me", each, "eviction"), body=eviction(each))
             await wait_for_two_other_pods(client, each)
             assert failed == [], "evicted"
         first, second = await ready_pod_names(client)
-        await wait_for_ingress(client, person, first, second)
+        await wait_for_ingress(client, user, first, second)
         # In the background, so that the exec session ends before the container does.
-        await person.pin("kubectl", "exec", "-n", "me", first, "--", "sh", "-c", "(sleep 1; killall -9 httpd) &")
+        await user.pin("kubectl", "exec", "-n", "me", first, "--", "sh", "-c", "(sleep 1; killall -9 httpd) &")
         await wait_until(client, PODS, "me", has_restarted_once, first)
         # A response that has begun cannot be retried.
         failed[:] = [each for each in failed if "not completed" not in each]
         assert failed == [], "its program killed"
-        await wait_for_ingress(client, person, first, second)
-        await person.pin("kubectl", "delete", "pod", "-n", "me", second, "--force", "--grace-period=0")
+        await wait_for_ingress(client, user, first, second)
+        await user.pin("kubectl", "delete", "pod", "-n", "me", second, "--force", "--grace-period=0")
         await wait_for_two_other_pods(client, second)
     assert failed == []
 
 
 async def test_pinned_runtime_is_kept_and_unpinning_fails_no_request(
-    client: Client, runtimes: tuple[str, str], person: CliUser
+    client: Client, runtimes: tuple[str, str], user: CliUser
 ) -> None:
     former, next_ = runtimes
     roll = ("runtime", "roll", "--waves", "100", "--watch", "0")
-    async with continuous_requests(person, "shop") as failed:
-        await person.pin(*roll, former)
-        await deploy_shop(person, f"{SHOP}  hold: {{runtime: {former}, until: 2099-12-31, because: our parser}}\n")
+    async with continuous_requests(user, "shop") as failed:
+        await user.pin(*roll, former)
+        await deploy_shop(user, f"{SHOP}  hold: {{runtime: {former}, until: 2099-12-31, because: our parser}}\n")
         held = await ready_pod_names(client)
-        assert "1 pinned" in await person.pin(*roll, next_)
+        assert "1 pinned" in await user.pin(*roll, next_)
         assert await ready_pod_names(client) == held
-        await deploy_shop(person, SHOP)
+        await deploy_shop(user, SHOP)
         # The command returns when the new pods are ready; the last old pod ends later.
         for each in held:
             await wait_all_gone(client, PODS, "me", fields=f"metadata.name={each}")
     assert failed == []
 
 
-async def test_no_request_fails_when_operator_is_killed_during_rollout(person: CliUser) -> None:
-    parts = {part["name"]: part["pid"] for part in json.loads(await person.pin("status", "-o", "json"))["parts"]}
-    async with continuous_requests(person, "shop") as failed:
-        await deploy_shop(person, SHOP.replace("html: hello", "html: goodbye"), "--no-wait")
+async def test_no_request_fails_when_operator_is_killed_during_rollout(user: CliUser) -> None:
+    parts = {part["name"]: part["pid"] for part in json.loads(await user.pin("status", "-o", "json"))["parts"]}
+    async with continuous_requests(user, "shop") as failed:
+        await deploy_shop(user, SHOP.replace("html: hello", "html: goodbye"), "--no-wait")
         os.kill(parts["operator"], signal.SIGKILL)
-        await person.pin("up")
-        await person.pin("wait", "shop")
-        await person.wait_body("shop", "goodbye")
+        await user.pin("up")
+        await user.pin("wait", "shop")
+        await user.wait_body("shop", "goodbye")
     assert failed == []

@@ -342,13 +342,19 @@ async def _scheduled_run_has_a_certificate(client: Client, platform: Platform, f
 
 
 async def _pods_of_foreign_deployments_get_no_certificate(client: Client, ann: Client) -> None:
-    """Controllers create the pods of a user's Deployment with another workload's labels, account and volume."""
+    """Controllers create the pods of a user's Deployment. It may not have the labels or the account of a workload, and
+    with the volume alone, its pods get no certificate."""
     pods = await client.list(PODS, PROJECT, labels=f"{WORKLOAD_LABEL}={WEB}")
     template = pods.items[0]
     deployment = _deployment("slipped")
     pod = deployment["spec"]["template"]
-    pod["metadata"]["labels"] |= template["metadata"]["labels"] | {"app": "slipped"}
+    with pytest.raises(Forbidden, match=f"{WORKLOAD_LABEL}={WEB} is reserved for pods that the workload {WEB} creates"):
+        await ann.create(DEPLOYMENTS, deployment, manager="ann")
+    pod["metadata"]["labels"] = {"app": "slipped"}
     pod["spec"] |= {"serviceAccountName": WEB}
+    with pytest.raises(Forbidden, match=f"account {WEB} is reserved for pods of the workload {WEB}; requested by ann"):
+        await ann.create(DEPLOYMENTS, deployment, manager="ann")
+    del pod["spec"]["serviceAccountName"]
     pod["spec"]["volumes"] = [each for each in template["spec"]["volumes"] if each["name"] == "identity"]
     await ann.create(DEPLOYMENTS, deployment, manager="ann")
     await _is_denied(client, "slipped-", "the workload of its Deployment slipped was deleted")

@@ -14,7 +14,7 @@ import yaml
 
 from busybox import IMAGE
 from cli_user import CliUser, continuous_requests, wait_all_gone
-from pincompute.api.names import ENGINE, WORKLOAD_LABEL
+from pincompute.api.names import ENGINE, PROJECT_LABEL, WORKLOAD_LABEL
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
@@ -26,8 +26,8 @@ from shared_platform import SharedPlatform
 pytestmark = pytest.mark.cluster
 
 NAMESPACE = "before"
+"""A namespace that belongs to no project. Its label lets the operator work in it."""
 HOST = f"found.{NAMESPACE}.localhost"
-"""A namespace that belongs to no project."""
 SIMULATED: Object = {
     "nodeSelector": {"pinterest.com/simulated": "true"},
     "tolerations": [{"key": "pinterest.com/simulated", "operator": "Exists"}],
@@ -89,6 +89,7 @@ def write_manifest(folder: Path, objects: list[Object]) -> str:
 @pytest.fixture
 def place(platform: SharedPlatform) -> Iterator[str]:
     platform.pin("kubectl", "create", "namespace", NAMESPACE)
+    platform.pin("kubectl", "label", "namespace", NAMESPACE, f"{PROJECT_LABEL}={NAMESPACE}")
     yield NAMESPACE
     platform.pin("kubectl", "delete", "pinterestservices", "--all", "--namespace", NAMESPACE)
     platform.pin("kubectl", "delete", "namespace", NAMESPACE)
@@ -158,7 +159,8 @@ async def serving(real_platform: Platform, client: Client, tmp_path: Path) -> As
         "readinessProbe": {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1},
         "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
     }
-    await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}}, manager=ENGINE)
+    labels = {PROJECT_LABEL: NAMESPACE}
+    await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": labels}}, manager=ENGINE)
     file = write_manifest(tmp_path, existing_objects(container, SERVING, 80))
     await kubectl(real_platform, "apply", "--namespace", NAMESPACE, "--filename", file)
     await kubectl(real_platform, "rollout", "status", "deployment/web", "--namespace", NAMESPACE)

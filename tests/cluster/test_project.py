@@ -32,7 +32,10 @@ from workloads import HELLO, cluster_client
 
 pytestmark = pytest.mark.cluster
 
-HERE = {each.kind: each for each in (kinds.NAMESPACES, RESOURCE_QUOTAS, kinds.ROLE_BINDINGS, kinds.NETWORK_POLICIES)}
+HERE = {
+    each.kind: each
+    for each in (kinds.NAMESPACES, RESOURCE_QUOTAS, kinds.LIMIT_RANGES, kinds.ROLE_BINDINGS, kinds.NETWORK_POLICIES)
+}
 PROJECTS = CUSTOM_RESOURCES["Project"]
 
 

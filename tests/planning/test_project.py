@@ -76,7 +76,53 @@ def test_order_of_members_does_not_matter() -> None:
 
 def test_unlisted_tiers_have_a_quota_of_no_pods_and_unlimited_ones_have_none() -> None:
     none = {"pods": "0"}
-    assert hard(**{"on-demand": {}}) == dict.fromkeys(("reserved", "preemptible", "infrastructure", "no-tier"), none)
+    tiers = {name: limits for name, limits in hard(**{"on-demand": {}}).items() if name != "objects"}
+    assert tiers == dict.fromkeys(("reserved", "preemptible", "infrastructure", "no-tier"), none)
+
+
+def test_objects_that_share_the_cluster_are_counted_by_default() -> None:
+    by_default, lowered = (hard(**{"on-demand": {}, "objects": objects})["objects"] for objects in (None, 0))
+    assert by_default["count/services"] == "1000"
+    assert by_default["count/secrets"] == by_default["count/configmaps"] == "10000"
+    assert set(lowered.values()) == {"0"}
+    assert lowered.keys() == by_default.keys()
+
+
+def container_limits(**quota: Any) -> Object:
+    (limit_range,) = wanted("LimitRange", quota={"on-demand": {}, **quota}).values()
+    (limits,) = limit_range["spec"]["limits"]
+    return limits
+
+
+def test_limit_range_has_no_default_limit_of_cpu_and_memory() -> None:
+    """A default limit of CPU would slow containers down; that of disk must not become their request."""
+    limits = container_limits()
+    assert limits["default"] == {"ephemeral-storage": "50Gi"}
+    assert limits["defaultRequest"]["ephemeral-storage"] == "0"
+    assert limits["max"] == {"ephemeral-storage": "200Gi"}
+
+
+@pytest.mark.parametrize(("most", "default"), [("1Ti", "50Gi"), ("20Gi", "20Gi"), (1000, "1000")])
+def test_default_disk_limit_is_not_above_the_maximum(most: int | str, default: str) -> None:
+    limits = container_limits(ephemeralStorage=most)
+    assert (limits["default"], limits["max"]) == (
+        {"ephemeral-storage": default},
+        {"ephemeral-storage": str(most)},
+    )
+
+
+def test_placement_is_written_to_the_namespace() -> None:
+    placement = {"tolerations": ["b", "a", "b"], "runtimeClasses": ["gvisor"]}
+    (namespace,) = wanted("Namespace", placement=placement).values()
+    assert (
+        namespace["metadata"]["annotations"].items()
+        >= {
+            "pinterest.com/tolerations": "a b",
+            "pinterest.com/runtime-classes": "gvisor",
+        }.items()
+    )
+    (closed,) = wanted("Namespace").values()
+    assert not {"pinterest.com/tolerations", "pinterest.com/runtime-classes"} & closed["metadata"]["annotations"].keys()
 
 
 def test_only_infrastructure_projects_allow_privileged_pods() -> None:
@@ -96,7 +142,8 @@ def test_zero_is_a_limit() -> None:
 def test_each_pod_is_counted_by_at_most_one_quota() -> None:
     """The quota for pods without a tier matches all that no other quota matches."""
     objects = wanted("ResourceQuota", quota={"reserved": {"cpu": 1}})
-    scopes = {name: each["spec"]["scopeSelector"]["matchExpressions"][0] for name, each in objects.items()}
+    of_pods = {name: each for name, each in objects.items() if name != "objects"}
+    scopes = {name: each["spec"]["scopeSelector"]["matchExpressions"][0] for name, each in of_pods.items()}
     tiers = [value for name, scope in scopes.items() if scope["operator"] == "In" for value in scope["values"]]
     assert scopes["no-tier"] == {"scopeName": "PriorityClass", "operator": "NotIn", "values": tiers}
 

@@ -134,6 +134,7 @@ def _api(etcd: str, port: int, files: Authority) -> tuple[str, ...]:
         f"--tls-private-key-file={files.key('server')}",
         f"--client-ca-file={files.bundle}",
         "--authorization-mode=RBAC",
+        "--allow-privileged=true",
         "--runtime-config=certificates.k8s.io/v1beta1=true",
         f"--feature-gates={GATES}",
         "--service-account-issuer=https://test",

@@ -43,6 +43,9 @@ REVIEW_LABEL: Final = f"{GROUP}/review"
 
 HOSTS_ANNOTATION: Final = f"{GROUP}/hosts"
 """On a namespace: the custom hosts that its project was given, separated by spaces."""
+TOLERATIONS_ANNOTATION: Final = f"{GROUP}/tolerations"
+RUNTIME_CLASSES_ANNOTATION: Final = f"{GROUP}/runtime-classes"
+"""On a project's namespace: taint keys that its pods may tolerate, and runtime classes that they may use."""
 
 # Labels of pods.
 TEMPLATE_HASH_LABEL: Final = f"{GROUP}/template"

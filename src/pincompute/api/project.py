@@ -27,6 +27,8 @@ KUBERNETES_NAMESPACE_PREFIX = "kube-"
 _Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 _NAME_WITHOUT_ANCHORS = NAME_PATTERN[1:-1]
+_TAINT_KEY_PATTERN = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+_CLASS_NAME_PATTERN = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
 class RoleHolders(StrictStruct, frozen=True):
@@ -117,11 +119,18 @@ class Quota(StrictStruct, frozen=True):
         ),
     ] = None
     storage: Annotated[int | str, quantity_meta("Total size of volumes, such as 10Ti; unlimited by default.")] = ""
+    ephemeral_storage: Annotated[
+        int | str,
+        quantity_meta(
+            "Most that one container may write to the node's disk (its files, its logs and emptyDir volumes), such as "
+            "500Gi; 200Gi by default, and 50Gi without a limit of its own."
+        ),
+    ] = ""
     objects: Annotated[
         _Count | None,
         Meta(
-            description="Maximum number of objects of each type (ConfigMaps, Secrets, Services, Jobs, claims), such "
-            "as 2000; unlimited by default."
+            description="Maximum number of objects of each type (ConfigMaps, Secrets, Services, Ingresses, Jobs, "
+            "CronJobs, service accounts, claims), such as 2000; 10000 by default, and 1000 Services."
         ),
     ] = None
 
@@ -134,6 +143,22 @@ class Quota(StrictStruct, frozen=True):
             **{tier.value: self.tier_quota(tier) for tier in Tier},
             INFRASTRUCTURE_PRIORITY_CLASS.removeprefix(PRIORITY_CLASS_PREFIX): self.infrastructure,
         }
+
+
+class Placement(StrictStruct, frozen=True):
+    """What the pods of a project may ask of nodes beyond labels and resources."""
+
+    tolerations: Annotated[
+        list[Annotated[str, Meta(pattern=_TAINT_KEY_PATTERN, max_length=317)]],
+        Meta(description="Keys of taints that pods may tolerate, such as [dedicated]; none by default.", max_length=32),
+    ] = []
+    runtime_classes: Annotated[
+        list[Annotated[str, Meta(pattern=_CLASS_NAME_PATTERN, max_length=253)]],
+        Meta(
+            description="Runtime classes that pods may use, such as [gvisor]; the node's default only by default.",
+            max_length=32,
+        ),
+    ] = []
 
 
 class ProjectSpec(Spec, frozen=True, kw_only=True):
@@ -178,6 +203,10 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
             max_length=256,
         ),
     ] = []
+    placement: Annotated[
+        Placement,
+        Meta(description="Taints and runtime classes that are open to its pods, such as {tolerations: [dedicated]}."),
+    ] = Placement()
     policies: PolicyList = []
 
     @property

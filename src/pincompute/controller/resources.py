@@ -15,6 +15,7 @@ from pincompute.kube.resource import (
     DEPLOYMENTS,
     INGRESSES,
     JOBS,
+    LIMIT_RANGES,
     NAMESPACES,
     NETWORK_POLICIES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -71,7 +72,9 @@ WORKLOAD_NATIVES = {
 POD_CONTROLLERS = {REPLICA_SETS.kind: REPLICA_SETS}
 """Objects that Kubernetes creates between a native and its pods."""
 
-PROJECT_NATIVES = {each.kind: each for each in (NAMESPACES, RESOURCE_QUOTAS, ROLE_BINDINGS, NETWORK_POLICIES)}
+PROJECT_NATIVES = {
+    each.kind: each for each in (NAMESPACES, RESOURCE_QUOTAS, LIMIT_RANGES, ROLE_BINDINGS, NETWORK_POLICIES)
+}
 """Natives that projects become."""
 
 ALL_NATIVES = {**WORKLOAD_NATIVES, **PROJECT_NATIVES}

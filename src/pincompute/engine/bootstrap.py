@@ -10,7 +10,7 @@ from string import Template
 import yaml
 
 from pincompute.api.manifests import crds
-from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, DESK, ENGINE, OPERATOR, SYSTEM_NAMESPACE
+from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, DESK, ENGINE, OPERATOR, SIGNER, SYSTEM_NAMESPACE
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.platform import Platform
 from pincompute.kube import resource as kinds
@@ -51,12 +51,25 @@ _VALUES: dict[str, str | list[str]] = {
     "writers": list(WORKLOAD_WRITERS),
     "desk": [DESK],
     "domain": DOMAIN,
+    "operator": [OPERATOR],
+    "signer": [SIGNER],
 }
 
 _PLAIN = ("pincompute-ingress", "pincompute-storage", "pincompute-kwok", "kube-apiserver")
 """Users with rights on a bare platform: the parts that every cluster has in some form."""
 
-NAMESPACED_MANIFESTS = ("access", "roles", "tiers", "guard", "landing", "hosts", "rehearsal")
+NAMESPACED_MANIFESTS = (
+    "access",
+    "roles",
+    "tiers",
+    "guard",
+    "tenancy",
+    "landing",
+    "hosts",
+    "rehearsal",
+    "confinement",
+    "confinement_local",
+)
 """Manifests that are applied after the base, as they need its namespaces."""
 
 _RESOURCES = {
@@ -80,11 +93,12 @@ _RESOURCES = {
 async def apply_base_objects(client: Client, platform: Platform) -> None:
     """Apply the base manifest first, because the others contain objects in its namespaces."""
     if platform.bare:
-        storage = [each for each in _read("base") if each["kind"] == kinds.STORAGE_CLASSES.kind]
-        await _apply(client, [*storage, *roles_granted_to(_read("access"), *_PLAIN)])
+        storage = [each for each in read_manifest("base") if each["kind"] == kinds.STORAGE_CLASSES.kind]
+        await _apply(client, [*storage, *roles_granted_to(read_manifest("access"), *_PLAIN)])
         return
-    await _apply(client, _read("base"))
-    read = [each for name in NAMESPACED_MANIFESTS for each in _read(name)]
+    await _apply(client, read_manifest("base"))
+    volumes = str(platform.home.volumes)
+    read = [each for name in NAMESPACED_MANIFESTS for each in read_manifest(name, volumes=volumes)]
     await _apply(client, [*read, *crds(), _facts(platform)])
 
 
@@ -112,9 +126,10 @@ async def _put(client: Client, wanted: Object) -> None:
         await client.apply(wanted, resource, manager=ENGINE)
 
 
-def _read(name: str) -> list[Object]:
+def read_manifest(name: str, **variables: str) -> list[Object]:
+    """Objects of a manifest, with the users and variables that it names filled in."""
     text = (MANIFESTS / f"{name}.yaml").read_text()
-    return list(yaml.safe_load_all(Template(text).substitute(_VALUES)))
+    return list(yaml.safe_load_all(Template(text).substitute(_VALUES, **variables)))
 
 
 def _facts(platform: Platform) -> Object:

@@ -33,6 +33,11 @@ class Home(NamedTuple):
         return self.root / "data"
 
     @property
+    def volumes(self) -> Path:
+        """Volumes that the storage agent creates, a folder each."""
+        return self.data / "volumes"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

@@ -121,7 +121,7 @@ def _ingress(platform: Platform, nginx: Path) -> Part:
 
 
 def _storage(platform: Platform) -> Part:
-    folder = platform.home.data / "volumes"
+    folder = platform.home.volumes
     node = ("--node", platform.node_name) if platform.real else ()
     return _server("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node)
 

@@ -53,6 +53,7 @@ CORE_EVENTS = Resource("", "v1", "events", "Event")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")

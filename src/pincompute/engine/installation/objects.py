@@ -33,6 +33,8 @@ POD_ACCOUNTS = "system:serviceaccounts"
 """Group that may create certificate requests: pods of training jobs request their certificates themselves."""
 REHEARSAL_POLICY = f"{NAME_PREFIX}rehearsal"
 """Admission policy that restricts the desk to dry-run creation of native objects."""
+_CONFINED = {"operator": OPERATOR, "desk": DESK, "signer": SIGNER}
+"""Variables of the manifest with limits for the users of the platform, and their names."""
 DEFAULT_IMAGE = "pincompute"
 """Default image name of the platform; its tag is the version of this program."""
 
@@ -104,8 +106,10 @@ def platform_objects(config: InstallConfig) -> list[Object]:
         *_read("roles"),
         *_granted_to(OPERATOR, *((DESK,) if config.desk.address else ())),
         *_read("guard", pod_creators=_pod_creators()),
+        *_read("tenancy", pod_creators=_pod_creators(), writers=list(WORKLOAD_WRITERS)),
         *_read("landing", writers=list(WORKLOAD_WRITERS)),
         *_read("hosts", writers=list(WORKLOAD_WRITERS), domain=config.domain),
+        *_read("confinement", **{name: [_account(user)] for name, user in _CONFINED.items()}),
         *_read("operator", image=config.image, facts=content_hash(config.cluster_facts)),
         facts,
         *(support_objects(config) if config.runtime_support else ()),
@@ -123,11 +127,10 @@ def support_objects(config: InstallConfig) -> list[Object]:
 
 
 def _desk_objects(config: InstallConfig) -> list[Object]:
-    account = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{DESK}"
     return [
         *_read("desk", image=config.image, **config.desk.manifest_values()),
         *_read("desk_host", host=urlsplit(config.desk.address).hostname),
-        *_read("rehearsal", desk=[account]),
+        *_read("rehearsal", desk=[_account(DESK)]),
     ]
 
 
@@ -177,8 +180,13 @@ def _pod_creators() -> list[str]:
     return [
         *CONTROLLERS,
         "system:serviceaccount:kubeflow:training-operator",
-        f"system:serviceaccount:{SYSTEM_NAMESPACE}:{OPERATOR}",
+        _account(OPERATOR),
     ]
+
+
+def _account(name: str) -> str:
+    """User name of a service account of the platform."""
+    return f"system:serviceaccount:{SYSTEM_NAMESPACE}:{name}"
 
 
 def _read(name: str, **variables: Any) -> list[Object]:

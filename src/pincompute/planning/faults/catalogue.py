@@ -198,7 +198,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "too-much-ephemeral-storage",
         "no node has as much ephemeral storage as requested",
-        NO_CAPACITY_REASONS,
+        # A project limits what one container may use.
+        (*NO_CAPACITY_REASONS, reasons.POD_REJECTED),
         changes.patch_container(resources={"requests": {"ephemeral-storage": "900Ti"}}),
     ),
     Fault(
@@ -233,7 +234,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "missing-runtime-class",
         "the container runtime class does not exist",
-        (reasons.POD_REJECTED,),
+        (reasons.POD_REJECTED, reasons.ADMISSION_DENIED),
         changes.patch_pod(runtimeClassName=NONEXISTENT),
         ("PinterestService",),
     ),
@@ -288,7 +289,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "missing-node",
         "the pod names a node that does not exist",
-        (reasons.NO_NODE_MATCHES,),
+        # In a project a policy denies it.
+        (reasons.NO_NODE_MATCHES, reasons.ADMISSION_DENIED),
         changes.patch_pod(nodeName=NONEXISTENT),
         ("PinterestService",),
     ),

@@ -14,7 +14,9 @@ from pincompute.api.names import (
     PRIORITY_CLASS_PREFIX,
     PROJECT_LABEL,
     REVIEW_LABEL,
+    RUNTIME_CLASSES_ANNOTATION,
     SYSTEM_NAMESPACE,
+    TOLERATIONS_ANNOTATION,
 )
 from pincompute.api.policy_rules import policy_errors
 from pincompute.api.project import Project, ProjectStatus, RoleHolders, TierQuota
@@ -22,16 +24,32 @@ from pincompute.api.status import READY
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object, object_label
+from pincompute.objects.quantity import parse_quantity
 from pincompute.planning import names, natives, status
 from pincompute.planning.plan import Plan
-from pincompute.planning.pods.pod import GPU_RESOURCE
+from pincompute.planning.pods.pod import DEFAULT_CPU, DEFAULT_MEMORY, GPU_RESOURCE
 from pincompute.planning.quota_status import quota_problem, uncounted_quota
 from pincompute.planning.snapshot import Native, Snapshot
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 """Label that Kubernetes sets on every namespace."""
-_COUNTED_RESOURCES = ("configmaps", "secrets", "services", "persistentvolumeclaims", "jobs.batch")
+_DEFAULT_SERVICES = 1000
+"""Each one usually takes an address of a range that all projects share."""
+_DEFAULT_OBJECTS = 10_000
+_COUNTED_RESOURCES = {
+    "configmaps": _DEFAULT_OBJECTS,
+    "secrets": _DEFAULT_OBJECTS,
+    "services": _DEFAULT_SERVICES,
+    "serviceaccounts": _DEFAULT_OBJECTS,
+    "persistentvolumeclaims": _DEFAULT_OBJECTS,
+    "jobs.batch": _DEFAULT_OBJECTS,
+    "cronjobs.batch": _DEFAULT_OBJECTS,
+    "ingresses.networking.k8s.io": _DEFAULT_OBJECTS,
+}
+"""Types of objects with a quota, and the number without one in the project."""
+_DEFAULT_EPHEMERAL_LIMIT = "50Gi"
+_MAX_EPHEMERAL_LIMIT = "200Gi"
 _NO_PODS = {"pods": "0"}
 
 
@@ -53,7 +71,7 @@ def plan(snapshot: Snapshot) -> Plan:
         problem = _terminating_problem(owner, namespace)
         return Plan((), _project_status(snapshot, problem), why=problem, retained=existing)
     quotas = _quotas(owner)
-    wanted = (_namespace(owner), *quotas, *_role_bindings(owner), *_network_policies(owner))
+    wanted = (_namespace(owner), *quotas, _limit_range(owner), *_role_bindings(owner), *_network_policies(owner))
     waiting = _missing_object(wanted, existing) or uncounted_quota(quotas, snapshot.natives)
     problem = None
     if not waiting:
@@ -92,10 +110,14 @@ def _namespace(owner: Project) -> Object:
     metadata = _metadata(owner, owner.metadata.name)
     level = "restricted" if owner.spec.quota.infrastructure is None else "privileged"
     metadata["labels"] |= {"pod-security.kubernetes.io/enforce": level, REVIEW_LABEL: str(owner.spec.review)}
-    if owner.spec.contact:
-        metadata["annotations"] |= {CONTACT_ANNOTATION: owner.spec.contact}
-    if owner.spec.hosts:
-        metadata["annotations"] |= {HOSTS_ANNOTATION: " ".join(sorted(owner.spec.hosts))}
+    placement = owner.spec.placement
+    annotations = {
+        CONTACT_ANNOTATION: owner.spec.contact,
+        HOSTS_ANNOTATION: " ".join(sorted(owner.spec.hosts)),
+        TOLERATIONS_ANNOTATION: " ".join(sorted(set(placement.tolerations))),
+        RUNTIME_CLASSES_ANNOTATION: " ".join(sorted(set(placement.runtime_classes))),
+    }
+    metadata["annotations"] |= {name: value for name, value in annotations.items() if value}
     return natives.build_owned(owner, "v1", "Namespace", metadata, {})
 
 
@@ -103,7 +125,11 @@ def _quotas(owner: Project) -> tuple[Object, ...]:
     """Quotas by priority class, with none for tiers that are not listed and for pods without a tier."""
     quota = owner.spec.quota
     by_class = quota.by_priority_class()
-    objects = {"requests.storage": quota.storage, **{f"count/{each}": quota.objects for each in _COUNTED_RESOURCES}}
+    counts = {
+        f"count/{name}": default if quota.objects is None else quota.objects
+        for name, default in _COUNTED_RESOURCES.items()
+    }
+    objects = {"requests.storage": quota.storage, **counts}
     hard = {
         **{name: _tier_limits(tier_quota) for name, tier_quota in by_class.items()},
         names.NO_TIER: _NO_PODS,
@@ -115,6 +141,23 @@ def _quotas(owner: Project) -> tuple[Object, ...]:
         for name, limits in hard.items()
         if limits
     )
+
+
+def _limit_range(owner: Project) -> Object:
+    """Requests and limits of containers that set none, and the most that one may write to the disk of its node.
+
+    CPU has no default limit: it would slow containers down that have room. The default request of disk space is 0,
+    because Kubernetes would otherwise use the limit as the request.
+    """
+    most = owner.spec.quota.ephemeral_storage or _MAX_EPHEMERAL_LIMIT
+    default = min(_DEFAULT_EPHEMERAL_LIMIT, str(most), key=parse_quantity)
+    container = {
+        "type": "Container",
+        "default": {"ephemeral-storage": default},
+        "defaultRequest": {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY, "ephemeral-storage": "0"},
+        "max": {"ephemeral-storage": str(most)},
+    }
+    return _namespaced(owner, "v1", "LimitRange", names.CONTAINERS, {"spec": {"limits": [container]}})
 
 
 def _tier_limits(quota: TierQuota | None) -> Object:
