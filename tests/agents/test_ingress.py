@@ -16,10 +16,11 @@ import pytest
 
 from backends import backend, backend_project, create_ingress, create_service, free_port, ingress_path
 from control_plane import ControlPlane
-from ingress_agent import Agent, constant_requests, equals, start, until
+from ingress_agent import Agent, constant_requests, start
 from pincompute.base.reexec import ReexecTarget
 from pincompute.kube.client import Client
 from pincompute.kube.resource import INGRESSES, SERVICES
+from polling import equals, until
 
 pytestmark = pytest.mark.cluster
 

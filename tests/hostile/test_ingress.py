@@ -19,7 +19,7 @@ import yaml
 
 from backends import backend, backend_project, create_service, free_port
 from control_plane import ControlPlane
-from ingress_agent import Agent, start, until
+from ingress_agent import Agent, start
 from pincompute.api.names import API_VERSION, HOSTS_ANNOTATION
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.installation.objects import MAXIMAL_CONFIG, platform_objects
@@ -33,6 +33,7 @@ from pincompute.kube.resource import (
     Object,
     Resource,
 )
+from polling import until
 from shared_platform import SharedPlatform
 from workloads import HELLO, cluster_client, new_project
 

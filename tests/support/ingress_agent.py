@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import pytest
 from control_plane import ControlPlane
 from pincompute.base.reexec import REEXEC_VARIABLE
 from pincompute.engine import debian
+from polling import equals, until
 
 
 @pytest.fixture(scope="session")
@@ -100,14 +101,3 @@ async def start(plane: ControlPlane, nginx: Path, folder: Path, port: int, **mor
     command = (sys.executable, "-m", "pincompute", "agent", "ingress", "--listen", f"127.0.0.1:{port}", *words)
     variables = {**os.environ, REEXEC_VARIABLE: str(folder / "successor")}
     return await asyncio.create_subprocess_exec(*map(str, command), env=variables, **more)
-
-
-async def equals(actual: Awaitable[object], expected: object) -> bool:
-    return await actual == expected
-
-
-async def until(condition: Callable[[], Awaitable[object]], within: float = 10) -> None:
-    """Polls until the condition holds."""
-    async with asyncio.timeout(within):
-        while not await condition():  # noqa: ASYNC110  (an HTTP client can only poll)
-            await asyncio.sleep(0.02)

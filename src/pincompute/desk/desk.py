@@ -39,6 +39,7 @@ from pincompute.desk.provenance import provenance_links, trace_provenance
 from pincompute.desk.request import CallContext
 from pincompute.desk.store import ledger, outbox, record
 from pincompute.desk.store.database import Connection, Database
+from pincompute.desk.store.write_check import WriteCheck
 from pincompute.desk.transaction import preview_quota
 from pincompute.planning.footprint import WorkloadKey
 from pincompute.planning.views.summary import summarize
@@ -65,6 +66,7 @@ class Desk:
         self.clock = clock
         self._policies = policies
         self._database = database
+        self.write_check = WriteCheck(database, clock)
         self.platform = dispatcher.platform
 
     async def wait_ready(self) -> None:

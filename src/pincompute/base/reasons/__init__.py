@@ -40,6 +40,7 @@ from pincompute.base.reasons.clusters import (
 )
 from pincompute.base.reasons.desk import (
     CONFLICT,
+    DATABASE_FULL,
     DELIVERY_PENDING,
     DESK_BUSY,
     DESK_UNREACHABLE,
@@ -222,6 +223,7 @@ __all__ = [
     "CONFLICT",
     "CRASH_LOOP",
     "CREDENTIALS_MISSING",
+    "DATABASE_FULL",
     "DEADLINE_EXCEEDED",
     "DELETION_STUCK",
     "DELIVERY_PENDING",

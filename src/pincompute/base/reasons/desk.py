@@ -49,6 +49,12 @@ DESK_BUSY = infrastructure_error(
     "The desk is at its capacity and did not begin to process the request.",
     "Wait for the seconds in Retry-After; if it persists, check that the cluster responds (`pin status`).",
 )
+DATABASE_FULL = infrastructure_error(
+    "DatabaseFull",
+    507,
+    "The disk of the desk's database is full, so that the desk stores and accepts nothing.",
+    "Free disk space, or enlarge the volume; the desk accepts requests again by itself.",
+)
 REQUEST_TIMEOUT = user_error(
     "RequestTimeout",
     408,

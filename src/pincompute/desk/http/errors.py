@@ -10,9 +10,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import INTERNAL, METHOD_UNKNOWN, PATH_UNKNOWN
+from pincompute.base.reasons import DATABASE_FULL, INTERNAL, METHOD_UNKNOWN, PATH_UNKNOWN
 from pincompute.desk.http.endpoint import PROBLEM_JSON
 from pincompute.desk.limits.request_queue import MAX_CACHED_PROBLEMS, Busy
+from pincompute.desk.store.database import DatabaseFull
 
 log = structlog.get_logger()
 
@@ -32,6 +33,10 @@ async def problem_middleware(request: web.Request, handler: Handler) -> web.Stre
         headers = {"Allow": ", ".join(sorted(error.allowed_methods))}
         what = f"{request.path} allows {headers['Allow']}, not {request.method}"
         problems = (Problem(METHOD_UNKNOWN, what),)
+    except DatabaseFull:
+        # Not with a traceback: it is repeated for every request.
+        log.error("the disk of the database is full", method=request.method, path=request.path)
+        problems = (Problem(DATABASE_FULL, "nothing was stored: the disk of the desk's database is full"),)
     except web.HTTPException:
         raise
     except Exception:

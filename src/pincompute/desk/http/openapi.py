@@ -21,6 +21,7 @@ from pincompute.base.problem import Where
 from pincompute.base.reasons import (
     CLUSTER_REFUSED,
     CLUSTER_UNREACHABLE,
+    DATABASE_FULL,
     DESK_BUSY,
     FORBIDDEN,
     INTERNAL,
@@ -58,7 +59,7 @@ endpoints are only added."""
 _AUTHN_REASONS = (UNAUTHENTICATED, SIGN_IN_UNAVAILABLE)
 _BUSY_REASONS = (TOO_MANY_REQUESTS, DESK_BUSY)
 _RETRY_AFTER = {"headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}}}
-_GENERAL_REASONS = (INTERNAL, CLUSTER_REFUSED, CLUSTER_UNREACHABLE)
+_GENERAL_REASONS = (INTERNAL, CLUSTER_REFUSED, CLUSTER_UNREACHABLE, DATABASE_FULL)
 
 
 def openapi_document(routes: Sequence[web.RouteDef], sign_in: SignIn) -> Object:

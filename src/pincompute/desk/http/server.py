@@ -22,6 +22,7 @@ from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDeta
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import (
+    DATABASE_FULL,
     DOCUMENT_INVALID,
     KIND_UNKNOWN,
     NO_LOGS,
@@ -110,6 +111,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
     workload = "/v1/projects/{project}/workloads/{name}"
     found = [
         web.get("/healthz", _healthz),
+        web.get("/readyz", routes.readyz),
         web.get("/v1/sign-in", routes.sign_in),
         web.get("/v1/whoami", routes.whoami),
         web.get("/v1/projects", routes.projects),
@@ -142,6 +144,13 @@ class WorkloadRoutes:
     def __init__(self, desk: Desk, sign_in: SignIn) -> None:
         self._desk = desk
         self._sign_in = sign_in
+
+    @requires(PUBLIC)
+    @endpoint(response=PLAIN_TEXT, reasons=(DATABASE_FULL,))
+    async def readyz(self, _: web.Request) -> web.Response:
+        """Whether the desk can store what it accepts."""
+        await self._desk.write_check.run()
+        return web.Response(text="ok\n")
 
     @requires(PUBLIC)
     @endpoint(response=SignIn)

@@ -6,6 +6,7 @@ A transaction is a plain function of a connection, so that the same code runs on
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +23,13 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from pincompute.desk.leadership import Leadership, file_leadership, postgres_leadership
 
 T = TypeVar("T")
+_POSTGRES_DISK_FULL = "53100"
+_SQLITE_PRIMARY_CODE = 0xFF
+"""Mask of an SQLite error code without the bits that tell more."""
 Connection = sql.Connection
 TransactionBody = Callable[[Connection], T]
+
+_WRITE_NOTHING = sql.text("UPDATE alembic_version SET version_num = version_num")
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a transaction waits for that of another process."""
@@ -31,6 +37,10 @@ _MAX_BATCH = 64
 """Transactions that are committed to disk together."""
 _MAX_LOOP_BLOCK_S = 0.002
 """How long transactions may run on the event loop before other tasks have a turn."""
+
+
+class DatabaseFull(Exception):  # noqa: N818  (a state, as Refused)
+    """The disk of the database is full, and nothing of the transaction is stored. It works again once there is room."""
 
 
 class Database(Protocol):
@@ -84,6 +94,7 @@ class SqliteDatabase:
         self._queue: deque[_Queued] = deque()
         self._worker: asyncio.Task[None] | None = None
         sql.event.listen(self._engine, "connect", _configure_connection)
+        sql.event.listen(self._engine, "handle_error", _raise_if_full)
         sql.event.listen(self._engine, "begin", _begin_immediate)
 
     async def transact(self, body: TransactionBody[T], *, slow: bool = False) -> T:
@@ -204,6 +215,7 @@ class PostgresDatabase:
             driver_url, pool_size=8, max_overflow=0, pool_pre_ping=True, hide_parameters=True
         )
         sql.event.listen(self._engine.sync_engine, "handle_error", _drop_row_details)
+        sql.event.listen(self._engine.sync_engine, "handle_error", _raise_if_full)
 
     async def transact(self, body: TransactionBody[T], *, slow: bool = False) -> T:
         # The statements run on the server, so slow ones block nothing here.
@@ -244,3 +256,15 @@ def _drop_row_details(context: sql.engine.ExceptionContext) -> None:
     cause = context.original_exception.__cause__
     if cause is not None:
         vars(cause).pop("detail", None)
+
+
+def _raise_if_full(context: sql.engine.ExceptionContext) -> None:
+    error = context.original_exception
+    code = getattr(error, "sqlite_errorcode", 0) & _SQLITE_PRIMARY_CODE
+    if code == sqlite3.SQLITE_FULL or getattr(error, "sqlstate", "") == _POSTGRES_DISK_FULL:
+        raise DatabaseFull(str(error)) from None
+
+
+def write_nothing(connection: Connection) -> None:
+    """A write that changes no value: it fails whenever others would."""
+    connection.execute(_WRITE_NOTHING)
