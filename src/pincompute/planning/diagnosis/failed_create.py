@@ -21,7 +21,7 @@ from pincompute.base.reasons import (
 from pincompute.planning.diagnosis import quotas
 from pincompute.planning.diagnosis.cause import Cause, Causes, Rank, Recheck
 from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
-from pincompute.planning.snapshot import Native, Snapshot
+from pincompute.planning.snapshot import Native, NativeCondition, Snapshot
 
 FIRST_POD_GRACE_S = 60.0
 """Time in which the controller of an object should have created its first pod."""
@@ -37,7 +37,7 @@ RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
 
 def check_failed_create(snapshot: Snapshot) -> Causes:
     for native in _pod_controllers(snapshot):
-        failure = native.find_condition("ReplicaFailure")
+        failure = native.find_condition("ReplicaFailure") or _replica_set_failure(native)
         if failure:
             yield from _rejection_cause(snapshot, native, failure.message)
     yield from _check_no_pods(snapshot)
@@ -53,6 +53,12 @@ def check_rollout_deadline(snapshot: Snapshot) -> Causes:
             yield Cause(
                 Problem(ROLLOUT_STALLED, what, _native_object(native), note, _show_command(snapshot)), Rank.SYMPTOM
             )
+
+
+def _replica_set_failure(native: Native) -> NativeCondition | None:
+    """The condition of a Deployment that may not even create its ReplicaSet, as policies apply to that as well."""
+    progressing = native.find_condition("Progressing", "False")
+    return progressing if progressing and progressing.reason == "ReplicaSetCreateError" else None
 
 
 def _rejection_cause(snapshot: Snapshot, native: Native, message: str) -> Causes:
