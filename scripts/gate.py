@@ -1,8 +1,8 @@
 """The gate: every check of `make test`, side by side; `--fast` leaves out what needs a cluster.
 
-Steps of one group run one after the other, groups run at the same time. Tests on clusters mostly wait for Kubernetes,
-so three groups on two cores take little longer than the longest alone. Every step runs even if others fail, so that
-one run shows everything.
+Steps of one group run one after the other, groups run at the same time. Tests on clusters wait for Kubernetes half of
+the time, and fail if it gets no CPU. So the unit tests run with the lowest priority, on what the others leave. Every
+step runs even if others fail, so that one run shows everything.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ class Step(NamedTuple):
     command: tuple[str, ...]
     shows_output: bool = False
     """Print its last lines also if it succeeds."""
+    in_background: bool = False
+    """Run it with the lowest CPU priority."""
 
 
 def _pytest(name: str, markers: str, *options: str) -> Step:
@@ -39,7 +41,9 @@ COVERAGE = ("python", "-m", "slipcover", "--json", "--out", "build/coverage.json
 # Slipcover has a pytest plugin of its own, which is imported before pytest is.
 IGNORED_WARNING = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 UNITS = (
-    Step("units", (*COVERAGE, "pytest", "-m", "not cluster", "--durations=15", "-W", IGNORED_WARNING)),
+    Step(
+        "units", (*COVERAGE, "pytest", "-m", "not cluster", "--durations=15", "-W", IGNORED_WARNING), in_background=True
+    ),
     Step("coverage", ("python", "scripts/coverage_report.py"), shows_output=True),
 )
 SERVERS = (_pytest("servers", "cluster and not node"),)
@@ -64,7 +68,9 @@ class Outcome(NamedTuple):
 async def _run(step: Step) -> Outcome:
     began = time.monotonic()
     with (LOGS / f"{step.name}.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(BIN / step.command[0], *step.command[1:], stdout=log, stderr=log)
+        nice = ("nice", "-n", "19") if step.in_background else ()
+        command = (*nice, BIN / step.command[0], *step.command[1:])
+        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
         status = await process.wait()
     outcome = Outcome(step, status, time.monotonic() - began)
     print(f"{'ok    ' if status == 0 else 'FAILED'} {step.name}  {outcome.seconds:.0f} s", flush=True)

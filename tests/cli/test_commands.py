@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from fake_desk import fake_desk
+from pincompute.api.receipt import SubmissionReceipt
 from pincompute.base.platform_context import Context, write_context
 from pincompute.main import COMMANDS, PROCESSES, command_group
 
@@ -54,6 +57,32 @@ def test_deploy_writes_a_short_file() -> None:
     assert "does not answer" in result.stderr
     assert len(Path("hello.yaml").read_text().splitlines()) <= 12
     assert run("plan", "hello.yaml").exit_code == 0
+
+
+def test_timeout_includes_delivery(tmp_path: Path) -> None:
+    """The desk accepts, and the cluster does not respond."""
+    unused: dict[str, Any] = dict.fromkeys(("accepted_at", "caller", "project", "kind", "verb", "state", "url"), "")
+    accepted = SubmissionReceipt(id="s-1", name="web", last_delivery_error="etcd is down", **unused)
+    asked: list[str] = []
+
+    def answer(method: str, path: str) -> tuple[int, object]:
+        asked.append(f"{method} {path}")
+        return 202, accepted
+
+    with fake_desk(tmp_path / "state", answer):
+        result = run("scale", "web", "3", "--timeout", "0.5")
+    assert result.exit_code == 1
+    assert "accepted; the cluster has not taken it yet: waiting" in result.stderr
+    assert "web is accepted as s-1, and not yet delivered to its cluster" in result.stderr
+    assert "etcd is down" in result.stderr
+    assert 2 <= len(asked) <= 5, asked
+
+
+@pytest.mark.usefixtures("unreachable_desk")
+def test_hint_names_the_platform_of_the_command(tmp_path: Path) -> None:
+    write_context(tmp_path / "state", Context(name="far", desk="http://127.0.0.1:9", token="", kubeconfig=""))
+    assert run("get", "--name", "far").stderr.endswith("next: pin status --name far\n")
+    assert run("get").stderr.endswith("next: pin status\n")
 
 
 @pytest.mark.usefixtures("unreachable_desk")

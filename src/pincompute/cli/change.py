@@ -50,7 +50,7 @@ def change_and_follow(target: Target, ref: str, change: Change, timeout_s: float
 
 async def _change_and_follow(target: Target, ref: str, change: Change, timeout_s: float | None) -> None:
     timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
-    async with connect(target) as platform:
+    async with connect(target.within(timeout_s)) as platform:
         result = await submit_change(platform, target.project, ref, change)
         if result.written and timeout_s is not None:
             summary = await follow_to_goal(platform, result.summary, timer)

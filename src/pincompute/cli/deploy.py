@@ -156,7 +156,7 @@ async def _write_and_submit(
 
 async def _submit_and_follow(target: Target, submit: Submit, timeout_s: float | None, notice: str) -> None:
     timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
-    async with connect(target) as platform:
+    async with connect(target.within(timeout_s)) as platform:
         submitted = await submit(platform)
         if notice:
             click.echo(notice, err=True)

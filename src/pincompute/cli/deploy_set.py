@@ -26,7 +26,7 @@ async def deploy_set(
 ) -> None:
     """Submit a set; follow it for `timeout_s`, or not at all. `notice` is printed once it is accepted."""
     timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
-    async with connect(target) as platform:
+    async with connect(target.within(timeout_s)) as platform:
         outcomes = await platform.submit_set(documents, target.project, break_glass)
         if notice:
             click.echo(notice, err=True)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
+import click
 import msgspec
 
 from pincompute.api.break_glass import BreakGlassRequest
@@ -42,18 +43,17 @@ if TYPE_CHECKING:
     from pincompute.kube.port_forward import PortForward
 
 T = TypeVar("T")
-MAX_DELIVERY_POLLS = 15
-"""Requests for the result of a submission that is not delivered yet; the desk holds each for two seconds."""
+_POLL_PAUSE_S = 0.2
 HTTP_ACCEPTED = 202
 """The submission is recorded and not yet delivered to the cluster."""
 
 
 @asynccontextmanager
-async def open_desk_client(context: Context) -> AsyncIterator[PlatformClient]:
+async def open_desk_client(context: Context, delivery_timeout_s: float = 30.0) -> AsyncIterator[PlatformClient]:
     headers = {"Authorization": f"Bearer {context.token}"} if context.token else {}
     try:
         async with HttpClient(context.desk, headers, desk_tls_context(context)) as http:
-            yield DeskClient(http, context, headers)
+            yield DeskClient(http, context, headers, delivery_timeout_s)
     except TransportError as error:
         what = f"the desk of platform '{context.name}' at {context.desk} does not answer"
         # A TLS handshake that the desk rejects cannot be told from a connection that it drops.
@@ -62,7 +62,10 @@ async def open_desk_client(context: Context) -> AsyncIterator[PlatformClient]:
 
 
 class DeskClient:
-    def __init__(self, http: HttpClient, context: Context, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, http: HttpClient, context: Context, headers: Mapping[str, str], delivery_timeout_s: float = 30.0
+    ) -> None:
+        self._delivery_timeout_s = delivery_timeout_s
         self._http = http
         self._context = context
         self._headers = headers
@@ -213,14 +216,23 @@ class DeskClient:
         return answer
 
     async def _send_until_delivered(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        """Send the same request under one idempotency key until its submission is delivered, or polls run out."""
-        headers, answer = {"Idempotency-Key": os.urandom(16).hex()}, b""
-        for _ in range(MAX_DELIVERY_POLLS):
+        """Send the same request under one idempotency key until its submission is delivered, or the time is over.
+
+        The desk holds each request for two seconds, and a desk that shuts down may not.
+        """
+        headers, clock = {"Idempotency-Key": os.urandom(16).hex()}, SystemClock()
+        deadline = clock.monotonic() + self._delivery_timeout_s
+        polls = 0
+        while True:
             async with self._open_response(method, path, body, headers) as response:
                 answer = await response.read()
-                if response.status != HTTP_ACCEPTED:
-                    break
-        return response.status, answer
+            if response.status != HTTP_ACCEPTED or clock.monotonic() >= deadline:
+                return response.status, answer
+            polls += 1
+            if polls == 1:
+                click.echo("accepted; the cluster has not taken it yet: waiting", err=True)
+            else:
+                await clock.sleep(_POLL_PAUSE_S)
 
     def _decode(self, body: bytes, type_: type[T]) -> T:
         try:

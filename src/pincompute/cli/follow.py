@@ -54,6 +54,10 @@ class FollowTimer(NamedTuple):
     def elapsed_s(self) -> float:
         return self.clock.monotonic() - self.started
 
+    @property
+    def remaining_s(self) -> float:
+        return max(0.0, self.timeout_s - self.elapsed_s)
+
 
 async def follow_to_goal(
     platform: PlatformClient, submitted: WorkloadSummary, timer: FollowTimer, *, until_finished: bool = False
@@ -96,7 +100,7 @@ async def await_goal(  # noqa: PLR0913  (the workload, its updates, and the rece
     reported = 0
     latest = submitted
     try:
-        async with asyncio.timeout(timer.timeout_s):
+        async with asyncio.timeout(timer.remaining_s):
             async for summary in summaries:
                 if summary.generation < submitted.generation:
                     continue

@@ -66,7 +66,7 @@ def _normalize_numbers(tasks: str) -> str:
 
 async def _rerun(target: Target, ref: str, change: Rerun, timeout_s: float | None) -> None:
     timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
-    async with connect(target) as platform:
+    async with connect(target.within(timeout_s)) as platform:
         result = await submit_change(platform, target.project, ref, change)
         summary = result.summary
         if summary.kind == "PinterestCronJob" or timeout_s is None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from pincompute.base.problem import Problem, Refused
 from pincompute.base.settings import setting_value
 from pincompute.cli.platform_client import PlatformClient
 
@@ -23,11 +24,17 @@ class Target(NamedTuple):
     project: str
     kubeconfig: str
     context: str
+    delivery_timeout_s: float = 30.0
+    """How long to wait until what the desk has accepted reaches the cluster."""
 
     @classmethod
     def of(cls, platform: str | None, project: str | None, kubeconfig: str | None, context: str | None) -> Target:
         """Fill options that are not given from the settings."""
         return cls(setting_value("name", platform), setting_value("project", project), kubeconfig or "", context or "")
+
+    def within(self, timeout_s: float | None) -> Target:
+        """The same target for a command that takes so long at most; None: as without such an option."""
+        return self if timeout_s is None else self._replace(delivery_timeout_s=timeout_s)
 
     @property
     def bypasses_desk(self) -> bool:
@@ -46,11 +53,21 @@ def platform_options(command: CommandT) -> CommandT:
 
     @wraps(command)
     def with_target(platform: str | None, project: str | None, kubeconfig: str, context: str, **others: Any) -> Any:
-        return command(target=Target.of(platform, project, kubeconfig, context), **others)
+        try:
+            return command(target=Target.of(platform, project, kubeconfig, context), **others)
+        except Refused as refused:
+            raise Refused(*(_name_platform(each, platform) for each in refused.problems)) from refused
 
     for option in options:
         with_target = option(with_target)
     return with_target  # type: ignore[return-value]
+
+
+def _name_platform(problem: Problem, platform: str | None) -> Problem:
+    """`pin status` as a hint must be for the platform of this command."""
+    return (
+        problem._replace(next=f"pin status --name {platform}") if platform and problem.next == "pin status" else problem
+    )
 
 
 @asynccontextmanager
@@ -69,5 +86,5 @@ async def connect(target: Target) -> AsyncIterator[PlatformClient]:
 
         state = Path(setting_value("state"))
         context = await with_current_token(state, read_context(state, target.name))
-        async with open_desk_client(context) as platform:
+        async with open_desk_client(context, target.delivery_timeout_s) as platform:
             yield platform

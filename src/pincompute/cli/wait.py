@@ -39,7 +39,7 @@ async def _wait_for_goal(target: Target, text: str, goal: str | None, timer: Fol
     ref = parse_workload_ref(text)
     async with connect(target) as platform:
         if goal == GONE:
-            await _wait_until_deleted(platform, target.project, ref.name, timer.timeout_s)
+            await _wait_until_deleted(platform, target.project, ref.name, timer)
             click.echo(f"{ref.name} is deleted")
             return
         async with aclosing(platform.follow(target.project, ref.name)) as summaries:
@@ -53,13 +53,13 @@ async def _wait_for_goal(target: Target, text: str, goal: str | None, timer: Fol
         click.echo(printable(f"{reached.label}  {reached.message}"))
 
 
-async def _wait_until_deleted(platform: PlatformClient, project: str, name: str, timeout_s: float) -> None:
+async def _wait_until_deleted(platform: PlatformClient, project: str, name: str, timer: FollowTimer) -> None:
     try:
-        async with asyncio.timeout(timeout_s), aclosing(platform.follow(project, name)) as summaries:
+        async with asyncio.timeout(timer.remaining_s), aclosing(platform.follow(project, name)) as summaries:
             async for _ in summaries:
                 pass
     except TimeoutError:
-        what = f"not deleted after {timeout_s:.0f} s"
+        what = f"not deleted after {timer.timeout_s:.0f} s"
         raise Refused(Problem(TIMED_OUT, what, Where(object=f"{project}/{name}"), next=f"pin delete {name}")) from None
     except Refused as refused:
         if refused.problems[0].reason is not WORKLOAD_UNKNOWN:
