@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -73,6 +74,15 @@ def test_build_needs_root(state: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def test_rejects_folder_name_that_is_no_image_name(state: Path, tmp_path: Path):
     folder = write_files(tmp_path / "My App", {"Containerfile": b"FROM scratch\n"})
     assert "'My App:dev' is not a valid image name" in run_image_command(state, "load", str(folder)).stderr
+
+
+def test_image_contains_and_is_built_with_packages_of_known_hash_only():
+    install = [line for line in (own_image.ROOT / "Containerfile").read_text().splitlines() if "pip install" in line]
+    assert len(install) == 3
+    assert all(("--require-hashes" in line) is not ("--no-deps --no-build-isolation" in line) for line in install)
+    locked = (own_image.ROOT / "requirements" / "build.txt").read_text()
+    backend = tomllib.loads((own_image.ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert all(f"{each} \\\n    --hash=sha256:" in locked for each in backend)
 
 
 def test_own_image_is_rebuilt_only_if_its_content_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

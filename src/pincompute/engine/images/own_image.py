@@ -110,7 +110,9 @@ def _write_context(context: Path, variant: Variant) -> None:
     packages = context / "packages"
     _install(packages, "--only-binary", ":all:", "--require-hashes", "--requirements", str(ROOT / variant.requirements))
     # uv caches the wheel of a folder until pyproject.toml changes, so it must be told to rebuild.
-    _install(packages, "--no-deps", "--refresh-package", "pincompute", str(ROOT))
+    # The hashes of the constraints apply to the build backend.
+    backend = str(ROOT / "requirements" / "build.txt")
+    _install(packages, "--no-deps", "--build-constraints", backend, "--refresh-package", "pincompute", str(ROOT))
     # Remove files that depend on this machine: scripts contain the path of Python, records that of the sources.
     shutil.rmtree(packages / "bin")
     for record in (packages / ".lock", *packages.glob("pincompute-*/*.json")):
