@@ -65,11 +65,11 @@ def test_timeout_includes_delivery(tmp_path: Path) -> None:
     accepted = SubmissionReceipt(id="s-1", name="web", last_delivery_error="etcd is down", **unused)
     asked: list[str] = []
 
-    def answer(method: str, path: str) -> tuple[int, object]:
+    def accept(method: str, path: str) -> tuple[int, object]:
         asked.append(f"{method} {path}")
         return 202, accepted
 
-    with fake_desk(tmp_path / "state", answer):
+    with fake_desk(tmp_path / "state", accept):
         result = run("scale", "web", "3", "--timeout", "0.5")
     assert result.exit_code == 1
     assert "accepted; the cluster has not taken it yet: waiting" in result.stderr

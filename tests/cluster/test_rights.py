@@ -113,9 +113,9 @@ async def test_granted_permissions_are_used_and_no_request_is_denied(real_platfo
     async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="tests") as client:
         await check_in_place_roll(person, client)
         await _create_planning_inputs(client)
-        # One example has a custom host.
-        hosts: Object = {"spec": {"hosts": ["shop.example.com"]}}
-        await client.patch(CUSTOM_RESOURCES[Project.__name__], "me", "", hosts, style="merge", manager=ENGINE)
+        # One example has a custom host, and one tolerates a taint.
+        opened: Object = {"spec": {"hosts": ["shop.example.com"], "placement": {"tolerations": ["dedicated"]}}}
+        await client.patch(CUSTOM_RESOURCES[Project.__name__], "me", "", opened, style="merge", manager=ENGINE)
         await asyncio.gather(*(_deploy_and_plan(person, spec_key) for spec_key in SPECS))
         # Plans of every kind, and of an existing object.
         await person.pin("plan", str(ROOT / "examples"))
