@@ -42,7 +42,7 @@ from workloads import HELLO
 
 pytestmark = pytest.mark.cluster
 
-OPEN = ("/healthz", "/v1/sign-in", "/v1/openapi.json", "/v1/")
+OPEN = ("/healthz", "/readyz", "/v1/sign-in", "/v1/openapi.json", "/v1/")
 """Public paths."""
 SCALE = {"change": "scale", "replicas": 2}
 PROJECT = """\
@@ -285,7 +285,7 @@ async def test_api9_improper_inventory_management(plane: ControlPlane, tmp_path:
         described = (await here.request("", "GET", "/openapi.json")).body["paths"]
         documented = {(method.upper(), path) for path, operations in described.items() for method in operations}
         assert documented | {("GET", path) for path in FORMER_PATHS} == set(routes(here))
-        assert all(path.startswith("/v1/") for path in described if path != "/healthz")
+        assert all(path.startswith("/v1/") for path in described if path not in ("/healthz", "/readyz"))
         for path in ("/", "/v0/whoami", "/v2/whoami", "/api/v1/whoami", "/whoami", "/v1/whoami/", "/metrics", "/.env"):
             async with here.world.http.get(path, headers={"Authorization": "Bearer root"}) as answer:
                 assert (answer.status, answer.content_type) == (404, "application/problem+json"), path
