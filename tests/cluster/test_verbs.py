@@ -19,6 +19,7 @@ from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import PODS
+from polling import until
 
 pytestmark = pytest.mark.cluster
 
@@ -56,6 +57,10 @@ async def pod_uids(client: Client, name: str) -> set[str]:
     return {each["metadata"]["uid"] for each in pods.items if "deletionTimestamp" not in each["metadata"]}
 
 
+async def have_gone(client: Client, uids: set[str]) -> bool:
+    return not uids & await pod_uids(client, "web")
+
+
 async def test_all_verbs_of_a_service(real_platform: Platform, tmp_path: Path) -> None:
     person = CliUser(real_platform, tmp_path)
     (tmp_path / "web.yaml").write_text(WEB)
@@ -66,7 +71,8 @@ async def test_all_verbs_of_a_service(real_platform: Platform, tmp_path: Path) -
             assert "2 replicas -> 3" in await person.pin("scale", "web", "3")
             assert before < await pod_uids(client, "web")
             assert "its replicas are recreated" in await person.pin("restart", "web")
-            assert not before & await pod_uids(client, "web")
+            # The new replicas are ready; Kubernetes marks the last former one as deleted a moment later.
+            await until(lambda: have_gone(client, before), within=30)
             await person.pin("pause", "web")
             (tmp_path / "web.yaml").write_text(WEB.replace(IMAGE, "busybox:nowhere"))
             assert "[Paused]" in await person.pin("deploy", "web.yaml", code=1)
