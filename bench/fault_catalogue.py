@@ -32,7 +32,7 @@ from pincompute.platforms.kubernetes.workloads import WorkloadClient
 
 PROJECT = "me"
 TIMEOUT_S = 180.0
-MAX_CONCURRENT_WORKLOADS = 6
+MAX_CONCURRENT_WORKLOADS = 4
 """Workloads that are tested concurrently."""
 EXTRA_CASES = (
     ("wrong-tag", "PinterestStatefulSet"),

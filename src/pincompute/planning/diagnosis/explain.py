@@ -44,8 +44,8 @@ from pincompute.planning.views.history import RevisionRecord
 from pincompute.planning.views.summary import summarize
 from pincompute.planning.views.workload_detail import event_scope_of
 
-OPERATOR_RESPONSE_GRACE_S = 10.0
-"""Time in which the operator should have observed a change."""
+OPERATOR_RESPONSE_GRACE_S = 30.0
+"""Time in which the operator should have observed a change, also on a machine that is short of CPU."""
 _FOUND_BY_THE_OPERATOR = frozenset(
     {CANNOT_CHANGE, CLUSTER_REFUSED, HOST_NOT_LISTED, HOST_RESERVED, HOST_TAKEN, NOT_OWNED, STORE_FULL}
 )
