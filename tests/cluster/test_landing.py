@@ -17,8 +17,8 @@ import yaml
 from control_plane import ControlPlane
 from pincompute.api.names import API_VERSION, DESK, ENGINE, OPERATOR, REVIEW_LABEL, SYSTEM_NAMESPACE
 from pincompute.controller.resources import CUSTOM_RESOURCES
-from pincompute.engine.bootstrap import MANIFESTS
 from pincompute.engine.installation.objects import InstallConfig, platform_objects
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
 from pincompute.kube.resource import (

@@ -16,7 +16,7 @@ from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import API_VERSION, CLI_MANAGER, ENGINE, GROUP, OPERATOR
 from pincompute.api.project import Project
 from pincompute.controller.resources import CUSTOM_RESOURCES
-from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, Object
 from pincompute.planning.kinds.project import plan

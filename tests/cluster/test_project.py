@@ -19,7 +19,7 @@ from pincompute.api.names import CLI_MANAGER, ENGINE, OPERATOR
 from pincompute.api.project import Project
 from pincompute.api.validation import parse_resource
 from pincompute.controller.resources import CUSTOM_RESOURCES
-from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, Invalid

@@ -30,7 +30,7 @@ from pincompute.api.names import (
 from pincompute.api.project import Project
 from pincompute.base.platform_context import read_context
 from pincompute.controller.resources import CUSTOM_RESOURCES, PROJECT_NATIVE_SELECTOR, PROJECT_NATIVES, WORKLOAD_NATIVES
-from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig

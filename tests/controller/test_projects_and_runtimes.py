@@ -14,7 +14,7 @@ from control_plane import ControlPlane
 from pincompute.api.names import CLI_MANAGER, COST_CENTRE_ANNOTATION, ENGINE, OWNER_ANNOTATION, PROJECT_LABEL
 from pincompute.api.names import PARTS_ANNOTATION as INJECTED
 from pincompute.controller.resources import CUSTOM_RESOURCES
-from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.kube.resource import CLUSTER_ROLES, DEPLOYMENTS, NAMESPACES, NETWORK_POLICIES, RESOURCE_QUOTAS, Resource
 from pincompute.objects.content import Object
 from running_operator import OperatedCluster, operated_cluster

@@ -25,8 +25,9 @@ from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.desk.store import outbox
 from pincompute.desk.store.database import Database, open_database
 from pincompute.desk.store.record import SubmissionState
-from pincompute.engine.bootstrap import MANIFESTS, roles_granted_to
+from pincompute.engine.bootstrap import roles_granted_to
 from pincompute.engine.build import build_engine
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, ROLES

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from string import Template
 
 import pytest
-import yaml
 
 from control_plane import ControlPlane
 from pincompute.api.documents import read_documents
@@ -16,7 +14,7 @@ from pincompute.api.names import DESK, ENGINE
 from pincompute.api.preview import Preview
 from pincompute.api.validation import parse_resources
 from pincompute.controller.resources import CUSTOM_RESOURCES, WORKLOAD_NATIVES
-from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.manifest_files import fill_manifest
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Forbidden
 from pincompute.kube.resource import (
@@ -34,7 +32,6 @@ from workloads import HELLO, cluster_client, new_project
 pytestmark = pytest.mark.cluster
 
 MASTERS = "system:masters"
-MANIFEST = MANIFESTS / "rehearsal.yaml"
 LABELLED = HELLO.replace("port: 8080", "port: 8080, template: {metadata: {labels: {a: bad}}}")
 
 
@@ -116,7 +113,7 @@ async def test_desk_may_only_dry_run_natives(plane: ControlPlane) -> None:
         for native in natives:
             native["metadata"].pop("ownerReferences")
         resources = {each.kind: each for each in (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS)}
-        policies = list(yaml.safe_load_all(Template(MANIFEST.read_text()).substitute(desk=[DESK])))
+        policies = fill_manifest("rehearsal", desk=[DESK])
         for each in policies:
             await client.apply(each, resources[each["kind"]], manager=ENGINE)
         tried = CONFIG_MAPS, {"metadata": {"name": "tried", "namespace": project}}
@@ -140,7 +137,7 @@ async def test_desk_may_only_dry_run_natives(plane: ControlPlane) -> None:
 
 def test_dry_run_policy_covers_the_permissions_of_the_desk() -> None:
     """And both are the natives of workloads."""
-    policy = next(yaml.safe_load_all(Template(MANIFEST.read_text()).substitute(desk=[DESK])))
+    policy = fill_manifest("rehearsal", desk=[DESK])[0]
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     held = {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}
     natives = {(each.group, each.plural) for each in WORKLOAD_NATIVES.values()}

@@ -1,6 +1,24 @@
-"""Fixtures: an image registry of its own, and Debian's nginx."""
+"""Fixtures: an image registry of its own, Debian's nginx, and an API server with the policies of a platform."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from control_plane import ControlPlane
 from ingress_agent import nginx as nginx
+from policed_cluster import PolicedProject, policed_plane, policed_project
 from registry_only import registry_platform as registry_platform
+
+
+@pytest.fixture(scope="module")
+def policed(plane: ControlPlane) -> Iterator[ControlPlane]:
+    with policed_plane(plane) as started:
+        yield started
+
+
+@pytest.fixture
+async def project(policed: ControlPlane) -> AsyncIterator[PolicedProject]:
+    async with policed_project(policed) as made:
+        yield made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -30,7 +30,6 @@ from policed_cluster import (
     exec_into,
     owner_of,
     pod_template,
-    policed_plane,
     policed_project,
     restricted_pod,
     role_binding,
@@ -44,18 +43,6 @@ KUBE_SYSTEM = "kube-system"
 TOKEN_TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 DAEMON_SET_CONTROLLER = "system:serviceaccount:kube-system:daemon-set-controller"
-
-
-@pytest.fixture(scope="module")
-def policed(plane: ControlPlane) -> Iterator[ControlPlane]:
-    with policed_plane(plane) as started:
-        yield started
-
-
-@pytest.fixture
-async def project(policed: ControlPlane) -> AsyncIterator[PolicedProject]:
-    async with policed_project(policed) as made:
-        yield made
 
 
 @pytest.fixture

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from control_plane import ControlPlane
 from effective_rights import TEMPLATES, WRITES, Power, platform_users, powers_of, rules_of
 from pincompute.api.names import API_VERSION, DESK, OPERATOR, PROJECT_LABEL, SYSTEM_NAMESPACE
 from pincompute.controller.resources import CUSTOM_RESOURCES
@@ -22,8 +21,6 @@ from policed_cluster import (
     exec_into,
     manifest_objects,
     pod_template,
-    policed_plane,
-    policed_project,
     restricted_pod,
     role_binding,
     templates,
@@ -36,18 +33,6 @@ UNCONFINED = {
     "kube-apiserver": {Power("enter pods", "everywhere")},
 }
 """Users whose power no policy confines; docs/threat-model.md says why."""
-
-
-@pytest.fixture(scope="module")
-def policed(plane: ControlPlane) -> Iterator[ControlPlane]:
-    with policed_plane(plane) as started:
-        yield started
-
-
-@pytest.fixture
-async def project(policed: ControlPlane) -> AsyncIterator[PolicedProject]:
-    async with policed_project(policed) as made:
-        yield made
 
 
 def test_powers_of_all_users_are_in_the_threat_model() -> None:

@@ -24,6 +24,7 @@ from pincompute.kube.errors import ApiError, Forbidden, Invalid, NotFound
 from pincompute.kube.resource import Object, Resource
 from pincompute.planning.kinds.project import plan
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
+from polling import equals, until
 from workloads import cluster_client
 
 POLICY_FILES = ("guard", "tenancy", "landing", "rehearsal", "confinement", "confinement_local")
@@ -41,7 +42,6 @@ RESOURCES = {
         kinds.ROLE_BINDINGS,
     )
 }
-_POLICIES = (kinds.VALIDATING_ADMISSION_POLICIES.kind, kinds.VALIDATING_ADMISSION_POLICY_BINDINGS.kind)
 WEB = "web"
 """The workload of every project that these tests create."""
 REPLICATION_CONTROLLERS = kinds.Resource("", "v1", "replicationcontrollers", "ReplicationController")
@@ -219,8 +219,7 @@ async def _wait_for_policies(plane: ControlPlane, admin: Client, *, denied: bool
             ),
         ]
         for probe in probes:
-            while await _is_denied(probe) is not denied:  # noqa: ASYNC110  (nothing reports it)
-                await asyncio.sleep(0.05)
+            await until(lambda probe=probe: equals(_is_denied(probe), denied), within=60)
     plane.access(OPERATOR, ())
 
 

@@ -31,7 +31,7 @@ from pincompute.base.reasons import DELIVERY_PENDING, DESK_UNREACHABLE, VERSIONS
 from pincompute.cli.error_response import parse_error_response
 from pincompute.cli.http_client import HttpClient, TransportError
 from pincompute.cli.http_client import HttpResponse as Response
-from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.platform_client import DELIVERY_WAIT_S, PlatformClient
 from pincompute.cli.retry import RetryPolicy
 from pincompute.cli.tls_context import desk_tls_context
 from pincompute.kube.line_splitter import LineSplitter
@@ -49,7 +49,9 @@ HTTP_ACCEPTED = 202
 
 
 @asynccontextmanager
-async def open_desk_client(context: Context, delivery_timeout_s: float = 30.0) -> AsyncIterator[PlatformClient]:
+async def open_desk_client(
+    context: Context, delivery_timeout_s: float = DELIVERY_WAIT_S
+) -> AsyncIterator[PlatformClient]:
     headers = {"Authorization": f"Bearer {context.token}"} if context.token else {}
     try:
         async with HttpClient(context.desk, headers, desk_tls_context(context)) as http:
@@ -63,7 +65,11 @@ async def open_desk_client(context: Context, delivery_timeout_s: float = 30.0) -
 
 class DeskClient:
     def __init__(
-        self, http: HttpClient, context: Context, headers: Mapping[str, str], delivery_timeout_s: float = 30.0
+        self,
+        http: HttpClient,
+        context: Context,
+        headers: Mapping[str, str],
+        delivery_timeout_s: float = DELIVERY_WAIT_S,
     ) -> None:
         self._delivery_timeout_s = delivery_timeout_s
         self._http = http

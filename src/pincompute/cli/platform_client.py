@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from pincompute.platforms.access import RuntimeController, WorkloadReader
 
+DELIVERY_WAIT_S = 30.0
+"""How long to wait by default until what the desk has accepted reaches the cluster."""
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager

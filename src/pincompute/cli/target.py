@@ -12,7 +12,7 @@ import click
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.settings import setting_value
-from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.platform_client import DELIVERY_WAIT_S, PlatformClient
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -24,8 +24,7 @@ class Target(NamedTuple):
     project: str
     kubeconfig: str
     context: str
-    delivery_timeout_s: float = 30.0
-    """How long to wait until what the desk has accepted reaches the cluster."""
+    delivery_timeout_s: float = DELIVERY_WAIT_S
 
     @classmethod
     def of(cls, platform: str | None, project: str | None, kubeconfig: str | None, context: str | None) -> Target:
@@ -65,9 +64,9 @@ def platform_options(command: CommandT) -> CommandT:
 
 def _name_platform(problem: Problem, platform: str | None) -> Problem:
     """`pin status` as a hint must be for the platform of this command."""
-    return (
-        problem._replace(next=f"pin status --name {platform}") if platform and problem.next == "pin status" else problem
-    )
+    if platform and problem.next == "pin status":
+        return problem._replace(next=f"pin status --name {platform}")
+    return problem
 
 
 @asynccontextmanager

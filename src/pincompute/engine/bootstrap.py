@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from pathlib import Path
-from string import Template
-
-import yaml
 
 from pincompute.api.manifests import crds
 from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, DESK, ENGINE, OPERATOR, SIGNER, SYSTEM_NAMESPACE
 from pincompute.engine.kubeflow import training_operator
+from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.platform import Platform
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Invalid
 from pincompute.kube.resource import Object
 
-MANIFESTS = Path(__file__).parent / "manifests"
+
+def account_user(name: str) -> str:
+    """User name of a service account of the platform, on a cluster where it is installed."""
+    return f"system:serviceaccount:{SYSTEM_NAMESPACE}:{name}"
+
 
 _NATIVE = ("deployment", "replicaset", "statefulset", "daemon-set", "cronjob", "job")
 CONTROLLERS = (
@@ -31,14 +32,14 @@ POD_CREATORS = (
     "system:serviceaccount:kubeflow:training-operator",
     training_operator.USER,
     OPERATOR,
-    f"system:serviceaccount:{SYSTEM_NAMESPACE}:{OPERATOR}",
+    account_user(OPERATOR),
 )
 """Users that may create the pods of workloads, and the objects that create pods. The guard policy denies all others."""
 _KUBERNETES = ("namespace-controller", "generic-garbage-collector", "horizontal-pod-autoscaler")
 WORKLOAD_WRITERS = (
     *(f"system:serviceaccount:kube-system:{each}" for each in _KUBERNETES),
     "system:kube-controller-manager",
-    *(f"{of}{each}" for each in (OPERATOR, DESK) for of in ("", f"system:serviceaccount:{SYSTEM_NAMESPACE}:")),
+    *(user for each in (OPERATOR, DESK) for user in (each, account_user(each))),
 )
 """Users that may write workloads of projects with `review: landed`: the desk, the operator, and Kubernetes' own
 controllers that delete objects or set the number of replicas."""
@@ -128,8 +129,7 @@ async def _put(client: Client, wanted: Object) -> None:
 
 def read_manifest(name: str, **variables: str) -> list[Object]:
     """Objects of a manifest, with the users and variables that it names filled in."""
-    text = (MANIFESTS / f"{name}.yaml").read_text()
-    return list(yaml.safe_load_all(Template(text).substitute(_VALUES, **variables)))
+    return fill_manifest(name, **{**_VALUES, **variables})
 
 
 def _facts(platform: Platform) -> Object:

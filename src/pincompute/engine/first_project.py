@@ -11,7 +11,7 @@ from pincompute.api.names import ENGINE, GROUP, VERSION
 from pincompute.api.project import Project
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PART_FAILED
-from pincompute.engine.bootstrap import MANIFESTS
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, NotFound

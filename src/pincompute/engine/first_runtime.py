@@ -10,8 +10,8 @@ import yaml
 
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import ENGINE, GROUP, VERSION
-from pincompute.engine.bootstrap import MANIFESTS
 from pincompute.engine.images import own_image, registry
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.engine.platform import Platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client

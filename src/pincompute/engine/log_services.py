@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from string import Template
-
-import yaml
 
 from pincompute import __version__
 from pincompute.api.names import ENGINE, LOG_SHIPPER, LOG_STORE
-from pincompute.engine.bootstrap import MANIFESTS
 from pincompute.engine.identity import issue_part_identity
 from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.nodes import kubelet
 from pincompute.engine.own_services import code_digest
 from pincompute.engine.parts import HttpProbe, NoProbe, Part
@@ -36,8 +33,7 @@ def write_files(platform: Platform) -> None:
 async def apply_log_store_service(client: Client, platform: Platform) -> None:
     """Create the Service by which pods reach the log store."""
     port = platform.ports["log-store-pods"]
-    text = Template((MANIFESTS / "log_store.yaml").read_text()).substitute(address=platform.address, port=port)
-    for object_ in yaml.safe_load_all(text):
+    for object_ in fill_manifest("log_store", address=platform.address, port=port):
         await client.apply(object_, _RESOURCES[object_["kind"]], manager=ENGINE)
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
-from string import Template
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
-
-import yaml
 
 import pincompute
 from pincompute.api.manifests import crds
@@ -22,8 +19,9 @@ from pincompute.api.names import (
     SIGNER,
     SYSTEM_NAMESPACE,
 )
-from pincompute.engine.bootstrap import CONTROLLERS, MANIFESTS, WORKLOAD_WRITERS, roles_granted_to
+from pincompute.engine.bootstrap import CONTROLLERS, WORKLOAD_WRITERS, account_user, roles_granted_to
 from pincompute.engine.installation.desk import DeskConfig
+from pincompute.engine.manifest_files import fill_manifest
 from pincompute.kube import resource as kinds
 from pincompute.kube.resource import Object, Resource
 from pincompute.objects.content import content_hash
@@ -102,15 +100,15 @@ def platform_objects(config: InstallConfig) -> list[Object]:
     }
     objects = [
         *crds(),
-        *_read("tiers"),
-        *_read("roles"),
+        *fill_manifest("tiers"),
+        *fill_manifest("roles"),
         *_granted_to(OPERATOR, *((DESK,) if config.desk.address else ())),
-        *_read("guard", pod_creators=_pod_creators()),
-        *_read("tenancy", pod_creators=_pod_creators(), writers=list(WORKLOAD_WRITERS)),
-        *_read("landing", writers=list(WORKLOAD_WRITERS)),
-        *_read("hosts", writers=list(WORKLOAD_WRITERS), domain=config.domain),
-        *_read("confinement", **{name: [_account(user)] for name, user in _CONFINED.items()}),
-        *_read("operator", image=config.image, facts=content_hash(config.cluster_facts)),
+        *fill_manifest("guard", pod_creators=_pod_creators()),
+        *fill_manifest("tenancy", pod_creators=_pod_creators(), writers=list(WORKLOAD_WRITERS)),
+        *fill_manifest("landing", writers=list(WORKLOAD_WRITERS)),
+        *fill_manifest("hosts", writers=list(WORKLOAD_WRITERS), domain=config.domain),
+        *fill_manifest("confinement", **{name: [account_user(user)] for name, user in _CONFINED.items()}),
+        *fill_manifest("operator", image=config.image, facts=content_hash(config.cluster_facts)),
         facts,
         *(support_objects(config) if config.runtime_support else ()),
         *(_desk_objects(config) if config.desk.address else ()),
@@ -121,16 +119,16 @@ def platform_objects(config: InstallConfig) -> list[Object]:
 def support_objects(config: InstallConfig) -> list[Object]:
     """Signer, log store and log shipper, which the bundled runtimes need."""
     return [
-        *_read("support", image=config.image, pod_logs=config.pod_logs),
+        *fill_manifest("support", image=config.image, pod_logs=config.pod_logs),
         *_granted_to(SIGNER, LOG_STORE, POD_ACCOUNTS),
     ]
 
 
 def _desk_objects(config: InstallConfig) -> list[Object]:
     return [
-        *_read("desk", image=config.image, **config.desk.manifest_values()),
-        *_read("desk_host", host=urlsplit(config.desk.address).hostname),
-        *_read("rehearsal", desk=[_account(DESK)]),
+        *fill_manifest("desk", image=config.image, **config.desk.manifest_values()),
+        *fill_manifest("desk_host", host=urlsplit(config.desk.address).hostname),
+        *fill_manifest("rehearsal", desk=[account_user(DESK)]),
     ]
 
 
@@ -160,7 +158,7 @@ def survives_uninstall(object_: Object, *, uses_runtime: bool, recorded: bool = 
 
 def _granted_to(*users: str) -> list[Object]:
     """Roles and bindings of these users, granted to service accounts instead of certificate users."""
-    objects = roles_granted_to(_read("access"), *users)
+    objects = roles_granted_to(fill_manifest("access"), *users)
     return [{**each, "subjects": _accounts(each, users)} if "subjects" in each else each for each in objects]
 
 
@@ -180,17 +178,8 @@ def _pod_creators() -> list[str]:
     return [
         *CONTROLLERS,
         "system:serviceaccount:kubeflow:training-operator",
-        _account(OPERATOR),
+        account_user(OPERATOR),
     ]
-
-
-def _account(name: str) -> str:
-    """User name of a service account of the platform."""
-    return f"system:serviceaccount:{SYSTEM_NAMESPACE}:{name}"
-
-
-def _read(name: str, **variables: Any) -> list[Object]:
-    return list(yaml.safe_load_all(Template((MANIFESTS / f"{name}.yaml").read_text()).substitute(variables)))
 
 
 def _labelled(object_: Object) -> Object:

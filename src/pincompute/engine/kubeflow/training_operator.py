@@ -6,7 +6,6 @@ import asyncio
 import base64
 from contextlib import suppress
 from pathlib import Path
-from string import Template
 
 import yaml
 
@@ -14,6 +13,7 @@ from pincompute.api.names import ENGINE
 from pincompute.engine.build import GoModule, ModuleFiles, Recipe, build_module, pinned_version
 from pincompute.engine.config_files import write_if_changed
 from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.nodes import containerd
 from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
@@ -44,7 +44,6 @@ WAIT_IMAGE = "pincompute.local/wait:1"
 
 SOURCE = Path(__file__).parent / "source"
 _MODULE = "github.com/kubeflow/training-operator"
-_MANIFEST = Path(__file__).parents[1] / "manifests" / "kubeflow.yaml"
 _LOOPBACK = "127.0.0.1"
 _RESOURCES = {each.kind: each for each in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, CRDS, VALIDATING_WEBHOOKS)}
 
@@ -140,10 +139,10 @@ def training_operator_objects(platform: Platform) -> list[Object]:
     """CRDs, roles and webhook."""
     authority = base64.b64encode(platform.authority.bundle.read_bytes()).decode()
     port = platform.ports["kubeflow-webhook"]
-    filled = Template(_MANIFEST.read_text()).substitute(server=f"https://{_LOOPBACK}:{port}", authority=authority)
+    ours = fill_manifest("kubeflow", server=f"https://{_LOOPBACK}:{port}", authority=authority)
     files = sorted((platform.addons[NAME] / "crds").glob("*.yaml"))
     crds = [yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader) for file in files]
-    return [*crds, *yaml.safe_load_all(filled)]
+    return [*crds, *ours]
 
 
 def _waiter(platform: Platform) -> Path:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
-from string import Template
-
-import yaml
 
 from pincompute.api.names import ENGINE
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NODE_IMPOSSIBLE
 from pincompute.engine.kubeconfigs import write_kubeconfig
+from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.nodes import (
     cgroups,
     containerd,
@@ -34,7 +32,6 @@ from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ENDPO
 PROGRAMS = machine.PROGRAMS
 """Programs from Debian packages."""
 
-_MANIFEST = Path(__file__).parents[1] / "manifests" / "real_node.yaml"
 _MAX_PATH_LENGTH = 64
 _RESOURCES = {each.kind: each for each in (NAMESPACES, SERVICES, ENDPOINT_SLICES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)}
 
@@ -75,9 +72,7 @@ def provision_node(platform: Platform) -> None:
 
 def real_node_objects(platform: Platform) -> list[Object]:
     """Objects that the parts of the node need in the cluster."""
-    text = Template(_MANIFEST.read_text())
-    filled = text.substitute(dns_address=platform.dns_address, node_address=platform.node_address)
-    return list(yaml.safe_load_all(filled))
+    return fill_manifest("real_node", dns_address=platform.dns_address, node_address=platform.node_address)
 
 
 def clean(platform: Platform) -> None:

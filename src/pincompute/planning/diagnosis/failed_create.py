@@ -29,6 +29,8 @@ _POD_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "PyTorchJob
 _SECURITY = re.compile(r"violates PodSecurity \"(?P<level>[^:\"]+)[^\"]*\": (?P<rules>.+)")
 _EXPLAINS_NO_PODS = ("ReplicaFailure", "Suspended", "Complete", "Succeeded", "Failed")
 """Conditions of an object that explain why it has no pods."""
+_REPLICA_SET_REJECTED = "ReplicaSetCreateError"
+"""Reason of a Deployment that may not even create its ReplicaSet, as policies apply to that as well."""
 _TRANSIENT_REJECTIONS = ("error looking up service account", "already exists", "being terminated")
 """The service account is created at the same time as the pods, and a name is free only after the old pod is gone."""
 RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
@@ -37,7 +39,7 @@ RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
 
 def check_failed_create(snapshot: Snapshot) -> Causes:
     for native in _pod_controllers(snapshot):
-        failure = native.find_condition("ReplicaFailure") or _replica_set_failure(native)
+        failure = native.find_condition("ReplicaFailure") or _failed_progress(native, _REPLICA_SET_REJECTED)
         if failure:
             yield from _rejection_cause(snapshot, native, failure.message)
     yield from _check_no_pods(snapshot)
@@ -46,8 +48,7 @@ def check_failed_create(snapshot: Snapshot) -> Causes:
 def check_rollout_deadline(snapshot: Snapshot) -> Causes:
     """A rollout without progress. This says only that time has passed, so every other cause comes first."""
     for native in _pod_controllers(snapshot):
-        progressing = native.find_condition("Progressing", "False")
-        if progressing and progressing.reason == "ProgressDeadlineExceeded":
+        if progressing := _failed_progress(native, "ProgressDeadlineExceeded"):
             what = "the rollout made no progress within its deadline"
             note = excerpt_start(progressing.message)
             yield Cause(
@@ -55,10 +56,9 @@ def check_rollout_deadline(snapshot: Snapshot) -> Causes:
             )
 
 
-def _replica_set_failure(native: Native) -> NativeCondition | None:
-    """The condition of a Deployment that may not even create its ReplicaSet, as policies apply to that as well."""
+def _failed_progress(native: Native, reason: str) -> NativeCondition | None:
     progressing = native.find_condition("Progressing", "False")
-    return progressing if progressing and progressing.reason == "ReplicaSetCreateError" else None
+    return progressing if progressing and progressing.reason == reason else None
 
 
 def _rejection_cause(snapshot: Snapshot, native: Native, message: str) -> Causes:

@@ -27,6 +27,7 @@ from pincompute.objects.content import Object, object_label
 from pincompute.objects.quantity import parse_quantity
 from pincompute.planning import names, natives, status
 from pincompute.planning.plan import Plan
+from pincompute.planning.pods.container import EPHEMERAL_STORAGE
 from pincompute.planning.pods.pod import DEFAULT_CPU, DEFAULT_MEMORY, GPU_RESOURCE
 from pincompute.planning.quota_status import quota_problem, uncounted_quota
 from pincompute.planning.snapshot import Native, Snapshot
@@ -153,9 +154,9 @@ def _limit_range(owner: Project) -> Object:
     default = min(_DEFAULT_EPHEMERAL_LIMIT, str(most), key=parse_quantity)
     container = {
         "type": "Container",
-        "default": {"ephemeral-storage": default},
-        "defaultRequest": {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY, "ephemeral-storage": "0"},
-        "max": {"ephemeral-storage": str(most)},
+        "default": {EPHEMERAL_STORAGE: default},
+        "defaultRequest": {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY, EPHEMERAL_STORAGE: "0"},
+        "max": {EPHEMERAL_STORAGE: str(most)},
     }
     return _namespaced(owner, "v1", "LimitRange", names.CONTAINERS, {"spec": {"limits": [container]}})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pincompute.objects.content import Object
 
-_EPHEMERAL_STORAGE = "ephemeral-storage"
+EPHEMERAL_STORAGE = "ephemeral-storage"
 POD_SECURITY_DEFAULTS: Object = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 CONTAINER_SECURITY_DEFAULTS: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 """Security contexts of a pod and of a container, unless the template sets other values."""
@@ -18,7 +18,7 @@ def with_resource_defaults(given: Object, cpu: int | str, memory: int | str) -> 
     """
     requests, limits = given.get("requests", {}), given.get("limits", {})
     requested_memory = requests.get("memory", limits.get("memory", memory))
-    disk = {name: requests[name] for name in (_EPHEMERAL_STORAGE,) if name in requests}
+    disk = {EPHEMERAL_STORAGE: requests[EPHEMERAL_STORAGE]} if EPHEMERAL_STORAGE in requests else {}
     return {
         **given,
         "requests": {"cpu": limits.get("cpu", cpu), **requests, "memory": requested_memory},
