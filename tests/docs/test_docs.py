@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import importlib
 import re
 import subprocess
 from pathlib import Path
@@ -83,3 +84,15 @@ def test_names_in_clusters_are_defined_in_one_file() -> None:
 def test_decisions_are_numbered_consecutively() -> None:
     numbers = [each.name[:4] for each in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
     assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+
+
+def test_python_in_shell_scripts_imports_what_exists() -> None:
+    texts = [file.read_text() for file in (ROOT / "scripts").iterdir() if file.is_file() and file.suffix == ""]
+    blocks = [
+        block for text in texts for block in re.findall(r"<<'PYTHON'\n(.*?)^PYTHON$", text, re.DOTALL | re.MULTILINE)
+    ]
+    assert blocks
+    statements = [each for block in blocks for each in ast.walk(ast.parse(block)) if isinstance(each, ast.ImportFrom)]
+    for each in statements:
+        imported = importlib.import_module(each.module or "")
+        assert [alias.name for alias in each.names if not hasattr(imported, alias.name)] == [], each.module
