@@ -95,6 +95,10 @@ MUTANTS = (
         "False",
         "tests/agents/identity/test_certificate_request.py",
     ),
+    Mutant("agents/network_rules.py", "fib saddr . iif oif missing drop", "", "tests/agents/test_network_rules.py"),
+    Mutant(
+        "agents/network_rules.py", "ip daddr {pods} ip daddr != @pods drop", "", "tests/agents/test_network_rules.py"
+    ),
     Mutant("agents/logs/stream_file.py", "os.truncate(self.path, size)", "pass", "tests/agents/logs"),
     Mutant(
         "agents/logs/store.py",

@@ -23,7 +23,7 @@ from real_platform import client as client
 from real_platform import real_platform as real_platform
 from shared_platform import platform as platform
 
-_REAL = {"real_platform", "bare_platform"}
+_REAL = {"real_platform", "bare_platform", "pod_network"}
 _OBSTACLES = pytest.StashKey[tuple[Problem, ...]]()
 
 # Deadlines of single examples fail on a busy machine.

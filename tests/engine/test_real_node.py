@@ -86,7 +86,7 @@ def test_kubelet_has_feature_gates_of_pod_certificates(platform: Platform) -> No
 
 def test_dns_service_has_the_node_as_endpoint(platform: Platform) -> None:
     config = kubelet.kubelet_config(platform)
-    objects = {item["kind"]: item for item in real_node.real_node_objects(platform)}
+    objects = {item["kind"]: item for item in reversed(real_node.real_node_objects(platform))}
     assert config["clusterDNS"] == [objects["Service"]["spec"]["clusterIP"]] == ["10.208.112.10"]
     assert objects["EndpointSlice"]["endpoints"][0]["addresses"] == [platform.node_address]
     assert f"bind {platform.node_address}\n" in dns.corefile(platform)
@@ -104,15 +104,17 @@ def test_processes_of_a_pod_are_limited(platform: Platform) -> None:
     assert kubelet.kubelet_config(platform)["podPidsLimit"] == 8192
 
 
-@pytest.mark.parametrize("hidden", [True, False])
-def test_client_addresses_are_hidden_only_without_bridge_filter(platform: Platform, hidden: bool) -> None:
-    config = yaml.safe_load(yaml.safe_dump(kube_proxy.kube_proxy_config(platform, hide_clients=hidden)))
-    assert config["iptables"]["masqueradeAll"] == hidden
+def test_packets_between_pods_are_routed_with_their_addresses(platform: Platform) -> None:
+    pods, _ = json.loads(containerd.cni_config(platform))["plugins"]
+    config = yaml.safe_load(yaml.safe_dump(kube_proxy.kube_proxy_config(platform)))
+    assert pods["type"] == "ptp"
+    assert "masqueradeAll" not in config["iptables"]
 
 
 def test_all_parts_run_in_network_namespace_of_platform(platform: Platform) -> None:
     stages = real_node.real_node_stages(platform)
-    assert [[part.name for part in stage] for stage in stages] == [["containerd"], ["kubelet", "kube-proxy", "dns"]]
+    names = [[part.name for part in stage] for stage in stages]
+    assert names == [["containerd"], ["network"], ["kubelet", "kube-proxy", "dns"]]
     assert {part.network_namespace for stage in stages for part in stage} == {"pin7"}
 
 

@@ -76,6 +76,25 @@ def ingress(  # noqa: PLR0913  (each is an option)
     asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx, watch_endpoints=not simulated, rules=rules))
 
 
+@agent.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Kubeconfig of the agent.")
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Address of the health page.")
+@click.option("--nft", type=click.Path(path_type=Path), required=True, help="Path of the nft program.")
+@click.option("--node", required=True, help="Node in whose network namespace the agent runs.")
+@click.option("--pods", required=True, metavar="RANGE", help="Addresses of the pods of the node.")
+@click.option("--host", required=True, metavar="ADDRESS", help="Address of the machine; its connections are allowed.")
+def network(  # noqa: PLR0913  (each is an option)
+    kubeconfig: Path, listen: str, nft: Path, *, node: str, pods: str, host: str
+) -> None:
+    """Enforce NetworkPolicies on a node."""
+    from pincompute.agents.network import run
+    from pincompute.agents.network_rules import NodeNetwork
+    from pincompute.base import logging
+
+    logging.configure(process="network")
+    asyncio.run(run(kubeconfig, listen, nft, NodeNetwork(node, pods, host)))
+
+
 @agent.command("log-store")
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig of the agent. Default: its service account."

@@ -30,9 +30,9 @@ PACKAGES = (
     Package("docker-registry", ("docker-registry",), daemon=True),
     Package("nginx", ("nginx",), daemon=True),
     Package("runc", ("runc",)),
-    # `bridge` is not listed: iproute2 has a program of that name, too.
-    Package("containernetworking-plugins", ("host-local", "loopback", "portmap")),
+    Package("containernetworking-plugins", ("host-local", "loopback", "portmap", "ptp")),
     Package("iptables", ("iptables",)),
+    Package("nftables", ("nft",)),
     Package("conntrack", ("conntrack",)),
     Package("ethtool", ("ethtool",)),
     Package("socat", ("socat",)),

@@ -75,6 +75,7 @@ FROM_PROJECT = "from-project"
 FROM_SYSTEM = "from-system"
 FROM_INGRESS = "from-ingress"
 FROM_CALLERS = "from-callers"
+TO_ALL_BUT_METADATA = "to-all-but-metadata"
 
 
 def project_role(role: str) -> str:

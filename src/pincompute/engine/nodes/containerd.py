@@ -118,12 +118,12 @@ capabilities = ["pull", "resolve"]
 
 
 def cni_config(platform: Platform) -> str:
-    """CNI configuration: a bridge in the node's network namespace, host-local addresses, and host ports."""
-    bridge = {
-        "type": "bridge",
-        "bridge": "pods",
-        "isGateway": True,
-        "hairpinMode": True,
+    """CNI configuration: a pair of devices and a route for each pod, host-local addresses, and host ports.
+
+    There is no bridge, so every packet between two pods is routed by the node, and passes its rules.
+    """
+    pods = {
+        "type": "ptp",
         "ipam": {
             "type": "host-local",
             "dataDir": str(pod_address_folder(platform)),
@@ -132,7 +132,7 @@ def cni_config(platform: Platform) -> str:
         },
     }
     ports = {"type": "portmap", "capabilities": {"portMappings": True}}
-    return json.dumps({"cniVersion": "0.4.0", "name": platform.network_namespace, "plugins": [bridge, ports]}, indent=2)
+    return json.dumps({"cniVersion": "0.4.0", "name": platform.network_namespace, "plugins": [pods, ports]}, indent=2)
 
 
 def import_image(platform: Platform, name: str, program: Path) -> None:

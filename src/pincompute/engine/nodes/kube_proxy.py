@@ -6,7 +6,6 @@ import yaml
 
 from pincompute.engine.build import pinned_version
 from pincompute.engine.config_files import write_if_changed
-from pincompute.engine.nodes.network import bridges_are_filtered
 from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
 from pincompute.engine.system_commands import SYSTEM_PATH
@@ -17,8 +16,8 @@ USER = "system:kube-proxy"
 
 
 def write(platform: Platform) -> None:
-    content = kube_proxy_config(platform, hide_clients=not bridges_are_filtered())
-    write_if_changed(platform.home.configs / "kube-proxy.yaml", yaml.safe_dump(content, sort_keys=False))
+    content = yaml.safe_dump(kube_proxy_config(platform), sort_keys=False)
+    write_if_changed(platform.home.configs / "kube-proxy.yaml", content)
 
 
 def kube_proxy_part(platform: Platform) -> Part:
@@ -37,12 +36,8 @@ def kube_proxy_part(platform: Platform) -> Part:
     )
 
 
-def kube_proxy_config(platform: Platform, *, hide_clients: bool) -> dict[str, object]:
-    """KubeProxyConfiguration. The rules are in the node's network namespace and are deleted with it.
-
-    `hide_clients` is for kernels without bridge filtering: there a reply between two pods is translated back only if it
-    passes the node, so the source address is replaced with the node's.
-    """
+def kube_proxy_config(platform: Platform) -> dict[str, object]:
+    """KubeProxyConfiguration. The rules are in the node's network namespace and are deleted with it."""
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -53,7 +48,7 @@ def kube_proxy_config(platform: Platform, *, hide_clients: bool) -> dict[str, ob
         "metricsBindAddress": "127.0.0.1:10249",
         "nodePortAddresses": ["primary"],
         # With the default of 1 s, new pods would get traffic later.
-        "iptables": {"masqueradeAll": hide_clients, "minSyncPeriod": "200ms"},
+        "iptables": {"minSyncPeriod": "200ms"},
         # Connection tracking limits belong to the host and are not changed.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }

@@ -17,7 +17,8 @@ from pincompute.engine.nodes.mounts import mounts
 from pincompute.engine.system_commands import COMMAND_ENVIRONMENT, SYSTEM_PATH
 
 PROGRAMS = (
-    "containerd", "containerd-shim-runc-v2", "ctr", "runc", "host-local", "loopback", "portmap", "iptables", "ip",
+    "containerd", "containerd-shim-runc-v2", "ctr", "runc", "host-local", "loopback", "portmap", "ptp", "iptables",
+    "ip", "nft",
 )  # fmt: skip
 """Programs of a real node, besides those that build.py builds."""
 
@@ -26,8 +27,8 @@ _CAP_SYS_RESOURCE = 24
 _TRIALS = {
     "a network namespace": ("true",),
     "a pair of network devices (veth)": ("ip", "link", "add", "trial", "type", "veth"),
-    "a bridge": ("ip", "link", "add", "trial", "type", "bridge"),
     "address translation by iptables": ("iptables", "--table", "nat", "--list-rules"),
+    "a table of nftables": ("nft", "add", "table", "inet", "trial"),
 }
 """Operations that are tried in a temporary network namespace."""
 

@@ -53,17 +53,6 @@ def platform_namespaces() -> list[str]:
     return [file.name for file in _NAMESPACES.glob("pin*")]
 
 
-def bridges_are_filtered() -> bool:
-    """Whether packets between two ports of a bridge pass iptables, which Services between pods of a node need."""
-    if not _bridge_filter_setting().exists():
-        succeeds(["modprobe", "br_netfilter"])
-    return _bridge_filter_setting().exists()
-
-
-def _bridge_filter_setting() -> Path:
-    return Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
-
-
 def _make_namespace(name: str) -> None:
     file = _NAMESPACES / name
     if any(mount.point == file for mount in mounts()):

@@ -21,6 +21,7 @@ from pincompute.engine.nodes import (
     leftovers,
     machine,
     mounts,
+    network_policies,
     program_image,
 )
 from pincompute.engine.parts import Part
@@ -57,9 +58,10 @@ def prepare_node(platform: Platform) -> None:
 
 
 def real_node_stages(platform: Platform) -> list[list[Part]]:
-    """Parts of the node: containerd first, then kubelet, kube-proxy and DNS."""
+    """Parts of the node: containerd first, then network policies and name resolution, and then pods."""
     return [
         [containerd.containerd_part(platform)],
+        [network_policies.network_part(platform)],
         [kubelet.kubelet_part(platform), kube_proxy.kube_proxy_part(platform), dns.dns_part(platform)],
     ]
 
@@ -120,5 +122,6 @@ def _issue_certificates(platform: Platform) -> None:
     issue("kubelet", kubelet.kubelet_user(platform), ("system:nodes",), (platform.node_name, platform.node_address))
     issue("kube-proxy", kube_proxy.USER)
     issue("dns", dns.USER)
-    for name in ("kubelet", "kube-proxy", "dns"):
+    issue("network", network_policies.USER)
+    for name in ("kubelet", "kube-proxy", "dns", "network"):
         write_kubeconfig(platform, name)

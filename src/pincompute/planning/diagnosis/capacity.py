@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 
 from pincompute.api.structs import LenientStruct, Metadata
 from pincompute.objects.content import Object
+from pincompute.objects.label_selector import expression_matches
 from pincompute.objects.quantity import format_bytes, format_cores, parse_quantity
 from pincompute.planning.pods.pod import GPU_RESOURCE
 
@@ -130,7 +131,7 @@ def _labels_match(pod: PodRequirements, node: Node) -> bool:
         return False
     terms = _node_affinity_terms(pod)
     return not terms or any(
-        all(_expression_matches(each, labels) for each in term.get("matchExpressions", ())) for term in terms
+        all(expression_matches(each, labels) for each in term.get("matchExpressions", ())) for term in terms
     )
 
 
@@ -143,19 +144,6 @@ def _node_affinity_terms(pod: PodRequirements) -> list[Object]:
 def node_affinity_expressions(pod: PodRequirements) -> list[Object]:
     """All expressions of the required node affinity."""
     return [each for term in _node_affinity_terms(pod) for each in term.get("matchExpressions", ())]
-
-
-def _expression_matches(expression: Object, labels: dict[str, str]) -> bool:
-    value, values = labels.get(expression["key"]), expression.get("values", [])
-    operators: dict[str, Callable[[], bool]] = {
-        "In": lambda: value in values,
-        "NotIn": lambda: value not in values,
-        "Exists": lambda: value is not None,
-        "DoesNotExist": lambda: value is None,
-        "Gt": lambda: value is not None and value.isdigit() and int(value) > int(values[0]),
-        "Lt": lambda: value is not None and value.isdigit() and int(value) < int(values[0]),
-    }
-    return operators[expression["operator"]]()
 
 
 def exceeds_node(pod: PodRequirements, node: Node) -> bool:

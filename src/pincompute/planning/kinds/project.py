@@ -52,6 +52,8 @@ _COUNTED_RESOURCES = {
 _DEFAULT_EPHEMERAL_LIMIT = "50Gi"
 _MAX_EPHEMERAL_LIMIT = "200Gi"
 _NO_PODS = {"pods": "0"}
+_METADATA_ADDRESSES = {"0.0.0.0/0": "169.254.169.254/32", "::/0": "fd00:ec2::254/128"}
+"""Addresses at which cloud providers serve the metadata of a machine, below the range of all addresses."""
 
 
 def plan(snapshot: Snapshot) -> Plan:
@@ -222,7 +224,8 @@ def _subjects(project: str, role_holders: Iterable[RoleHolders | None]) -> list[
 
 
 def _network_policies(owner: Project) -> tuple[Object, ...]:
-    """Policies for ingress; egress is open. Each source has its own policy, because rules of one have no names."""
+    """Policies for each source, as the rules of one have no names, and for egress, which only the metadata of cloud
+    providers is excluded from: it gives credentials of the node to whoever asks."""
     system = {"key": _NAMESPACE_NAME_LABEL, "operator": "In", "values": ["kube-system", SYSTEM_NAMESPACE]}
     callers = {"key": PROJECT_LABEL, "operator": "In", "values": sorted(set(owner.spec.callers))}
     return (
@@ -234,12 +237,20 @@ def _network_policies(owner: Project) -> tuple[Object, ...]:
             if owner.spec.callers
             else ()
         ),
+        _egress_policy(owner),
     )
 
 
 def _ingress_policy(owner: Project, name: str, peer: Object) -> Object:
     spec: Object = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [peer]}]}
     return _namespaced(owner, "networking.k8s.io/v1", "NetworkPolicy", name, {"spec": spec})
+
+
+def _egress_policy(owner: Project) -> Object:
+    blocks = [{"ipBlock": {"cidr": every, "except": [metadata]}} for every, metadata in _METADATA_ADDRESSES.items()]
+    # Some implementations match pods by selectors only.
+    spec: Object = {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"to": [_namespaces(), *blocks]}]}
+    return _namespaced(owner, "networking.k8s.io/v1", "NetworkPolicy", names.TO_ALL_BUT_METADATA, {"spec": spec})
 
 
 def _namespaces(**selector: Any) -> Object:
