@@ -16,6 +16,7 @@ from pincompute.planning.diagnosis.explain import diagnose
 from pincompute.planning.edits import apply_change
 from pincompute.planning.notable_events import status_events
 from pincompute.planning.plan import Plan
+from pincompute.planning.revision_number import revision_content
 from pincompute.planning.views.history import RevisionRecord
 from pincompute.planning.views.summary import summarize
 from runtime_builders import build_resource
@@ -121,10 +122,11 @@ def test_summary_shows_the_override_unless_something_else_is_wrong() -> None:
 def test_rollback_restores_the_override_of_the_revision(earlier: BreakGlass | None, expired: bool) -> None:
     """So that one check of the result is enough."""
     now = service(BreakGlass(until="2026-01-31T16:00:00Z", by="ben", because="INC-4712"))
-    now = msgspec.structs.replace(now, metadata=msgspec.structs.replace(now.metadata, generation=2))
+    status = msgspec.structs.replace(now.status, revision=2, content=revision_content(now.spec))
+    now = msgspec.structs.replace(now, status=status)
     record = RevisionRecord(
         owner=now, number=1, created_at="2026-01-31T08:00:00Z", raw_spec=without_defaults(service(earlier).spec)
     )
-    restored = apply_change(now, Rollback(), [record]).workload
+    restored = apply_change(now, Rollback(partial=True), [record]).workload
     assert restored.spec.break_glass == earlier
     assert (check_break_glass_expired(restored, NOW + 5 * HOUR) is not None) == expired

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pincompute.api.change import IMPORTED_PAUSE, Change, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.names import API_VERSION, IMAGES_ANNOTATION, RUN_NOW_ANNOTATION
+from pincompute.api.names import API_VERSION, IMAGES_ANNOTATION, RUN_NOW_ANNOTATION, RUNTIME_ANNOTATION
 from pincompute.api.structs import Metadata, without_defaults
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
@@ -22,6 +22,7 @@ from pincompute.planning.edits import apply_change, preserve_edits, runs_adopted
 from pincompute.planning.natives import configuration_files
 from pincompute.planning.pods.pod import BuiltTemplate
 from pincompute.planning.revision import revision_record
+from pincompute.planning.revision_number import expected_revision, revision_content
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.history import RevisionRecord, read_history
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
@@ -48,9 +49,14 @@ def workload(kind: str, generation: int = 1, status: Object | None = None, **spe
         "kind": kind,
         "metadata": {"name": "hello", "namespace": "me", "uid": "owner-1", "generation": generation},
         "spec": {"image": "hello:dev", **SPECS[kind], **spec},
-        "status": status or {},
+        "status": {"revision": generation, **(status or {})},
     }
-    return msgspec.convert(whole, WORKLOADS[kind])
+    owner = msgspec.convert(whole, WORKLOADS[kind])
+    return _with_status(owner, content=revision_content(owner.spec))
+
+
+def _with_status(owner: Workload, **fields: Any) -> Workload:
+    return msgspec.structs.replace(owner, status=msgspec.structs.replace(owner.status, **fields))
 
 
 def recorded(owner: Workload, **annotations: str) -> list[Object]:
@@ -62,9 +68,11 @@ def recorded(owner: Workload, **annotations: str) -> list[Object]:
 
 
 def later(owner: Workload) -> Workload:
-    """The workload with the generation that Kubernetes assigns after a write."""
+    """The workload after a write: with the generation that Kubernetes assigns, and seen by the operator."""
     metadata = msgspec.structs.replace(owner.metadata, generation=owner.metadata.generation + 1)
-    return msgspec.structs.replace(owner, metadata=metadata)
+    revision = expected_revision(owner)
+    seen = _with_status(owner, revision=revision.number, content=revision.content)
+    return msgspec.structs.replace(seen, metadata=metadata)
 
 
 def past_of(*owners: Workload) -> tuple[RevisionRecord, ...]:
@@ -84,24 +92,33 @@ CHANGES = st.one_of(
 def test_finite_work_rolls_back_only_before_it_did_anything(kind: str) -> None:
     first, second = (workload(kind, generation=each, image=f"a:{each}") for each in (1, 2))
     past = past_of(first, second)
-    assert apply_change(second, Rollback(), past).workload.spec == first.spec
+    assert apply_change(second, Rollback(partial=True), past).workload.spec == first.spec
     working = msgspec.structs.replace(second, status=msgspec.convert({"done": 1}, type(second.status)))
     with pytest.raises(Refused, match="cannot be undone") as refused:
         apply_change(working, Rollback(), past)
     assert refused.value.problems[0].next == "pin deploy FILE, or: pin rerun hello"
 
 
-@given(kind=st.sampled_from(sorted(WORKLOADS)), changes=st.lists(CHANGES, max_size=4), paused=st.booleans())
-def test_rollback_of_any_edits_restores_the_spec_exactly(kind: str, changes: list[Change], paused: bool) -> None:
-    files = {"a.toml": "b"}
-    before = workload(kind, configuration=files)
-    if paused:
-        before = apply_change(before, Pause(by="ann")).workload
-    after = before
+@given(kind=st.sampled_from(sorted(WORKLOADS)), changes=st.lists(CHANGES, max_size=4))
+def test_edits_make_no_revision_and_a_rollback_keeps_them(kind: str, changes: list[Change]) -> None:
+    first = workload(kind, configuration={"a.toml": "b"})
+    second: Any = later(_changed_image(first))
+    edited: Any = second
     for change in changes:
-        after = _changed_if_accepted(after, change)
-    after = later(after)
-    assert apply_change(after, Rollback(to=1), past_of(before, after)).workload.spec == before.spec
+        edited = _changed_if_accepted(edited, change)
+    changed_resources = any(isinstance(each, Rerun) and each.memory for each in changes)
+    expected = 3 if changed_resources and kind == "PinterestTrainingJob" else 2
+    assert expected_revision(edited).number == expected
+    restored: Any = apply_change(later(edited), Rollback(to=1, partial=True), past_of(first, later(edited))).workload
+    assert without_edits(restored).spec == without_edits(first).spec
+    for field in ("replicas", "parallelism", "suspended", "attempts", "attempt"):
+        assert getattr(restored.spec, field, None) == getattr(edited.spec, field, None)
+    if hasattr(edited.spec, "rollout"):
+        assert (restored.spec.rollout.paused, restored.spec.rollout.restarts) == ("", edited.spec.rollout.restarts)
+
+
+def _changed_image(owner: Workload) -> Workload:
+    return msgspec.structs.replace(owner, spec=msgspec.structs.replace(owner.spec, image="hello:2"))
 
 
 @given(kind=st.sampled_from([*sorted(WORKLOADS), "elastic"]), changes=st.lists(CHANGES, max_size=4))
@@ -205,18 +222,18 @@ def test_each_rerun_of_a_periodic_job_requests_another_run() -> None:
 
 def test_rollback_restores_last_different_revision_and_lists_changes() -> None:
     first = workload("PinterestService", image="hello:1", environment={"TOKEN": "token=hunter2"})
-    second = workload("PinterestService", 2, image="hello:2", replicas=3)
-    third = workload("PinterestService", 3, image="hello:2", replicas=3)
-    done = apply_change(third, Rollback(), past_of(first, second, third))
+    second = workload("PinterestService", 2, image="hello:2", port=80)
+    third = workload("PinterestService", 3, image="hello:2", port=80)
+    done = apply_change(third, Rollback(partial=True), past_of(first, second, third))
     assert done.workload.spec == first.spec
     first_effect, *changes = done.effects
     assert first_effect == "rolled back to hello@1"
-    assert [each for each in changes if "TOKEN" not in each] == ["image hello:2 -> hello:1", "replicas 3 -> 1"]
+    assert [each for each in changes if "TOKEN" not in each] == ["image hello:2 -> hello:1", "port 80 -> 8080"]
     assert "hunter2" not in str(changes)
 
 
 def test_rollback_reports_moved_image_tags() -> None:
-    owners = [workload("PinterestService", number, replicas=number) for number in (1, 2)]
+    owners = [workload("PinterestService", number, port=number) for number in (1, 2)]
     digests = ("sha256:" + "a" * 64, "sha256:" + "b" * 64)
     records = [
         each
@@ -225,6 +242,40 @@ def test_rollback_reports_moved_image_tags() -> None:
     ]
     done = apply_change(owners[1], Rollback(), read_history(owners[1], records))
     assert done.effects[-1] == "tag hello:dev has moved: sha256:aaaaaaaaaaaa in hello@1, sha256:bbbbbbbbbbbb now"
+    assert done.workload.spec.image == f"hello:dev@{digests[0]}"
+
+
+def test_rollback_restores_digests_of_all_containers() -> None:
+    own, beside, pinned = ("sha256:" + each * 64 for each in "abc")
+    containers = [{"name": "own", "image": "own:1"}, {"name": "beside", "image": f"beside:1@{pinned}"}]
+    first = workload("PinterestService", image="", template={"spec": {"containers": containers}})
+    second = workload("PinterestService", 2)
+    images = f"own={own} beside={beside}"
+    past = read_history(second, [*recorded(first, **{IMAGES_ANNOTATION: images}), *recorded(second)])
+    restored = apply_change(second, Rollback(), past).workload
+    assert [each["image"] for each in restored.spec.template["spec"]["containers"]] == [
+        f"own:1@{own}",
+        f"beside:1@{pinned}",
+    ]
+
+
+def test_rollback_without_a_recorded_digest_asks() -> None:
+    first, second = workload("PinterestService", image="hello:1"), workload("PinterestService", 2)
+    past = past_of(first, second)
+    with pytest.raises(Refused, match="no digest was recorded for image hello:1 of container hello") as refused:
+        apply_change(second, Rollback(), past)
+    assert refused.value.problems[0].next == "pin rollback hello --to 1 --partial"
+    assert apply_change(second, Rollback(partial=True), past).workload.spec.image == "hello:1"
+    simulated = _with_status(second, simulated=True)
+    assert apply_change(simulated, Rollback(), past).workload.spec.image == "hello:1"
+
+
+def test_rollback_names_the_runtime_that_it_does_not_restore() -> None:
+    first = workload("PinterestService", image="hello:1")
+    second = _with_status(workload("PinterestService", 2), runtime=42)
+    records = [*recorded(first, **{RUNTIME_ANNOTATION: "41"}), *recorded(second)]
+    effects = apply_change(second, Rollback(partial=True), read_history(second, records)).effects
+    assert effects[-1] == "runtime 42 stays: hello@1 ran with 41, which `hold` in its file can keep"
 
 
 def test_ignores_records_of_another_owner() -> None:

@@ -17,11 +17,11 @@ from pincompute.api.job_set_status import JobSetStatus, TaskFailure
 from pincompute.api.task import Attempt
 from pincompute.objects.content import Object
 from pincompute.objects.number_sets import format_numbers, parse_numbers
-from pincompute.planning.batch.attempts import MUTABLE_FIELDS, work_hash_of
 from pincompute.planning.batch.failures import MAX_FAILURE_GROUPS, FailureCause, group_failures, recorded_failures
 from pincompute.planning.diff import diff
 from pincompute.planning.kinds import job_set
 from pincompute.planning.plan import Plan
+from pincompute.planning.revision_number import MUTABLE_JOB_SET_FIELDS, revision_content
 from pincompute.planning.snapshot import Cluster, Native, NativeCondition, NativeStatus, Snapshot
 from pincompute.planning.steps import Apply, Create, Delete
 
@@ -204,8 +204,8 @@ def test_another_image_starts_a_new_revision_and_deletes_the_former_job() -> Non
     assert world.owner.status.done == 3
     world.owner = owner(generation=7, status=world.owner.status, image="resize:2")
     world.act()
-    assert [name for kind, name in world.natives if kind == "Job"] == ["resize-7-1"]
-    assert (world.owner.status.revision, world.owner.status.done) == (7, 0)
+    assert [name for kind, name in world.natives if kind == "Job"] == ["resize-2-1"]
+    assert (world.owner.status.revision, world.owner.status.done) == (2, 0)
 
 
 def test_return_to_the_first_image_is_a_new_revision() -> None:
@@ -240,12 +240,11 @@ CHANGES: dict[str, Any] = {
 def test_only_mutable_fields_keep_the_revision(name: str) -> None:
     spec = owner().spec
     changed = msgspec.structs.replace(spec, **{name: CHANGES[name]})
-    field_name = next(each.encode_name for each in msgspec.structs.fields(spec) if each.name == name)
-    assert (work_hash_of(changed) == work_hash_of(spec)) == (field_name in MUTABLE_FIELDS)
+    assert (revision_content(changed) == revision_content(spec)) == (name in MUTABLE_JOB_SET_FIELDS)
 
 
 def test_mutable_fields_exist() -> None:
-    assert {each.encode_name for each in msgspec.structs.fields(owner().spec)} >= MUTABLE_FIELDS
+    assert {each.name for each in msgspec.structs.fields(owner().spec)} >= MUTABLE_JOB_SET_FIELDS
 
 
 def test_failures_are_grouped_and_limited() -> None:

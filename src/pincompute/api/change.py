@@ -45,6 +45,8 @@ class Rollback(RequestedChange, frozen=True):
 
     to: Annotated[int, Meta(ge=0)] = 0
     """Revision to restore; 0 for the last one that differs from the current."""
+    partial: bool = False
+    """Restore it even if the digest of an image was not recorded."""
 
 
 class Rerun(RequestedChange, frozen=True):

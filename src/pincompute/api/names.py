@@ -76,6 +76,8 @@ IN_PLACE_UPDATE_ANNOTATION: Final = f"{GROUP}/ran"
 """On a pod with a runtime updated in place: changed sidecars with restart count and image before the update, such as
 logs=0@logs:1.0. While both are unchanged, the old container is still running.
 """
+CONTENT_ANNOTATION: Final = f"{GROUP}/content"
+"""On a revision, and on objects with its number: hash of its content."""
 IMAGES_ANNOTATION: Final = f"{GROUP}/images"
 """On a revision: the images that ran, with their digest at that time."""
 CONFIGURATION_ANNOTATION: Final = f"{GROUP}/configuration"

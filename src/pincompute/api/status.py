@@ -61,7 +61,10 @@ class ResourceStatus(StrictStruct, frozen=True):
 class WorkloadStatus(ResourceStatus, frozen=True):
     """Status fields of all workloads. Each kind adds its own."""
 
-    revision: Annotated[int, Meta(description="Revision number: 7 in hello@7.")] = 0
+    revision: Annotated[int, Meta(description="Number of the newest revision: 7 in hello@7.")] = 0
+    content: Annotated[
+        str, Meta(description="Hash of the content of that revision, such as 3f9a1c27b0de.", max_length=64)
+    ] = ""
     runtime: Annotated[int, Meta(description="Runtime of its pods, such as 42; 0 for none.")] = 0
     parts: Annotated[
         list[Annotated[str, Meta(max_length=64)]],

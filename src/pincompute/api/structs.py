@@ -37,7 +37,7 @@ def without_defaults(value: Any) -> Any:
     """
     if isinstance(value, msgspec.Struct):
         fields = ((field, getattr(value, field.name)) for field in struct_fields(type(value)))
-        return {field.encode_name: without_defaults(each) for field, each in fields if each != _default_of(field)}
+        return {field.encode_name: without_defaults(each) for field, each in fields if each != default_of(field)}
     if isinstance(value, dict):
         return {name: without_defaults(value[name]) for name in sorted(value)}
     if isinstance(value, list):
@@ -45,7 +45,7 @@ def without_defaults(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-def _default_of(field: msgspec.structs.FieldInfo) -> Any:
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 

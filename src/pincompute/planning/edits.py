@@ -34,10 +34,11 @@ from pincompute.api.training_job import Elastic, PinterestTrainingJob
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
-from pincompute.base.reasons import DOCUMENT_INVALID, NOT_FOR_KIND, NOTHING_FAILED
-from pincompute.planning.batch.attempts import work_hash_of
+from pincompute.base.reasons import DOCUMENT_INVALID, NOT_FOR_KIND, NOTHING_FAILED, REVISION_INCOMPLETE
 from pincompute.planning.batch.runs import requested_run_number
 from pincompute.planning.faults.injected import choose_fault, inject_fault, injected_fault, revert_fault
+from pincompute.planning.revision_number import default_edits, revision_content
+from pincompute.planning.rollback import images_without_digest, rolled_back
 from pincompute.planning.views.history import RevisionRecord, describe_changes, describe_moved_tags, find_revision
 from pincompute.planning.views.summary import summarize
 
@@ -81,7 +82,7 @@ def summarize_edit(workload: Workload) -> WorkloadSummary:
     An edit of a batch continues its work, so that it gets the next attempt of the same revision, and not a new one.
     """
     summary = summarize(workload)
-    if not isinstance(workload, PinterestJobSet) or workload.status.work != work_hash_of(workload.spec):
+    if not isinstance(workload, PinterestJobSet) or workload.status.work != revision_content(workload.spec):
         return summary
     attempt = 1 + len(workload.spec.attempts)
     return msgspec.structs.replace(summary, revision=workload.status.revision, attempt=attempt)
@@ -112,7 +113,7 @@ def preserve_edits(before: Workload | None, after: W) -> W:
         kept["rollout"] = msgspec.structs.replace(new.rollout, **rollout)
     if hasattr(new, "suspended"):
         kept["suspended"] = new.suspended or old.suspended
-    if isinstance(after, PinterestJobSet) and work_hash_of(old) == work_hash_of(new):
+    if isinstance(after, PinterestJobSet) and revision_content(old) == revision_content(new):
         kept["attempts"] = new.attempts or old.attempts
     if isinstance(after, PinterestTrainingJob) and new.attempt == 1:
         kept["attempt"] = old.attempt
@@ -125,13 +126,7 @@ def without_edits(workload: W) -> W:
     if isinstance(workload, PinterestTrainingJob):
         # The number of workers can be set in two places, and a rerun can change the resources.
         spec = msgspec.structs.replace(spec.with_workers(0), cpu="", memory="")
-    reset: dict[str, Any] = {name: _UNEDITED[name] for name in _UNEDITED if hasattr(spec, name)}
-    if _has_rollout(workload):
-        reset["rollout"] = msgspec.structs.replace(spec.rollout, paused="", restarts=0)
-    return msgspec.structs.replace(workload, spec=msgspec.structs.replace(spec, **reset))
-
-
-_UNEDITED: dict[str, Any] = {"replicas": 0, "parallelism": None, "suspended": "", "attempts": [], "attempt": 1}
+    return msgspec.structs.replace(workload, spec=msgspec.structs.replace(spec, **default_edits(spec)))
 
 
 def runs_adopted_replicas(workload: Workload) -> bool:
@@ -204,11 +199,32 @@ def _rollback(workload: Workload, change: Rollback, past: Sequence[RevisionRecor
         what = f"the finished work of {_KIND_NOUNS[workload.kind]} cannot be undone; another program starts from zero"
         raise _unsupported(workload, what, "pin deploy FILE, or: pin rerun {name}")
     target = find_revision(workload, past, change.to)
-    changes = describe_changes(type(workload), without_defaults(workload.spec), target.raw_spec)
-    if target.spec == workload.spec:
+    restored = rolled_back(workload, target)
+    if restored.spec == workload.spec:
         return EditResult(workload, (f"already equal to {target.label}",))
-    restored = msgspec.structs.replace(workload, spec=target.spec)
-    return EditResult(restored, (f"rolled back to {target.label}", *changes, *describe_moved_tags(target, past)))
+    missing = images_without_digest(workload, target)
+    if missing and not change.partial:
+        what = f"{target.label} cannot be restored completely: no digest was recorded for image {', '.join(missing)}"
+        note = "its container never started; the tag decides what runs, and may have moved since"
+        to = f"pin rollback {workload.metadata.name} --to {target.number} --partial"
+        raise Refused(Problem(REVISION_INCOMPLETE, what, Where(object=workload.metadata.key), note, to))
+    changes = describe_changes(type(workload), without_defaults(workload.spec), without_defaults(restored.spec))
+    return EditResult(
+        restored,
+        (
+            f"rolled back to {target.label}",
+            *changes,
+            *describe_moved_tags(target, past),
+            *_runtime_note(workload, target),
+        ),
+    )
+
+
+def _runtime_note(workload: Workload, target: RevisionRecord) -> tuple[str, ...]:
+    now = workload.status.runtime
+    if not target.runtime or target.runtime == now:
+        return ()
+    return (f"runtime {now} stays: {target.label} ran with {target.runtime}, which `hold` in its file can keep",)
 
 
 def _break(workload: Workload, change: Break, past: Sequence[RevisionRecord]) -> EditResult:

@@ -16,8 +16,8 @@ def script(owner: Workload, content: str) -> str:
     return f"{owner.metadata.name}-script-{content_hash(content)}"
 
 
-def revision(owner: Workload, number: int = 0) -> str:
-    return f"{owner.metadata.name}-{number or owner.metadata.generation}"
+def revision(owner: Workload, number: int) -> str:
+    return f"{owner.metadata.name}-{number}"
 
 
 def ordinal(owner: Workload, pod: str) -> int | None:

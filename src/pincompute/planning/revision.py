@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.names import CONFIGURATION_ANNOTATION, IMAGES_ANNOTATION, REVISION_ANNOTATION, RUNTIME_ANNOTATION
-from pincompute.api.structs import without_defaults
+from pincompute.api.names import (
+    CONFIGURATION_ANNOTATION,
+    CONTENT_ANNOTATION,
+    IMAGES_ANNOTATION,
+    REVISION_ANNOTATION,
+    RUNTIME_ANNOTATION,
+)
 from pincompute.objects.content import Object
 from pincompute.planning import names
 from pincompute.planning.natives import build_native
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.pods.pod import BuiltTemplate
+from pincompute.planning.revision_number import present_revision, revised_fields
 from pincompute.planning.snapshot import Native, Snapshot
 
 SPEC_KEY = "spec.json"
@@ -26,18 +32,21 @@ with its own encoding, which escapes these characters."""
 def revision_record(snapshot: Snapshot, built: BuiltTemplate, pods: tuple[Pod, ...]) -> Object:
     """Record of the current revision. Its spec never changes; image hashes are added as its pods start."""
     owner = snapshot.owner
+    revision = present_revision(snapshot)
+    name = names.revision(owner, revision.number)
     facts = {
-        REVISION_ANNOTATION: str(owner.metadata.generation),
+        REVISION_ANNOTATION: str(revision.number),
+        CONTENT_ANNOTATION: revision.content,
         RUNTIME_ANNOTATION: str(built.runtime),
         CONFIGURATION_ANNOTATION: names.configuration(owner) if owner.spec.configuration else "",
-        IMAGES_ANNOTATION: _images(snapshot, pods),
+        IMAGES_ANNOTATION: _images(snapshot, name, pods),
     }
     # The configuration files have a ConfigMap of their own; together they could exceed the size limit of one.
-    spec = without_defaults(msgspec.structs.replace(owner.spec, configuration={}))
+    spec = {name: value for name, value in revised_fields(owner.spec).items() if name != "configuration"}
     text = msgspec.json.format(msgspec.json.encode(spec), indent=1).decode()
     body = {"immutable": True, "data": {SPEC_KEY: text}}
     annotations = {name: value for name, value in facts.items() if value}
-    return build_native(snapshot, "v1", RECORD_KIND, body, name=names.revision(owner), annotations=annotations)
+    return build_native(snapshot, "v1", RECORD_KIND, body, name=name, annotations=annotations)
 
 
 def retained_revisions(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
@@ -48,7 +57,8 @@ def retained_revisions(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
         for each in snapshot.natives
         if each.kind == RECORD_KIND and each.metadata.controller_uid == owner.metadata.uid
     ]
-    former = [each for each in records if 0 < _revision_number(each) < owner.metadata.generation]
+    present = present_revision(snapshot).number
+    former = [each for each in records if 0 < _revision_number(each) != present]
     newest = sorted(former, key=_revision_number)[-(MAX_REVISIONS - 1) :]
     files = {each.metadata.annotations.get(CONFIGURATION_ANNOTATION, "") for each in newest} - {""}
     return (*((RECORD_KIND, each.metadata.name) for each in newest), *((RECORD_KIND, name) for name in sorted(files)))
@@ -63,9 +73,8 @@ def _revision_number(record: Native) -> int:
     return record.int_annotation(REVISION_ANNOTATION)
 
 
-def _images(snapshot: Snapshot, pods: tuple[Pod, ...]) -> str:
+def _images(snapshot: Snapshot, name: str, pods: tuple[Pod, ...]) -> str:
     """Image digests of the revision: those already recorded, and those of its pods. The first one recorded stays."""
-    name = names.revision(snapshot.owner)
     record = next((each for each in snapshot.natives if (each.kind, each.metadata.name) == (RECORD_KIND, name)), None)
     known = parse_images(record.metadata.annotations.get(IMAGES_ANNOTATION, "") if record else "")
     ours = (each for each in pods if snapshot.owns_pod(each))

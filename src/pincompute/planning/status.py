@@ -19,6 +19,7 @@ from pincompute.objects.times import format_time
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan
 from pincompute.planning.pods.pod import BuiltTemplate, is_simulated
+from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Snapshot
 
 
@@ -65,9 +66,11 @@ def paused_problem(owner: PinterestService | PinterestStatefulSet | PinterestDae
 def common_status(snapshot: Snapshot, built: BuiltTemplate, pods: Sequence[Pod], why: Problem | None) -> WorkloadStatus:
     """Status fields that all workloads share. Each kind replaces those that it computes in another way."""
     owner: Workload = snapshot.owner
+    revision = present_revision(snapshot)
     return WorkloadStatus(
         observed_generation=owner.metadata.generation,
-        revision=owner.metadata.generation,
+        revision=revision.number,
+        content=revision.content,
         runtime=built.runtime,
         parts=list(built.parts),
         replicas=len(pods),
@@ -84,8 +87,13 @@ def refused_plan(snapshot: Snapshot, problems: tuple[Problem, ...]) -> Plan:
     owner, first = snapshot.owner, problems[0]
     goal = build_condition(snapshot, owner.GOAL, first.reason, first.message(), status=False)
     others = [each for each in owner.status.conditions if each.type != owner.GOAL]
-    generation = owner.metadata.generation
+    revision = present_revision(snapshot)
     status = msgspec.structs.replace(
-        owner.status, observed_generation=generation, revision=generation, next=first.next, conditions=[goal, *others]
+        owner.status,
+        observed_generation=owner.metadata.generation,
+        revision=revision.number,
+        content=revision.content,
+        next=first.next,
+        conditions=[goal, *others],
     )
     return Plan((), status, why=first, problems=problems)

@@ -131,7 +131,8 @@ def test_rollback_is_offered_before_the_status_follows() -> None:
     """The operator has not written yet that the last change broke the workload."""
     broken = stateful_set(1)
     ready = {"type": "Ready", "status": "True", "reason": "Available", "message": "", "lastTransitionTime": BEFORE}
-    for status in ({"observedGeneration": 1, "conditions": [ready]}, {"observedGeneration": 2, "conditions": [ready]}):
+    for generation in (1, 2):
+        status = {"observedGeneration": generation, "revision": generation, "conditions": [ready]}
         known = msgspec.structs.replace(broken.owner, status=msgspec.convert(status, type(broken.owner.status)))
         healthy = RevisionRecord(known, 1, BEFORE, {"image": "db:0"})
         found = diagnose(broken._replace(owner=known), [rejection(SECURITY)], NOW - timedelta(seconds=5), [healthy])

@@ -46,7 +46,8 @@ def revisions(
         msgspec.structs.replace(each, created_at=format_time(at(60 * number))) for number, each in enumerate(known)
     )
     last = owners[-1]
-    status = msgspec.convert(status_since(broke_after, healthy=healthy), type(last.status))
+    since = msgspec.convert(status_since(broke_after, healthy=healthy), type(last.status))
+    status = msgspec.structs.replace(last.status, conditions=since.conditions)
     return msgspec.structs.replace(last, status=status), past
 
 
@@ -97,3 +98,11 @@ def test_no_rollback_for_healthy_workload_or_finished_work() -> None:
         owner, past = revisions("a:1", "b:1", broke_after=60, kind=kind)
         done = msgspec.structs.replace(owner, status=msgspec.structs.replace(owner.status, done=1))
         assert remedied(done, past) is CRASH
+
+
+def test_no_rollback_is_suggested_for_what_an_edit_broke() -> None:
+    owner, past = revisions("a:1", "b:1", broke_after=300)
+    goal = find_condition(owner.status.conditions, owner.GOAL)
+    # Scaled after five minutes: the revision itself was healthy.
+    assert add_remedy(owner, CRASH, goal, at(299), past).next == "pin logs hello"
+    assert add_remedy(owner, CRASH, goal, at(60), past).next == "pin rollback hello --to 1"

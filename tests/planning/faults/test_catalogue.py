@@ -14,6 +14,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.planning.edits import apply_change
 from pincompute.planning.faults.catalogue import FAULTS, Fault, applicable_faults, find_fault
+from pincompute.planning.revision_number import expected_revision
 from planning.test_edits import SPECS, later, past_of, workload
 
 TEMPLATED: dict[str, Any] = {
@@ -48,7 +49,7 @@ def inject(fault: Fault, of: Workload) -> Workload:
 def with_prerequisites(fault: Fault, of: Any) -> Workload:
     """The workload with the storage or the runtime that some faults require."""
     if fault.name == "shrunk-storage":
-        return msgspec.structs.replace(of, spec=msgspec.structs.replace(of.spec, storage="1Gi"))
+        return later(msgspec.structs.replace(of, spec=msgspec.structs.replace(of.spec, storage="1Gi")))
     if fault.name == "missing-runtime":
         return msgspec.structs.replace(of, status=msgspec.structs.replace(of.status, runtime=1))
     return of  # type: ignore[no-any-return]
@@ -58,13 +59,14 @@ def with_prerequisites(fault: Fault, of: Any) -> Workload:
 @pytest.mark.parametrize(("fault", "kind"), FAULTS_AND_KINDS, ids=lambda each: getattr(each, "name", each))
 def test_fault_is_a_valid_change_and_can_be_reverted(fault: Fault, kind: str, spec: dict[str, Any]) -> None:
     before = with_prerequisites(fault, workload(kind, generation=3, **spec))
+    number = expected_revision(before).number
     after = later(inject(fault, before))
     assert after.spec != before.spec
-    assert after.metadata.annotations[INJECTED_FAULT_ANNOTATION].startswith(f"{fault.name} 3 ")
+    assert after.metadata.annotations[INJECTED_FAULT_ANNOTATION].startswith(f"{fault.name} {number} ")
     healed = apply_change(after, Heal(by="ann"), past_of(before, after))
     assert healed.workload.spec == before.spec
     assert INJECTED_FAULT_ANNOTATION not in healed.workload.metadata.annotations
-    assert healed.effects[0] == f"fault {fault.name} removed, rolled back to hello@3"
+    assert healed.effects[0] == f"fault {fault.name} removed, rolled back to hello@{number}"
 
 
 def test_every_kind_has_faults_with_and_without_containers() -> None:

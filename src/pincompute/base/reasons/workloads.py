@@ -55,6 +55,12 @@ REVISION_UNKNOWN = user_error(
     "No record of that revision exists; the last ten are kept.",
     "`pin show NAME` lists the revisions.",
 )
+REVISION_INCOMPLETE = user_error(
+    "RevisionIncomplete",
+    409,
+    "A rollback cannot restore the revision completely: the digest of an image was not recorded.",
+    "roll back to another revision, or accept the image of the tag with `pin rollback NAME --to N --partial`.",
+)
 FAULT_UNKNOWN = user_error(
     "FaultUnknown",
     404,

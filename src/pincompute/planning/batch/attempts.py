@@ -10,8 +10,8 @@ The invariants, all of which have to survive a crash between any two writes:
 - A running attempt keeps the tasks it started with. They are written on its Jobs, because the pass that creates a Job
   may end before it writes the status. The next pass finds the Job and takes revision, tasks and runtime from it, so
   that no attempt is started twice.
-- The state depends on the hash of the work (`work_hash_of`). Fields that may change while tasks run are not part of it;
-  any other change starts a new revision, without attempts, done tasks or failures.
+- The state depends on the hash of the work (`revision_content`). Fields that may change while tasks run are not part
+  of it; any other change starts a new revision, without attempts, done tasks or failures.
 """
 
 from __future__ import annotations
@@ -32,24 +32,16 @@ from pincompute.api.names import (
     TASKS_ANNOTATION,
     WORK_HASH_ANNOTATION,
 )
-from pincompute.api.structs import without_defaults
 from pincompute.api.task import FAILED_TASKS, Attempt
 from pincompute.base.reasons import DEADLINE_EXCEEDED, SUCCEEDED, TASK_FAILED, TOO_MANY_FAILED
-from pincompute.objects.content import content_hash
 from pincompute.objects.number_sets import format_numbers, parse_numbers, scaled_value
 from pincompute.objects.times import format_time
 from pincompute.planning import names
 from pincompute.planning.batch.failures import FailureCause, find_task_failure, recorded_failures
 from pincompute.planning.observed_pods import Pod
+from pincompute.planning.revision_number import present_revision, revision_content
 from pincompute.planning.snapshot import Native, Snapshot
 
-MUTABLE_FIELDS = frozenset(
-    {
-        "parallelism", "suspended", "deadlineSeconds", "maxFailed", "keepSeconds", "attempts", "owner", "hold", "build",
-        "breakGlass",
-    }
-)  # fmt: skip
-"""Fields that may change while the batch runs, because they do not affect the result of a task."""
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 _UNKNOWN = FailureCause()
@@ -94,11 +86,6 @@ def batch_state(snapshot: Snapshot) -> BatchState:
         causes = dict.fromkeys(sorted(left_over), FailureCause(message="no attempt completed the task"))
         state = state._replace(failures=MappingProxyType({**state.failures, **causes}))
     return state
-
-
-def work_hash_of(spec: JobSetSpec) -> str:
-    """Hash of all fields that affect the result of a task. Another hash is another revision."""
-    return content_hash({name: value for name, value in without_defaults(spec).items() if name not in MUTABLE_FIELDS})
 
 
 def find_jobs(snapshot: Snapshot, state: BatchState, number: int = 0) -> dict[str, Native]:
@@ -199,18 +186,11 @@ def _jobs_of_work(snapshot: Snapshot, work_hash: str) -> Iterator[Native]:
 def _recorded_state(snapshot: Snapshot) -> BatchState:
     """State according to the status, if that describes the same work."""
     status: JobSetStatus = snapshot.owner.status
-    work_hash = work_hash_of(snapshot.owner.spec)
+    work_hash = revision_content(snapshot.owner.spec)
     if status.work != work_hash:
-        return BatchState(_new_revision(snapshot, work_hash), work_hash)
+        return BatchState(present_revision(snapshot).number, work_hash)
     failures = MappingProxyType(recorded_failures(status.failures))
     return BatchState(status.revision, work_hash, tuple(status.attempts), parse_numbers(status.completed), failures)
-
-
-def _new_revision(snapshot: Snapshot, work_hash: str) -> int:
-    """Number of a new revision: the generation, unless a Job was created before a crash and has a number already."""
-    numbers = (job.int_annotation(REVISION_ANNOTATION) for job in _jobs_of_work(snapshot, work_hash))
-    recorded = snapshot.owner.status.revision
-    return max((each for each in numbers if each > recorded), default=snapshot.owner.metadata.generation)
 
 
 def _begin_attempt(snapshot: Snapshot, state: BatchState, number: int, rerun: Attempt | None) -> BatchState:

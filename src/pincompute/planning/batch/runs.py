@@ -17,6 +17,7 @@ from pincompute.planning.batch import retrying
 from pincompute.planning.diagnosis import Finding, first_cause
 from pincompute.planning.diagnosis.excerpts import excerpt_start
 from pincompute.planning.observed_pods import Pod
+from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, Snapshot
 
 MAX_MANUAL_RUN_NUMBER = 999_999
@@ -68,7 +69,7 @@ def last_finished_run(snapshot: Snapshot, runs: CronRuns) -> CronJobRun | None:
 
 def last_run_problem(snapshot: Snapshot, run: CronJobRun | None) -> Problem | None:
     """Problem of the last run if it failed; None if it was a run of a former revision."""
-    if run is None or run.outcome != OUTCOME_FAILED or run.revision not in {0, snapshot.owner.metadata.generation}:
+    if run is None or run.outcome != OUTCOME_FAILED or run.revision not in {0, present_revision(snapshot).number}:
         return None
     where = Where(object=f"{snapshot.owner.metadata.namespace}/{run.name}")
     return Problem(find_reason(run.reason) or RUN_FAILED, f"last run failed: {run.message}", where, next=run.next)
@@ -132,7 +133,7 @@ def _is_superseded(snapshot: Snapshot, job: Native) -> bool:
 
 def _of_former_revision(snapshot: Snapshot, job: Native) -> bool:
     revision = job.metadata.annotations.get(REVISION_ANNOTATION, "")
-    return revision.isdigit() and int(revision) < snapshot.owner.metadata.generation
+    return revision.isdigit() and int(revision) < present_revision(snapshot).number
 
 
 def _has_started(pod: Pod) -> bool:

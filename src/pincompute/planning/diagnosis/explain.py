@@ -98,8 +98,8 @@ def _operator_problem(snapshot: Snapshot, edited: datetime | None) -> Problem | 
     waited_s = (snapshot.now - edited).total_seconds() if edited else 0.0
     if owner.status.observed_generation >= owner.metadata.generation or waited_s < OPERATOR_RESPONSE_GRACE_S:
         return None
-    label, duration = f"{owner.metadata.name}@{owner.metadata.generation}", format_duration(OPERATOR_RESPONSE_GRACE_S)
-    what = f"the operator has not observed {label} for {duration}"
+    name, duration = owner.metadata.name, format_duration(OPERATOR_RESPONSE_GRACE_S)
+    what = f"the operator has not observed the last change of {name} for {duration}"
     return Problem(OPERATOR_NOT_RESPONDING, what, Where(object=owner.metadata.key), next="pin status")
 
 

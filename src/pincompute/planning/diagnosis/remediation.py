@@ -24,6 +24,7 @@ from pincompute.base.reasons import (
     Actor,
 )
 from pincompute.planning.edits import can_roll_back
+from pincompute.planning.revision_number import expected_revision
 from pincompute.planning.views.history import RevisionRecord, describe_changes
 
 COMMAND_PREFIX = "pin "
@@ -35,6 +36,7 @@ _CLOCK_TOLERANCE = timedelta(seconds=2)
 """Times in a cluster are whole seconds, and come from two clocks."""
 _MAX_TIME_TO_FAIL = timedelta(minutes=10)
 """A workload that was healthy for longer than this after a change is not failing because of the change."""
+_NO_REVISION = 0
 _CAUSED_BY_SPEC = frozenset(
     {
         CLAIM_NOT_BOUND,
@@ -72,7 +74,7 @@ def add_remedy(
     if healthy is None or not can_roll_back(owner):
         return problem
     name, first_failing = owner.metadata.name, healthy.number + 1
-    since = f"{name}@{first_failing}" if first_failing < owner.metadata.generation else "its last change"
+    since = f"{name}@{first_failing}" if first_failing < expected_revision(owner).number else "its last change"
     changed = describe_changes(type(owner), healthy.raw_spec, without_defaults(owner.spec))
     notes = (
         problem.note,
@@ -87,18 +89,26 @@ def last_healthy_revision(
     owner: Workload, goal: Condition | None, edited: datetime | None, past: Sequence[RevisionRecord]
 ) -> RevisionRecord | None:
     """The newest revision before the one that broke the workload; None if it was never healthy."""
-    present = without_defaults(owner.spec)
     if goal is None or goal.status == "True" or edited is None:
         return None
     broke_at = datetime.fromisoformat(goal.last_transition_time) + _CLOCK_TOLERANCE
-    earlier = [each for each in past if each.number < owner.metadata.generation]
-    starts = [(datetime.fromisoformat(each.created_at), each.number) for each in earlier if each.created_at]
-    starts.append((edited, owner.metadata.generation))
+    present = expected_revision(owner).number
+    starts = [
+        (datetime.fromisoformat(each.created_at), each.number)
+        for each in past
+        if each.created_at and each.number <= present
+    ]
+    began = next((time for time, number in starts if number == present), None)
+    if began is None:
+        starts.append((edited, present))
+    elif edited > began + _CLOCK_TOLERANCE:
+        # An edit such as `pin scale`, which no rollback takes back.
+        starts.append((edited, _NO_REVISION))
     started_at, culprit = max((each for each in starts if each[0] <= broke_at), default=(broke_at, 0))
     candidates = [
         each
-        for each in earlier
-        if each.number < culprit and each.raw_spec != present and broke_at - started_at < _MAX_TIME_TO_FAIL
+        for each in past
+        if each.number < culprit and each.differs(owner) and broke_at - started_at < _MAX_TIME_TO_FAIL
     ]
     return max(candidates, key=lambda each: each.number, default=None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -12,12 +13,15 @@ from pincompute.api.structs import without_defaults
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import FAULT_ALREADY_INJECTED, FAULT_UNKNOWN, REVISION_UNKNOWN
-from pincompute.objects.content import content_hash
+from pincompute.objects.content import Object, content_hash
 from pincompute.planning.faults.catalogue import find_fault
 from pincompute.planning.faults.fault import Fault
+from pincompute.planning.revision_number import edits_of, expected_revision
 from pincompute.planning.views.history import RevisionRecord, find_revision
 
 W = TypeVar("W", bound=Workload)
+_WORD_COUNTS = (3, 4)
+"""Words of the annotation; those of 0.1 had no edits."""
 
 
 class InjectedFault(NamedTuple):
@@ -28,21 +32,23 @@ class InjectedFault(NamedTuple):
     """Revision before the injection."""
     spec_digest: str
     """Digest of the spec with the fault. If the present spec has another one, it was changed since."""
+    edits: str = ""
+    """Quoted JSON of the fields before the injection that no revision records, such as a pause."""
 
 
 def injected_fault(workload: Workload) -> InjectedFault | None:
     """The fault of the workload; None without one, and after any later change of the spec."""
     words = workload.metadata.annotations.get(INJECTED_FAULT_ANNOTATION, "").split()
-    if len(words) != 3 or not words[1].isdigit():
+    if len(words) not in _WORD_COUNTS or not words[1].isdigit():
         return None
-    fault = InjectedFault(words[0], int(words[1]), words[2])
+    fault = InjectedFault(words[0], int(words[1]), *words[2:])
     return fault if fault.spec_digest == content_hash(without_defaults(workload.spec)) else None
 
 
 def inject_fault(workload: Workload, name: str, past: Sequence[RevisionRecord]) -> Workload:
     """The workload with the fault; refused if it could not be removed again, or would have no effect."""
     where, workload_name = Where(object=workload.metadata.key), workload.metadata.name
-    revision = workload.metadata.generation
+    revision = expected_revision(workload).number
     if injected_fault(workload):
         # The present fault is not named: it may have been injected silently, as an exercise.
         what = f"{workload_name} already has an injected fault"
@@ -55,13 +61,18 @@ def inject_fault(workload: Workload, name: str, past: Sequence[RevisionRecord]) 
     if faulty.spec == workload.spec:
         what = f"{fault.name} does not change {workload_name}: it has that fault already"
         raise Refused(Problem(FAULT_ALREADY_INJECTED, what, where, next=f"pin why {workload_name}"))
-    return _with_annotation(faulty, f"{fault.name} {revision} {content_hash(without_defaults(faulty.spec))}")
+    edits = quote(msgspec.json.encode(edits_of(workload.spec)), safe="")
+    return _with_annotation(faulty, f"{fault.name} {revision} {content_hash(without_defaults(faulty.spec))} {edits}")
 
 
 def revert_fault(workload: W, fault: InjectedFault, past: Sequence[RevisionRecord]) -> tuple[W, RevisionRecord]:
     """The workload as before the injection, and the revision that it was then."""
-    target = find_revision(workload, past, fault.revision)
-    return _with_annotation(msgspec.structs.replace(workload, spec=target.spec), ""), target
+    # A fault such as a pause makes no revision.
+    present = (each for each in past if each.number == fault.revision)
+    target = next(present, None) or find_revision(workload, past, fault.revision)
+    edits: Object = msgspec.json.decode(unquote(fault.edits)) if fault.edits else edits_of(workload.spec)
+    spec = msgspec.convert({**target.raw_spec, **edits}, type(workload.spec))
+    return _with_annotation(msgspec.structs.replace(workload, spec=spec), ""), target
 
 
 def choose_fault(workload: Workload, name: str) -> Fault:

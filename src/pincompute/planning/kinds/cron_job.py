@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from pincompute.api.cron_job import CronJobStatus, PinterestCronJob
-from pincompute.api.names import REVISION_ANNOTATION
+from pincompute.api.names import CONTENT_ANNOTATION, REVISION_ANNOTATION
 from pincompute.api.status import READY, Condition
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
@@ -30,6 +30,7 @@ from pincompute.planning.diagnosis import Finding
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
+from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, Snapshot
 
 _NEXT_RUNS = 5
@@ -89,7 +90,7 @@ def _cron_job(snapshot: Snapshot, built: BuiltTemplate) -> Object:
     spec = owner.spec
     metadata = {
         "labels": natives.tracking_labels(owner),
-        "annotations": {**natives.tracking_annotations(snapshot), **_revision_annotation(owner)},
+        "annotations": {**natives.tracking_annotations(snapshot), **_revision_annotations(snapshot)},
     }
     body: Object = {
         "schedule": " ".join(spec.schedule.split()),
@@ -130,7 +131,7 @@ def _manual_run(snapshot: Snapshot, built: BuiltTemplate, cron_runs: CronRuns) -
         return ()
     body, name = {"spec": _job(owner, built)}, names.run(owner, number)
     return (
-        natives.build_native(snapshot, "batch/v1", "Job", body, name=name, annotations=_revision_annotation(owner)),
+        natives.build_native(snapshot, "batch/v1", "Job", body, name=name, annotations=_revision_annotations(snapshot)),
     )
 
 
@@ -139,8 +140,9 @@ def _blocking_run(owner: PinterestCronJob, cron_runs: CronRuns) -> str:
     return cron_runs.active[0].metadata.name if cron_runs.active and owner.spec.overlap != "allow" else ""
 
 
-def _revision_annotation(owner: PinterestCronJob) -> dict[str, str]:
-    return {REVISION_ANNOTATION: str(owner.metadata.generation)}
+def _revision_annotations(snapshot: Snapshot) -> dict[str, str]:
+    revision = present_revision(snapshot)
+    return {REVISION_ANNOTATION: str(revision.number), CONTENT_ANNOTATION: revision.content}
 
 
 def _cron_job_status(snapshot: Snapshot, built: BuiltTemplate, cron_runs: CronRuns) -> CronJobStatus:

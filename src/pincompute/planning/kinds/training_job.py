@@ -149,7 +149,12 @@ def _with_status_of_this_work(owner: PinterestTrainingJob) -> PinterestTrainingJ
     work = _work_hash(owner.spec)
     if owner.status.work == work:
         return owner
-    return msgspec.structs.replace(owner, status=TrainingJobStatus(work=work, conditions=owner.status.conditions))
+    before = owner.status
+    kept = TrainingJobStatus(
+        work=work, conditions=before.conditions, revision=before.revision, content=before.content,
+        observed_generation=before.observed_generation,
+    )  # fmt: skip
+    return msgspec.structs.replace(owner, status=kept)
 
 
 def _work_hash(spec: TrainingJobSpec) -> str:

@@ -7,7 +7,13 @@ from functools import cached_property
 
 import msgspec
 
-from pincompute.api.names import CONFIGURATION_ANNOTATION, IMAGES_ANNOTATION, REVISION_ANNOTATION, RUNTIME_ANNOTATION
+from pincompute.api.names import (
+    CONFIGURATION_ANNOTATION,
+    CONTENT_ANNOTATION,
+    IMAGES_ANNOTATION,
+    REVISION_ANNOTATION,
+    RUNTIME_ANNOTATION,
+)
 from pincompute.api.structs import without_defaults
 from pincompute.api.workload import Workload, WorkloadSpec
 from pincompute.base.problem import Problem, Refused, Where
@@ -17,6 +23,7 @@ from pincompute.objects.content import Object
 from pincompute.objects.owners import controller_uid
 from pincompute.planning.diagnosis.excerpts import mask_secrets
 from pincompute.planning.revision import SPEC_KEY, parse_images
+from pincompute.planning.revision_number import expected_revision
 
 
 class RevisionRecord(msgspec.Struct, frozen=True, dict=True):
@@ -30,6 +37,14 @@ class RevisionRecord(msgspec.Struct, frozen=True, dict=True):
     runtime: int = 0
     images: dict[str, str] = {}
     """Image digest of each container at that time."""
+    content: str = ""
+    """Hash of its content; empty in a record of an earlier version."""
+
+    def differs(self, owner: Workload) -> bool:
+        """Whether the workload has other content now."""
+        if self.content:
+            return self.content != expected_revision(owner).content
+        return self.raw_spec != without_defaults(owner.spec)
 
     @property
     def label(self) -> str:
@@ -66,14 +81,15 @@ def _parse_record(owner: Workload, record: Object, files: dict[str, dict[str, st
         raw_spec,
         int(annotations.get(RUNTIME_ANNOTATION, "0")),
         parse_images(annotations.get(IMAGES_ANNOTATION, "")),
+        annotations.get(CONTENT_ANNOTATION, ""),
     )
 
 
 def find_revision(owner: Workload, past: Iterable[RevisionRecord], number: int = 0) -> RevisionRecord:
-    """The revision of that number; without a number the newest that differs from the present spec."""
-    earlier = [each for each in past if each.number < owner.metadata.generation]
-    present = without_defaults(owner.spec)
-    matching = [each for each in earlier if (each.number == number if number else each.raw_spec != present)]
+    """The revision of that number; without a number the newest with other content than the workload has now."""
+    present = expected_revision(owner).number
+    earlier = [each for each in past if each.number < present]
+    matching = [each for each in earlier if (each.number == number if number else each.differs(owner))]
     if matching:
         return matching[-1]
     name = owner.metadata.name

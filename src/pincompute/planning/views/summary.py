@@ -17,6 +17,7 @@ from pincompute.base.reasons import (
     Actor,
     find_reason,
 )
+from pincompute.planning.revision_number import expected_revision
 
 _RETRIED_REASONS = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROGRAM_FAILED)}
 """Exits of a single task, which may still be retried."""
@@ -67,7 +68,7 @@ def _submitted_summary(workload: Workload) -> WorkloadSummary:
         name=metadata.name,
         uid=metadata.uid,
         generation=metadata.generation,
-        revision=metadata.generation,
+        revision=expected_revision(workload).number,
         goal=workload.GOAL,
         ready=ready,
         wanted=wanted,
