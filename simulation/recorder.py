@@ -16,14 +16,17 @@ import msgspec
 
 from pincompute.api.names import (
     CONFIGURATION_ANNOTATION,
+    CONTENT_ANNOTATION,
     GROUP,
     IN_PLACE_UPDATE_ANNOTATION,
     OPERATOR,
     REVISION_ANNOTATION,
+    WANTED_HASH_ANNOTATION,
     WORKLOAD_LABEL,
 )
 from pincompute.kube.resource import (
     CONFIG_MAPS,
+    CRON_JOBS,
     EVENTS,
     LEASES,
     NAMESPACES,
@@ -42,6 +45,8 @@ ObjectName = tuple[str, str, str]
 """Kind, namespace, and name without generated suffixes."""
 
 _NOT_COMPARED = (LEASES, EVENTS, NODES)
+_NUMBERED = (CONFIG_MAPS, CRON_JOBS)
+"""Objects that have the number of their revision, and with it another hash of their wanted content."""
 _SHARED_OWNERSHIP = (PERSISTENT_VOLUME_CLAIMS, NAMESPACES)
 _GENERATED_KINDS = {PODS.kind, REPLICA_SETS.kind}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)")
@@ -184,11 +189,15 @@ def _flatten(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _object_name(resource: Resource, value: Object) -> ObjectName:
     metadata = value["metadata"]
-    return resource.kind, metadata.get("namespace", ""), _GENERATED_SUFFIX.sub("-*", metadata["name"])
+    name = metadata["name"]
+    if resource == CONFIG_MAPS and _revision(value):
+        # By its content: its number depends on how many contents the operator has seen.
+        name = f"{metadata['labels'][WORKLOAD_LABEL]}@{metadata['annotations'][CONTENT_ANNOTATION]}"
+    return resource.kind, metadata.get("namespace", ""), _GENERATED_SUFFIX.sub("-*", name)
 
 
 def _normalized(resource: Resource, value: Object, uids: dict[str, str]) -> str:
-    """The object as text, without what differs from run to run: uids, times, and the node of a pod."""
+    """The object as text, without what differs from run to run: uids, times, numbers of revisions, nodes of pods."""
     metadata = value["metadata"]
     normalized: Object = {name: each for name, each in value.items() if name not in {"apiVersion", "kind", "metadata"}}
     owners = [uids.get(each["uid"], "gone") for each in metadata.get("ownerReferences", ())]
@@ -206,6 +215,12 @@ def _normalized(resource: Resource, value: Object, uids: dict[str, str]) -> str:
             for path in parse_fields_v1(each["fieldsV1"])
         ),
     }
+    if resource.group == GROUP and isinstance(normalized.get("status"), dict):
+        normalized["status"] = {name: each for name, each in normalized["status"].items() if name != "revision"}
+    if resource in _NUMBERED:
+        numbered = (REVISION_ANNOTATION, WANTED_HASH_ANNOTATION)
+        annotations = normalized["metadata"]["annotations"].items()
+        normalized["metadata"]["annotations"] = {name: each for name, each in annotations if name not in numbered}
     if resource.group != GROUP and isinstance(normalized.get("status"), dict):
         normalized["status"].pop("observedGeneration", None)
     if resource == PODS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincompute.api.change import Rerun, Restart, Resume, Rollback
+from pincompute.api.change import Rerun, Restart, Resume, Scale
 from pincompute.api.names import RUN_NOW_ANNOTATION
 from pincompute.kube.resource import DEPLOYMENTS, SERVICES, Object
 from simulation import combined_scenarios, import_scenario, verb_scenarios
@@ -44,7 +44,8 @@ def _service() -> Scenario:
             transient_step("edit and revert", web(**last | {"image": "web:3"}), web(**last)),
             write_step("internal only", web(**last, loadBalancer={"internal": True})),
             change_step("restart", "web", Restart()),
-            change_step("roll back", "web", Rollback(), needs_previous_step=True),
+            # Not a rollback, which leads to different revisions if the operator has not seen all of them.
+            change_step("scale by a command", "web", Scale(replicas=2), needs_previous_step=True),
             delete_step("its Service is deleted by hand", SERVICES, "web"),
             delete_step("its Deployment is deleted by hand", DEPLOYMENTS, "web"),
             delete_step("delete", kind, "web"),

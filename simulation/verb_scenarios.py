@@ -42,7 +42,9 @@ def _replicated(kind: str, name: str, **spec: Any) -> Scenario:
             # The fault sets another image, with which simulated pods run as well.
             change_step("break", name, Break(fault="wrong-tag"), needs_previous_step=True),
             change_step("heal", name, Heal(), needs_previous_step=True),
-            change_step("roll back to the first revision", name, Rollback(to=1), needs_previous_step=True),
+            change_step(
+                "roll back to the first revision", name, Rollback(to=1, partial=True), needs_previous_step=True
+            ),
             delete_step("delete", kind, name),
         ),
     )
@@ -62,7 +64,7 @@ def _batch() -> Scenario:
             change_step("resume", name, Resume(), needs_previous_step=True),
             write_step("tasks that fail", count("failing:1", retries=0), needs_previous_step=True),
             change_step("rerun failed tasks", name, Rerun(memory="1Gi"), needs_previous_step=True),
-            change_step("roll back", name, Rollback(), needs_previous_step=True),
+            change_step("roll back", name, Rollback(partial=True), needs_previous_step=True),
             delete_step("delete", kind, name),
         ),
     )
@@ -82,7 +84,9 @@ def _periodic() -> Scenario:
             change_step("pause", name, Pause(by="ann"), needs_previous_step=True),
             change_step("resume", name, Resume(), needs_previous_step=True),
             write_step("another image", nightly("report:2"), needs_previous_step=True),
-            change_step("roll back to the first revision", name, Rollback(to=1), needs_previous_step=True),
+            change_step(
+                "roll back to the first revision", name, Rollback(to=1, partial=True), needs_previous_step=True
+            ),
             delete_step("delete", kind, name),
         ),
     )
@@ -105,7 +109,7 @@ def _training() -> Scenario:
             write_step(
                 "another image, suspended", ranking(3, suspended="ann: the input is late"), needs_previous_step=True
             ),
-            change_step("roll back", name, Rollback(), needs_previous_step=True),
+            change_step("roll back", name, Rollback(partial=True), needs_previous_step=True),
             delete_step("delete", kind, name),
         ),
     )
