@@ -149,8 +149,16 @@ MUTANTS = (
         "set(wanted)",
         "tests/planning/views/test_plan_preview.py",
     ),
-    Mutant("planning/edits.py", " and work_hash_of(old) == work_hash_of(new)", "", "tests/planning/test_edits.py"),
-    Mutant("planning/views/history.py", "each.raw_spec != present", "True", "tests/planning/test_edits.py"),
+    Mutant(
+        "planning/edits.py", " and revision_content(old) == revision_content(new)", "", "tests/planning/test_edits.py"
+    ),
+    Mutant("planning/views/history.py", "each.differs(owner)", "True", "tests/planning/test_edits.py"),
+    Mutant(
+        "planning/revision_number.py",
+        "newest if is_present else newest + 1",
+        "newest",
+        "tests/planning/test_revision_number.py",
+    ),
     Mutant(
         "planning/diagnosis/explain.py",
         "waited_s < OPERATOR_RESPONSE_GRACE_S",
