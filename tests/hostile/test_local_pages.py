@@ -168,7 +168,7 @@ async def test_pages_stay_closed_while_the_file_has_no_token(token_file: Path, c
         for header in ("", "Authorization: Bearer", "Authorization: Bearer ", f"Authorization: Bearer {TOKEN}"):
             rejected = await request(port, HISTORY, header)
             assert rejected.status == 401
-            assert rejected.text.endswith(f"no token is accepted: the file of --token-file {why}\n")
+            assert f"\r\n\r\nno token is accepted: the file of --token-file {why}\nnext: write" in rejected.text
         # A Secret that is created or renewed later takes effect in the running process.
         replace_token(token_file, "renewed")
         assert (await request(port, HISTORY, "Authorization: Bearer renewed")).status == 200

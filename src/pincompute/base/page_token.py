@@ -12,6 +12,7 @@ PROBES = frozenset({"/healthz", "/readyz"})
 """Pages for probes, which send no token. They contain counts, and no name of a project or workload."""
 OPTION = "--token-file"
 _SCHEME = "bearer"
+_NEXT = "next: write a token into it; on an installed cluster, create the Secret pincompute-metrics"
 
 
 def token_middlewares(file: Path | None) -> tuple[Middleware, ...]:
@@ -40,10 +41,10 @@ def _rejection(request: web.Request, file: Path) -> str:
     try:
         token = file.read_bytes().strip()
     except OSError as error:
-        return f"no token is accepted: the file of {OPTION} cannot be read: {error.strerror}"
+        return f"no token is accepted: the file of {OPTION} cannot be read: {error.strerror}\n{_NEXT}"
     if not token:
         # It would be equal to the token of a request without one.
-        return f"no token is accepted: the file of {OPTION} is empty"
+        return f"no token is accepted: the file of {OPTION} is empty\n{_NEXT}"
     if hmac.compare_digest(_sent_token(request), token):
         return ""
     return (
