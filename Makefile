@@ -34,6 +34,9 @@ prove: .venv/.ready  ## run the long checks: more property examples, mutation te
 docs: .venv/.ready  ## regenerate the files that are written from the code
 	@.venv/bin/python scripts/generate_docs.py
 
+sbom: .venv/.ready  ## write the software bills of materials of wheel, images and engine to build/sbom-*.json
+	@.venv/bin/python scripts/sbom.py
+
 format: .venv/.ready  ## format the code and apply automatic fixes
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
@@ -46,4 +49,4 @@ hooks: .venv/.ready  ## install the pre-commit hook, which runs the fast checks
 .venv/.ready: scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 	@scripts/setup
 
-.PHONY: help demo down test fast bench break sim prove docs format lock hooks
+.PHONY: help demo down test fast bench break sim prove docs sbom format lock hooks

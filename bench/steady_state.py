@@ -47,12 +47,14 @@ SPECS: dict[str, Object] = {
 def figures() -> Iterator[Figure]:
     run_command(PIN, "up", "--name", NAME, "--simulated", "--nodes", "3", "--with", "kubeflow")
     try:
-        parts = json.loads(run_command(PIN, "status", "--name", NAME, "-o", "json"))["parts"]
-        address = next(each["address"] for each in parts if each["name"] == "operator")
+        status = json.loads(run_command(PIN, "status", "--name", NAME, "-o", "json"))
+        address = next(each["address"] for each in status["parts"] if each["name"] == "operator")
+        name, _, value = Path(status["metrics_header"]).read_text().strip().partition(": ")
+        metrics = urllib.request.Request(f"{address}/metrics", headers={name: value})
         asyncio.run(_apply())
-        before = _wait_until_settled(address)
+        before = _wait_until_settled(metrics)
         time.sleep(MINUTES * 60)
-        writes = _count_writes(address) - before
+        writes = _count_writes(metrics) - before
     finally:
         run_command(PIN, "down", "--name", NAME, "--purge")
     for resource, count in writes.items():
@@ -84,21 +86,21 @@ async def _apply_once_namespace_exists(client: Client, body: Object) -> None:
             return
 
 
-def _wait_until_settled(address: str) -> Counter[str]:
+def _wait_until_settled(metrics: urllib.request.Request) -> Counter[str]:
     """Waits until there are no more writes, and returns their counts."""
-    before, since = _count_writes(address), time.monotonic()
+    before, since = _count_writes(metrics), time.monotonic()
     while time.monotonic() - since < QUIET_S:
         time.sleep(1)
-        now = _count_writes(address)
+        now = _count_writes(metrics)
         if now != before:
             since = time.monotonic()
         before = now
     return before
 
 
-def _count_writes(address: str) -> Counter[str]:
+def _count_writes(metrics: urllib.request.Request) -> Counter[str]:
     """Write requests by resource, including rejected ones. Lease renewals use another client and are not counted."""
-    with urllib.request.urlopen(f"{address}/metrics") as answer:
+    with urllib.request.urlopen(metrics) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     found: Counter[str] = Counter()
     for family in families:

@@ -22,6 +22,7 @@ _AUTHN = "tests/desk/authn"
 _REVIEWS = "tests/hostile/test_reviews.py"
 _OWASP = "tests/desk/test_owasp.py"
 _TRANSACTION = "tests/desk/store/test_transaction.py"
+_PAGES = "tests/hostile/test_local_pages.py"
 _SETS = "tests/desk/test_sets.py"
 _CONNECTIONS = "tests/desk/limits/test_connections.py"
 
@@ -236,6 +237,9 @@ MUTANTS = (
         "self._throttle.attempt(credentials)",
         "tests/hostile/test_shared_address.py",
     ),
+    Mutant("base/page_token.py", "if hmac.compare_digest(_sent_token(request), token):", "if True:", _PAGES),
+    Mutant("base/page_token.py", "    if not token:", "    if False:", _PAGES),
+    Mutant("base/page_token.py", 'resource.canonical if resource else ""', "request.path[:8]", _PAGES),
     Mutant("desk/authn/service_accounts.py", "if AUDIENCE not in audiences_of(claims):", "if not claims:", _AUTHN),
     Mutant("desk/authn/client_certificates.py", "if until <= now:", "if False:", _AUTHN),
     Mutant("desk/authn/client_certificates.py", "if len(spiffe_id.path) != 2:", "if False:", _AUTHN),

@@ -7,9 +7,11 @@ from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from control_plane import ControlPlane, control_plane
+from pincompute.agents.commands import signer
 from pincompute.api.names import (
     CLUSTER_FACTS_CONFIGMAP,
     DESK,
@@ -54,6 +56,7 @@ from pincompute.kube.resource import (
     Object,
 )
 from pincompute.objects.content import object_label
+from pincompute.operator.process import operator
 from transcripts import ROOT
 
 WANTED = platform_objects(MAXIMAL_CONFIG)
@@ -94,6 +97,19 @@ def test_operator_restarts_only_if_facts_change() -> None:
 
     assert template(InstallConfig()) == template(InstallConfig())
     assert template(InstallConfig(domain="apps.example.com")) != template(InstallConfig())
+
+
+@pytest.mark.parametrize(("name", "program"), [(OPERATOR, operator), (SIGNER, signer)])
+def test_installed_pages_need_the_token_of_a_secret(name: str, program: click.Command) -> None:
+    (found,) = (each for each in WANTED if object_label(each) == f"Deployment/{name}")
+    pod = found["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    arguments = container["args"][container["args"].index(program.name) + 1 :]
+    file: Path = program.make_context(program.name, arguments).params["token_file"]
+    (mount,) = (each for each in container["volumeMounts"] if each["mountPath"] == str(file.parent))
+    (volume,) = (each for each in pod["volumes"] if each["name"] == mount["name"])
+    # Pods start without the Secret; the pages are closed until it exists.
+    assert (volume["secret"], file.name) == ({"secretName": "pincompute-metrics", "optional": True}, "token")
 
 
 def test_rejects_old_kubernetes_and_newer_platform() -> None:

@@ -46,9 +46,16 @@ def test_text_output_is_a_table():
     ]
 
 
+def test_text_output_has_the_command_that_reads_the_metrics():
+    operator = PartStatus(name="operator", health=Health.READY, address="http://127.0.0.1:20005")
+    status = msgspec.structs.replace(DAMAGED, metrics_header="/my state/main/metrics.header", parts=[operator])
+    line = "  metrics     curl -H '@/my state/main/metrics.header' http://127.0.0.1:20005/metrics"
+    assert line in render_status(status).splitlines()
+
+
 def test_json_output_has_stable_fields():
     seen = json.loads(msgspec.json.encode(DAMAGED))
-    assert list(seen) == ["name", "health", "kubeconfig", "server", "http", "nodes", "parts"]
+    assert list(seen) == ["name", "health", "kubeconfig", "server", "http", "metrics_header", "nodes", "parts"]
     assert list(seen["parts"][0]) == [
         "name", "health", "pid", "age", "memory", "restarts", "version", "address", "log",
     ]  # fmt: skip

@@ -36,8 +36,19 @@ def storage(kubeconfig: Path, listen: str, folder: Path, node: str) -> None:
 @click.option("--certificate", type=click.Path(path_type=Path), help="Signing certificate. Default: the cluster's.")
 @click.option("--key", type=click.Path(path_type=Path), help="Key of the signing certificate.")
 @click.option("--folder", type=click.Path(path_type=Path), help="In-memory folder for the cluster's signing key.")
-def signer(
-    kubeconfig: Path | None, listen: str, certificate: Path | None, key: Path | None, folder: Path | None
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the bearer token of the metrics. Default: none, they are open.",
+)
+def signer(  # noqa: PLR0913  (each is an option)
+    kubeconfig: Path | None,
+    listen: str,
+    certificate: Path | None,
+    key: Path | None,
+    *,
+    folder: Path | None,
+    token_file: Path | None,
 ) -> None:
     """Sign the identity certificates of pods."""
     from pincompute.agents.identity.process import run, run_in_cluster
@@ -47,9 +58,9 @@ def signer(
     logging.configure(process="signer")
     access = load_or_in_cluster(kubeconfig)
     if certificate and key:
-        asyncio.run(run(access, listen, certificate, key))
+        asyncio.run(run(access, listen, certificate, key, token_file))
     elif folder:
-        asyncio.run(run_in_cluster(access, listen, folder))
+        asyncio.run(run_in_cluster(access, listen, folder, token_file))
     else:
         raise click.UsageError("give --certificate and --key, or --folder")
 

@@ -17,7 +17,7 @@ from pincompute.base.platform_context import Context, write_context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import EXTRA_MISSING
 from pincompute.base.secure_files import write_private_file
-from pincompute.engine import identity, log_rotate, supervisor
+from pincompute.engine import identity, log_rotate, metrics_token, supervisor
 from pincompute.engine.debian import find_program
 from pincompute.engine.images import registry
 from pincompute.engine.kubeconfigs import write_kubeconfig
@@ -46,6 +46,8 @@ def write_files(platform: Platform) -> None:
         write_kubeconfig(platform, user)
     if not _token(platform).exists():
         renew_token(platform)
+    if not platform.bare:
+        metrics_token.write_token_files(platform.home)
 
 
 def renew_token(platform: Platform) -> None:
@@ -109,7 +111,7 @@ def _registry_options(platform: Platform) -> tuple[object, ...]:
 
 
 def _operator(platform: Platform) -> Part:
-    part = _server("operator", platform, OPERATOR, platform.ports["operator"])
+    part = _server("operator", platform, OPERATOR, platform.ports["operator"], *_token_option(platform))
     # /healthz is already green while the caches fill; /readyz is green when they are complete.
     return part._replace(probe=HttpProbe(f"http://{_LOOPBACK}:{platform.ports['operator']}/readyz"))
 
@@ -129,7 +131,11 @@ def _storage(platform: Platform) -> Part:
 def _signer(platform: Platform) -> Part:
     authority = identity.identity_authority(platform)
     files = ("--certificate", authority.certificate(SIGNER), "--key", authority.key(SIGNER))
-    return _server("agent signer", platform, SIGNER, platform.ports["signer"], *files)
+    return _server("agent signer", platform, SIGNER, platform.ports["signer"], *files, *_token_option(platform))
+
+
+def _token_option(platform: Platform) -> tuple[object, ...]:
+    return "--token-file", metrics_token.token_file(platform.home)
 
 
 def _log_rotate(platform: Platform) -> Part:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
-from pincompute.engine import proc, processes
+from pincompute.engine import metrics_token, proc, processes
 from pincompute.engine.home import Home, require_platform
 from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 from pincompute.engine.parts import HttpProbe, Part, ReadinessProbe, SocketProbe
@@ -60,6 +61,8 @@ class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str
     server: str
     http: str
+    metrics_header: str = ""
+    """File with the header that the metrics and the pass history require; empty if the platform has no operator."""
     nodes: Nodes
     parts: list[PartStatus]
 
@@ -86,6 +89,7 @@ def platform_status(home: Home) -> PlatformStatus:
         kubeconfig=str(home.kubeconfig),
         server=platform.server if record.ports else "",
         http=f"http://NAME.PROJECT.localhost:{record.ports['http']}" if record.ports else "",
+        metrics_header="" if platform.bare else str(metrics_token.header_file(home)),
         nodes=Nodes(real=record.real, simulated=record.simulated),
         parts=parts,
     )
@@ -154,7 +158,15 @@ def _header_lines(status: PlatformStatus) -> list[str]:
         f"  kubeconfig  {status.kubeconfig}",
         f"  workloads   {status.http}",
         f"  nodes       {', '.join(counted) or 'none'}",
+        *_metrics_lines(status),
     ]
+
+
+def _metrics_lines(status: PlatformStatus) -> list[str]:
+    """The command that prints the operator's metrics."""
+    addresses = [part.address for part in status.parts if part.name == "operator"]
+    header = shlex.quote(f"@{status.metrics_header}")
+    return [f"  metrics     curl -H {header} {each}/metrics" for each in addresses if status.metrics_header]
 
 
 def _table_row(part: PartStatus) -> tuple[str, ...]:

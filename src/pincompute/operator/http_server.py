@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from aiohttp import web
 
+from pincompute.base.page_token import token_middlewares
 from pincompute.controller.pass_history import PassRecord
 from pincompute.controller.passes import Key
 from pincompute.objects.times import format_time
@@ -14,12 +17,15 @@ _WAITING = "waiting for the cluster facts\n"
 
 
 class HttpServer:
-    """Starts before the manager exists, so that a process that waits for its cluster is reported as alive."""
+    """Starts before the manager exists, so that a process that waits for its cluster is reported as alive.
 
-    def __init__(self) -> None:
+    With a token file, metrics and history require its token.
+    """
+
+    def __init__(self, token_file: Path | None = None) -> None:
         self.manager: ControllerManager | None = None
         """Set once the cluster has answered."""
-        application = web.Application()
+        application = web.Application(middlewares=token_middlewares(token_file))
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
         application.router.add_get("/metrics", self._metrics)

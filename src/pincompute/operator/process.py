@@ -42,18 +42,23 @@ log = structlog.get_logger()
 @click.option(
     "--listen", default="127.0.0.1:0", help="Address for health, metrics and pass history.", show_default=True
 )
-def operator(kubeconfig: Path | None, listen: str) -> None:
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the bearer token of metrics and pass history. Default: none, they are open.",
+)
+def operator(kubeconfig: Path | None, listen: str, token_file: Path | None) -> None:
     """Run the reconcile loop until SIGTERM."""
     logs.configure(process="operator")
     relax_gc()
-    asyncio.run(_run(load_or_in_cluster(kubeconfig), listen))
+    asyncio.run(_run(load_or_in_cluster(kubeconfig), listen, token_file))
 
 
-async def _run(access: Access, listen: str) -> None:
+async def _run(access: Access, listen: str, token_file: Path | None) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = HttpServer()
+    server = HttpServer(token_file)
     port = await server.open(listen)
     try:
         # The port makes the holder's name unique on this machine. A former process of the same name must have ended, so

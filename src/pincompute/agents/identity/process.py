@@ -17,6 +17,7 @@ from pincompute.agents.identity.root_ca import RootAuthority
 from pincompute.agents.identity.signer import Signer
 from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.api.names import LOG_SHIPPER, LOG_STORE, NODES_NAMESPACE, SYSTEM_NAMESPACE
+from pincompute.base.page_token import token_middlewares
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 
@@ -30,29 +31,31 @@ PLATFORM_ACCOUNTS = frozenset({(SYSTEM_NAMESPACE, LOG_STORE), (NODES_NAMESPACE, 
 """Service accounts of the platform's own parts that run in the cluster and connect to pods."""
 
 
-async def run(access: Access, listen: str, certificate: Path, key: Path) -> None:
+async def run(access: Access, listen: str, certificate: Path, key: Path, token_file: Path | None = None) -> None:
     """Runs until a signal, with a signing certificate that another process renews."""
     with cancel_on_signal():
         async with Client(access, agent="signer") as client:
             signer = Signer(client, Issuer(certificate, key))
-            async with _serve_status(listen, signer):
+            async with serve_status(listen, signer, token_file):
                 await signer.run()
 
 
-async def run_in_cluster(access: Access, listen: str, folder: Path) -> None:
+async def run_in_cluster(access: Access, listen: str, folder: Path, token_file: Path | None = None) -> None:
     """Runs until a signal, with the cluster's signing certificate, which it renews and writes to the folder."""
     with cancel_on_signal():
         async with Client(access, agent="signer") as client:
             root = RootAuthority(client, folder)
             await root.establish()
             signer = Signer(client, Issuer(root.certificate, root.key), PLATFORM_ACCOUNTS)
-            async with _serve_status(listen, signer), asyncio.TaskGroup() as group:
+            async with serve_status(listen, signer, token_file), asyncio.TaskGroup() as group:
                 group.create_task(root.renew_forever())
                 await signer.run()
 
 
 @asynccontextmanager
-async def _serve_status(listen: str, signer: Signer) -> AsyncGenerator[None]:
+async def serve_status(listen: str, signer: Signer, token_file: Path | None = None) -> AsyncGenerator[None]:
+    """Serves health and metrics while the block runs. With a token file, the metrics require its token."""
+
     async def healthz(_: web.Request) -> web.Response:
         text = f"last message of the API server {signer.staleness_s:.0f} s ago, {signer.queue_length} requests queued\n"
         return web.Response(text=text, status=200 if signer.staleness_s < STALE_AFTER_S else 503)
@@ -62,7 +65,7 @@ async def _serve_status(listen: str, signer: Signer) -> AsyncGenerator[None]:
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_SignerMetrics(signer))
-    application = web.Application()
+    application = web.Application(middlewares=token_middlewares(token_file))
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/metrics", metrics)
     async with serve_http(listen, application):
