@@ -462,12 +462,6 @@ RACES = (
         "tests/planning/test_cases.py",
     ),
     Mutant(
-        "planning/batch/attempts.py",
-        "(each for each in numbers if each > recorded)",
-        "()",
-        "tests/planning/test_cases.py",
-    ),
-    Mutant(
         "planning/kinds/job_set.py",
         "if attempt.ended and _retention_left_s(snapshot, attempt) > 0:",
         "if False:",
