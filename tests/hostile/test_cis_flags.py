@@ -84,6 +84,7 @@ API_SERVER: dict[str, Check] = {
     "1.2.26": _files("etcd-cafile"),
     "1.2.27": _files("encryption-provider-config"),
     "1.2.29": _is("tls-min-version", "VersionTLS13"),
+    "3.1.3": _unset_or("enable-bootstrap-token-auth", "false"),
     "3.2.1": _files("audit-policy-file"),
 }
 CONTROLLER_MANAGER: dict[str, Check] = {
@@ -131,7 +132,7 @@ PRIVATE_FILES = (
     "1.1.13", "1.1.15", "1.1.17", "1.1.20", "1.1.21", "4.1.3", "4.1.5", "4.1.7", "4.1.9",
 )  # fmt: skip
 """Checks of the modes of files."""
-TRIED_ELSEWHERE = ("1.2.28", "2.7", "3.2.2")
+TRIED_ELSEWHERE = ("1.1.11", "1.2.28", "2.7", "3.2.2")
 """Checks with a test function of their own, here or in tests/engine."""
 
 
@@ -185,6 +186,12 @@ def test_configuration_files_are_private(platform: Platform) -> None:
     modes = {str(file): oct(file.stat().st_mode & 0o777) for file in (*files, *kubeconfigs, platform.home.kubeconfig)}
     assert modes == dict.fromkeys(modes, "0o600")
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
+
+
+@pytest.mark.cluster
+def test_data_of_etcd_is_private(real_platform: Platform) -> None:
+    folder = real_platform.home.data / control_plane.ETCD
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_audit_policy_records_all_but_health_checks_and_leases(platform: Platform) -> None:
