@@ -37,8 +37,8 @@ def test_every_check_of_a_standard_has_a_test_and_a_verdict() -> None:
     """A verdict other than `met` has its reason."""
     rows = re.findall(r"^\| .+ \| (.+) \| (.+) \|$", STANDARDS, re.MULTILINE)
     verdicts = [(what, verdict) for what, verdict in rows if verdict != "verdict"]
-    assert len(verdicts) > 80
+    assert len(verdicts) >= 80
     for what, verdict in verdicts:
-        assert re.match(r"met($|[;,] | for | as | with )|(differs|none): \w", verdict), (what, verdict)
+        assert re.match(r"met($|[;,] | for | as | with )|(differs|none): \S", verdict), (what, verdict)
     tenancy = STANDARDS.partition("## Multi-tenancy benchmarks")[2].partition("\n## ")[0]
     assert len(re.findall(r"^\| [12] \| .+ \| .*`test_\w+`.* \| .+ \|$", tenancy, re.MULTILINE)) == 23

@@ -194,7 +194,7 @@ async def test_service_opens_no_port_of_the_nodes(project: PolicedProject) -> No
 async def open_services(policed: ControlPlane) -> AsyncIterator[PolicedProject]:
     """A project whose namespace has a Service of the type NodePort from before it became one of a project."""
     async with policed_project(policed) as made:
-        label = {"metadata": {"labels": {"pinterest.com/project": None}}}
+        label: Object = {"metadata": {"labels": {"pinterest.com/project": None}}}
         await made.admin.patch(kinds.NAMESPACES, made.name, "", label, style="merge", manager="tests")
         await made.create(made.admin, kinds.SERVICES, _service("before", type="NodePort"))
         label = {"metadata": {"labels": {"pinterest.com/project": made.name}}}
