@@ -25,10 +25,11 @@ break: .venv/.ready  ## inject ten faults into running workloads, one by one; di
 sim: .venv/.ready  ## simulate the operator being killed at each of its writes, results in build/sim.json
 	@.venv/bin/python -m simulation
 
-prove: .venv/.ready  ## run the long checks: more property examples, mutation tests, fuzzing, scale
+prove: .venv/.ready  ## run the long checks: more property examples, mutation tests, fuzzing, kube-hunter, scale
 	@.venv/bin/pytest -m "not cluster" --hypothesis-profile long
 	@.venv/bin/python scripts/mutants.py
 	@.venv/bin/pytest tests/desk/http/test_schemathesis.py --fuzz 100000
+	@.venv/bin/pytest tests/hostile/test_kube_hunter.py --hunt
 	@.venv/bin/python -m bench scale
 
 docs: .venv/.ready  ## regenerate the files that are written from the code

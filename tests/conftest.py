@@ -50,6 +50,7 @@ def garbage_collected_per_module(request: pytest.FixtureRequest) -> Iterator[Non
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the expected results with the actual ones")
     parser.addoption("--fuzz", type=int, default=0, help="number of generated requests to the desk; 0: a few")
+    parser.addoption("--hunt", action="store_true", help="run kube-hunter, which is installed from PyPI, too")
 
 
 @pytest.hookimpl(tryfirst=True)

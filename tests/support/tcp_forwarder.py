@@ -10,14 +10,15 @@ from typing import Self
 class TcpForwarder:
     """Listens on `port`, and forwards connections to the target port until it is cut."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, *, host: str = "127.0.0.1", listen: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         self.port = 0
-        self._target = target
+        self._target = (host, target)
+        self._listen = listen
         self._open = True
         self._roads: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, *self._listen)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -47,7 +48,7 @@ class TcpForwarder:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if self._open:
-                there, back = await asyncio.open_connection("127.0.0.1", self._target)
+                there, back = await asyncio.open_connection(*self._target)
                 try:
                     async with asyncio.TaskGroup() as ways:
                         ways.create_task(_one_way(reader, back))

@@ -24,6 +24,8 @@ GATES = "PodCertificateRequest=true,ClusterTrustBundle=true,ClusterTrustBundlePr
 _ETCD_QUOTA = 8 << 30
 # Queries per second and burst. With the default of 20 per second a rollout of 200 pods takes ten seconds.
 _CLIENT_QPS_AND_BURST = (1000, 2000)
+_TLS = {"tls-min-version": "VersionTLS13"}
+"""All cipher suites of TLS 1.3 are strong; those of 1.2 would have to be chosen."""
 
 
 def issue_certificates(platform: Platform) -> None:
@@ -87,6 +89,7 @@ def etcd(platform: Platform) -> Part:
             "initial-cluster": f"{platform.name}={peers}",
             "client-cert-auth": "true",
             "peer-client-cert-auth": "true",
+            "tls-min-version": "TLS1.3",
             **files,
             **{f"peer-{name}": file for name, file in files.items()},
             "quota-backend-bytes": _ETCD_QUOTA,
@@ -110,10 +113,12 @@ def api_server(platform: Platform) -> Part:
             "endpoint-reconciler-type": "none" if platform.address == LOOPBACK else "lease",
             "tls-cert-file": certificate,
             "tls-private-key-file": key,
+            **_TLS,
             "client-ca-file": authority.bundle,
             "anonymous-auth": "false",
             "authorization-mode": "Node,RBAC",
-            "enable-admission-plugins": "NodeRestriction",
+            # External addresses of Services could be those of other projects.
+            "enable-admission-plugins": "NodeRestriction,DenyServiceExternalIPs",
             "etcd-servers": f"https://{LOOPBACK}:{platform.ports['etcd']}",
             "etcd-cafile": etcd_certificates.bundle,
             "etcd-certfile": etcd_certificates.certificate(API_SERVER),
@@ -133,8 +138,10 @@ def api_server(platform: Platform) -> Part:
             "feature-gates": GATES,
             "audit-policy-file": home.configs / "audit.yaml",
             "audit-log-path": home.logs / "audit" / "audit.log",
+            # 220 MB at most: the disk may be that of a developer.
             "audit-log-maxsize": 20,
-            "audit-log-maxbackup": 2,
+            "audit-log-maxbackup": 10,
+            "audit-log-maxage": 30,
             "profiling": "false",
         },
     )._replace(grace_period_s=15.0)
@@ -196,6 +203,7 @@ def _serving_certificate(platform: Platform, name: str) -> dict[str, object]:
     return {
         "tls-cert-file": platform.authority.certificate(name),
         "tls-private-key-file": platform.authority.key(name),
+        **_TLS,
     }
 
 

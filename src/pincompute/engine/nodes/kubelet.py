@@ -83,6 +83,7 @@ def _authentication(platform: Platform) -> dict[str, object]:
         "healthzPort": 0,
         "tlsCertFile": str(authority.certificate("kubelet")),
         "tlsPrivateKeyFile": str(authority.key("kubelet")),
+        "tlsMinVersion": "VersionTLS13",
         "authentication": {
             "anonymous": {"enabled": False},
             "webhook": {"enabled": True},
