@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from pincompute.objects.content import object_label
 from pincompute.planning.edits import preserve_edits
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.capacity_preview import describe_free_capacity, planned_pods
-from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, preview_plan
+from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, is_large, preview_plan
 from pincompute.platforms.kubernetes.changes import manifest_of
 from pincompute.platforms.kubernetes.cluster_reader import (
     LiveState,
@@ -41,7 +42,11 @@ async def preview_resources(
     problems: list[Problem] = []
     for resource, state in zip(resources, states, strict=True):
         live = {object_label(native): native for native in state.natives}
-        planned = preview_plan(_snapshot_after_write(resource, state, inputs, now), live)
+        snapshot = _snapshot_after_write(resource, state, inputs, now)
+        # A set has hundreds of documents, and a large one of them takes long.
+        plan = partial(preview_plan, snapshot, live)
+        await asyncio.sleep(0)
+        planned = await asyncio.to_thread(plan) if is_large(resource) else plan()
         previews += planned.previews
         problems += planned.problems
     refuse_all(problems)
