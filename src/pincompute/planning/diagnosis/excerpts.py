@@ -15,7 +15,7 @@ _SECRET = re.compile(
     r"[\w-]*+[\"']?\s*[=:]\s*)"
     r"(?:\"[^\"]*\"|'[^']*'|[^\s,;&]+)"
     r"|(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}"
-    r"|\beyJ[\w-]++\.[\w-]++\.[\w-]*"
+    r"|\beyJ[\w-]{1,1024}+\.[\w-]++\.[\w-]*"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
     re.IGNORECASE,
 )
