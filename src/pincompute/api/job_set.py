@@ -192,9 +192,9 @@ def _limit_errors(spec: JobSetSpec) -> Iterator[FieldError]:
             next="leave it out",
         )
     for field, limit in (("enough", spec.enough), ("maxFailed", spec.max_failed)):
-        if limit != "" and scaled_value(limit, spec.task_count, up=True) > spec.task_count:
+        if (_limited_tasks(limit, spec.task_count) or 0) > spec.task_count:
             yield FieldError((field,), f"{field} is {limit}, but there are only {spec.task_count:,} tasks")
-    if spec.enough != "" and scaled_value(spec.enough, spec.task_count, up=True) == 0:
+    if _limited_tasks(spec.enough, spec.task_count) == 0:
         yield FieldError(
             ("enough",), "enough is 0: the job set would succeed without running", next="leave it out: all must succeed"
         )
@@ -207,6 +207,14 @@ def _limit_errors(spec: JobSetSpec) -> Iterator[FieldError]:
             ("taskDeadlineSeconds",),
             f"taskDeadlineSeconds is {spec.task_deadline_seconds}, but deadlineSeconds only {spec.deadline_seconds}",
         )
+
+
+def _limited_tasks(limit: int | str, count: int) -> int | None:
+    """Number of tasks; None without a limit, and for a text that is no number, which is reported as of a wrong type."""
+    try:
+        return None if limit == "" else scaled_value(limit, count, up=True)
+    except ValueError:
+        return None
 
 
 def _file_errors(spec: JobSetSpec) -> Iterator[FieldError]:
