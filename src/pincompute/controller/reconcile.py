@@ -12,13 +12,14 @@ fresh list, which includes every earlier write.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from pincompute.api.status import ResourceStatus
 from pincompute.api.workload import Workload
+from pincompute.base.aio import beside_loop
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NAME_TAKEN, PROJECT_TERMINATING, SPEC_UNDECODABLE
 from pincompute.controller import status_writer
@@ -103,8 +104,7 @@ class Reconciler:
         for duplicate in duplicates:
             await self._reject_duplicate(key, snapshot._replace(owner=duplicate), snapshot.owner)
         # A tenant may write a custom resource of a megabyte: no other one should wait for its plan.
-        large = is_large(snapshot.owner)
-        plan, difference = await asyncio.to_thread(_plan_steps, snapshot) if large else _plan_steps(snapshot)
+        plan, difference = await beside_loop(partial(_plan_steps, snapshot), large=is_large(snapshot.owner))
         difference = self._limit_to_visible_kinds(snapshot, plan, difference)
         difference = difference._replace(steps=tuple(self._skip_deleting(key, snapshot, difference)))
         if _recreates_natives(snapshot.owner, difference) and not await self._owner_exists(snapshot.owner):

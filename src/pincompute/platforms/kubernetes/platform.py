@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from pincompute.api.preview import Preview
 from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult
+from pincompute.base.aio import beside_loop
 from pincompute.base.bounded_map import BoundedMap
 from pincompute.base.problem import Problem, Refused, Where, refuse_all, refuse_if
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
@@ -322,9 +323,7 @@ class KubernetesPlatform:
 
 async def _plan_beside_loop(snapshot: Snapshot, nodes: int) -> tuple[Plan, Footprint]:
     """The plan and its footprint. Planning a large workload takes longer than other requests should wait."""
-    if is_large(snapshot.owner):
-        return await asyncio.to_thread(_plan_with_footprint, snapshot, nodes)
-    return _plan_with_footprint(snapshot, nodes)
+    return await beside_loop(partial(_plan_with_footprint, snapshot, nodes), large=is_large(snapshot.owner))
 
 
 def _plan_with_footprint(snapshot: Snapshot, nodes: int) -> tuple[Plan, Footprint]:

@@ -13,6 +13,7 @@ import msgspec
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.preview import ObjectAction, Preview
 from pincompute.api.workload import Workload
+from pincompute.base.aio import beside_loop
 from pincompute.base.problem import Problem, refuse_all
 from pincompute.kube.client import Client
 from pincompute.objects.content import object_label
@@ -44,9 +45,8 @@ async def preview_resources(
         live = {object_label(native): native for native in state.natives}
         snapshot = _snapshot_after_write(resource, state, inputs, now)
         # A set has hundreds of documents, and a large one of them takes long.
-        plan = partial(preview_plan, snapshot, live)
         await asyncio.sleep(0)
-        planned = await asyncio.to_thread(plan) if is_large(resource) else plan()
+        planned = await beside_loop(partial(preview_plan, snapshot, live), large=is_large(resource))
         previews += planned.previews
         problems += planned.problems
     refuse_all(problems)
