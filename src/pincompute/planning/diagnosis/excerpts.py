@@ -11,7 +11,8 @@ MAX_EXCERPT_CHARS = 300
 
 _SECRET = re.compile(
     r"(?P<userinfo>://[^/\s:@]*:)[^/@\s]+(?=@)"
-    r"|(?P<key>(?<![\w-])[\w-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|credential)"
+    r"|(?P<key>(?<![\w-])(?=[\w-]++[\"']?\s*[=:])"
+    r"[\w-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|credential)"
     r"[\w-]*+[\"']?\s*[=:]\s*)"
     r"(?:\"[^\"]*\"|'[^']*'|[^\s,;&]+)"
     r"|(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}"
