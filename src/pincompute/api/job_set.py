@@ -14,7 +14,7 @@ from pincompute.api.status import SUCCEEDED
 from pincompute.api.structs import count_or_percent_meta
 from pincompute.api.task import FAILED_TASKS, Attempt, TaskClaim
 from pincompute.api.workload import Workload, WorkloadSpec
-from pincompute.objects.number_sets import parse_numbers, scaled_value
+from pincompute.objects.number_sets import largest_number, scaled_value
 
 MAX_TASKS = 10_000
 MAX_RETAINED_TASKS = 100
@@ -178,7 +178,7 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         for index, attempt in enumerate(self.attempts):
             try:
                 if attempt.tasks != FAILED_TASKS:
-                    parse_numbers(attempt.tasks)
+                    largest_number(attempt.tasks)
             except ValueError as error:
                 yield FieldError(("attempts", index, "tasks"), str(error))
 
@@ -289,13 +289,13 @@ def _attempt_errors(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[
     if attempt.reason != "Any":
         yield FieldError(path, "task numbers and reason cannot be used together", next="remove one of the two")
     try:
-        numbers = parse_numbers(attempt.tasks)
+        largest = largest_number(attempt.tasks)
     except ValueError:
         # One of the errors by cost.
         return
-    if max(numbers) >= spec.task_count:
+    if largest >= spec.task_count:
         note = f"the {spec.task_count:,} tasks are 0 to {spec.task_count - 1}"
-        yield FieldError(path, f"there is no task {max(numbers)}", note)
+        yield FieldError(path, f"there is no task {largest}", note)
 
 
 class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):

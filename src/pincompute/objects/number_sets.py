@@ -22,6 +22,11 @@ def sorted_numbers(text: str) -> tuple[int, ...]:
     return tuple(chain.from_iterable(_disjoint_ranges(text)))
 
 
+def largest_number(text: str) -> int:
+    """The largest number of an index set that is not empty, without listing them all."""
+    return _disjoint_ranges(text)[-1][-1]
+
+
 def format_numbers(numbers: Iterable[int]) -> str:
     """Format an index set. Three or more consecutive numbers become a range."""
     parts: list[str] = []
@@ -39,7 +44,8 @@ def scaled_value(share: int | str, whole: int, *, up: bool) -> int:
     return -(-hundredths // 100) if up else hundredths // 100
 
 
-def _disjoint_ranges(text: str) -> list[range]:
+@lru_cache(maxsize=64)
+def _disjoint_ranges(text: str) -> tuple[range, ...]:
     """The ranges of an index set in order. Each number is in one of them only, and is counted before it is listed."""
     disjoint: list[range] = []
     next_number = count = 0
@@ -48,9 +54,10 @@ def _disjoint_ranges(text: str) -> list[range]:
         count += len(numbers)
         if count > MAX_NUMBERS:
             raise ValueError(f"the set has more than {MAX_NUMBERS:,} numbers")
-        disjoint.append(numbers)
+        if numbers:
+            disjoint.append(numbers)
         next_number = max(next_number, last + 1)
-    return disjoint
+    return tuple(disjoint)
 
 
 def _bounds(part: str) -> tuple[int, int]:
