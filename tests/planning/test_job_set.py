@@ -40,6 +40,25 @@ def owner(generation: int = 1, status: JobSetStatus = JobSetStatus(), **spec: An
     return msgspec.structs.replace(msgspec.convert(document, PinterestJobSet), status=status)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"attempts": [{"tasks": ",".join(["0-999999"] * 400)}]},
+        {
+            "tasks": 10_000,
+            "claims": [{"name": "a", "path": "/a", "size": "1Gi", "retained": True}],
+            "command": ["a" * 1_000],
+        },
+    ],
+    ids=["numbers", "jobs"],
+)
+def test_job_set_that_costs_too_much_is_refused(spec: dict[str, Any]) -> None:
+    """The desk refuses it, too, but a client of the Kubernetes API can write it."""
+    planned = job_set.plan(Snapshot(owner(**spec), (), (), CLUSTER, START))
+    assert [each.reason.code for each in planned.problems] == ["DocumentInvalid"]
+    assert planned.wanted == ()
+
+
 @dataclass
 class World:
     """A cluster with one batch. Steps are applied; the status is written unless the operator crashes."""

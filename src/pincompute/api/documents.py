@@ -19,6 +19,12 @@ MAX_DEPTH = 64
 """Deeper nesting is rejected: at about a thousand levels recursion would overflow the stack."""
 MAX_NUMBER_DIGITS = 1_000
 """Longer numbers stay strings: Python refuses to parse an integer of several thousand digits."""
+MAX_PROBLEMS = 100
+"""More are not collected: a small file can have one for each of its values."""
+MAX_FIELD_CHARS = 1_000
+"""Length of a field's location in a problem. Names can be as long as the file, and every field below repeats them."""
+_MAX_NAME_CHARS = 400
+"""Length of a name that a message quotes."""
 MAX_VALUES = 20_000
 """Field names count as values. A size limit alone is not enough: a small file can hold very many values."""
 
@@ -35,7 +41,24 @@ class Document(NamedTuple):
     def where(self, *path: str | int) -> Where:
         """Location of a field, or of its nearest ancestor that is written in the file."""
         known = next((path[:size] for size in range(len(path), -1, -1) if path[:size] in self.lines), ())
-        return Where(self.file, self.lines.get(known, 0), ".".join(str(step) for step in path))
+        return Where(self.file, self.lines.get(known, 0), _field_text(path))
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """The text, cut if it is longer."""
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
+def _field_text(path: FieldPath) -> str:
+    """Location of a field for messages: its steps with dots between them, cut if long."""
+    steps: list[str] = []
+    size = 0
+    for step in path:
+        steps.append(shorten(str(step), MAX_FIELD_CHARS))
+        size += len(steps[-1])
+        if size > MAX_FIELD_CHARS:
+            break
+    return shorten(".".join(steps), MAX_FIELD_CHARS)
 
 
 def read_documents(text: str, file: str = "") -> tuple[Document, ...]:
@@ -59,7 +82,7 @@ def read_documents(text: str, file: str = "") -> tuple[Document, ...]:
         if not isinstance(document.content, dict)
     ]
     if problems:
-        raise Refused(*problems)
+        raise Refused(*problems[: MAX_PROBLEMS + 1])
     if not documents:
         raise Refused(Problem(DOCUMENT_INVALID, "the file is empty", Where(file)))
     return tuple(documents)
@@ -130,7 +153,8 @@ class _DocumentReader:
                 continue
             name = key.value
             if name in first:
-                self._add_problem(f"duplicate field '{name}', first set in line {first[name]}", line, (*path, name))
+                what = f"duplicate field '{shorten(name, _MAX_NAME_CHARS)}', first set in line {first[name]}"
+                self._add_problem(what, line, (*path, name))
                 self._value(next(self._events), (*path, name))
                 continue
             first[name] = line
@@ -164,8 +188,11 @@ class _DocumentReader:
         return Refused(Problem(DOCUMENT_INVALID, what, Where(self._file, line)))
 
     def _add_problem(self, what: str, line: int, path: FieldPath) -> None:
-        where = Where(self._file, line, ".".join(str(step) for step in path))
-        self._problems.append(Problem(DOCUMENT_INVALID, what, where))
+        if len(self._problems) > MAX_PROBLEMS:
+            return
+        if len(self._problems) == MAX_PROBLEMS:
+            what = f"more than {MAX_PROBLEMS} errors: this one and later ones are not described"
+        self._problems.append(Problem(DOCUMENT_INVALID, what, Where(self._file, line, _field_text(path))))
 
 
 _TRUE = {"true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import FieldError, ValidationRule
@@ -13,11 +14,13 @@ from pincompute.api.status import SUCCEEDED
 from pincompute.api.structs import count_or_percent_meta
 from pincompute.api.task import FAILED_TASKS, Attempt, TaskClaim
 from pincompute.api.workload import Workload, WorkloadSpec
-from pincompute.objects.number_sets import parse_numbers, scaled_value
+from pincompute.objects.number_sets import largest_number, scaled_value
 
 MAX_TASKS = 10_000
 MAX_RETAINED_TASKS = 100
 """Tasks with retained claims: each of them needs a Job of its own."""
+MAX_RETAINED_BYTES = 1_000_000
+"""Total size of the specs of those Jobs, each of which repeats the program."""
 MAX_TASK_DATA_BYTES = 450_000
 """Total size of task items and files, so that all of them fit into one ConfigMap together with the file names."""
 MAX_TASK_FILES = 20_000
@@ -163,7 +166,21 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         yield from _claim_errors(self)
         for index, attempt in enumerate(self.attempts):
             yield from _attempt_errors(self, attempt, index)
+        yield from self.cost_errors()
         yield from _number_variable_errors(self)
+
+    def cost_errors(self) -> Iterator[FieldError]:
+        """Errors that would keep the operator busy for minutes.
+
+        It checks them, too: a client of the Kubernetes API writes a job set without the desk's validation.
+        """
+        yield from _retained_size_errors(self)
+        for index, attempt in enumerate(self.attempts):
+            try:
+                if attempt.tasks != FAILED_TASKS:
+                    largest_number(attempt.tasks)
+            except ValueError as error:
+                yield FieldError(("attempts", index, "tasks"), str(error))
 
 
 def _limit_errors(spec: JobSetSpec) -> Iterator[FieldError]:
@@ -175,9 +192,9 @@ def _limit_errors(spec: JobSetSpec) -> Iterator[FieldError]:
             next="leave it out",
         )
     for field, limit in (("enough", spec.enough), ("maxFailed", spec.max_failed)):
-        if limit != "" and scaled_value(limit, spec.task_count, up=True) > spec.task_count:
+        if (_limited_tasks(limit, spec.task_count) or 0) > spec.task_count:
             yield FieldError((field,), f"{field} is {limit}, but there are only {spec.task_count:,} tasks")
-    if spec.enough != "" and scaled_value(spec.enough, spec.task_count, up=True) == 0:
+    if _limited_tasks(spec.enough, spec.task_count) == 0:
         yield FieldError(
             ("enough",), "enough is 0: the job set would succeed without running", next="leave it out: all must succeed"
         )
@@ -190,6 +207,14 @@ def _limit_errors(spec: JobSetSpec) -> Iterator[FieldError]:
             ("taskDeadlineSeconds",),
             f"taskDeadlineSeconds is {spec.task_deadline_seconds}, but deadlineSeconds only {spec.deadline_seconds}",
         )
+
+
+def _limited_tasks(limit: int | str, count: int) -> int | None:
+    """Number of tasks; None without a limit, and for a text that is no number, which is reported as of a wrong type."""
+    try:
+        return None if limit == "" else scaled_value(limit, count, up=True)
+    except ValueError:
+        return None
 
 
 def _file_errors(spec: JobSetSpec) -> Iterator[FieldError]:
@@ -237,6 +262,16 @@ def _claim_errors(spec: JobSetSpec) -> Iterator[FieldError]:
             yield FieldError(("claims", index, "retained"), what, next="remove retained, or use fewer tasks")
 
 
+def _retained_size_errors(spec: JobSetSpec) -> Iterator[FieldError]:
+    if not spec.has_retained_claims:
+        return
+    size = spec.task_count * len(msgspec.json.encode(msgspec.structs.replace(spec, items=[], configuration={})))
+    if size > MAX_RETAINED_BYTES:
+        what = f"the Jobs of {spec.task_count} tasks with retained claims have {size:,} bytes together"
+        note = f"the maximum is {MAX_RETAINED_BYTES:,}"
+        yield FieldError(("claims",), what, note, "remove retained, use fewer tasks, or shorten the template")
+
+
 def _number_variable_errors(spec: JobSetSpec) -> Iterator[FieldError]:
     """A rerun has no task number variable: Kubernetes numbers the selected tasks from 0, so the program must read the
     file."""
@@ -254,13 +289,13 @@ def _attempt_errors(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[
     if attempt.reason != "Any":
         yield FieldError(path, "task numbers and reason cannot be used together", next="remove one of the two")
     try:
-        numbers = parse_numbers(attempt.tasks)
-    except ValueError as error:
-        yield FieldError(path, str(error))
+        largest = largest_number(attempt.tasks)
+    except ValueError:
+        # One of the errors by cost.
         return
-    if max(numbers) >= spec.task_count:
+    if largest >= spec.task_count:
         note = f"the {spec.task_count:,} tasks are 0 to {spec.task_count - 1}"
-        yield FieldError(path, f"there is no task {max(numbers)}", note)
+        yield FieldError(path, f"there is no task {largest}", note)
 
 
 class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):

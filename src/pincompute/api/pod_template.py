@@ -176,7 +176,8 @@ class PodSpec(OpenStruct, frozen=True, kw_only=True):
     readiness_gates: Annotated[list[Object], _text("Readiness gates, such as - {conditionType: a}.")] = []
     runtime_class_name: Annotated[str, _text("Runtime class, such as gvisor.")] = ""
     overhead: Annotated[
-        Object, _text("Resource overhead of the runtime class, such as cpu: 10m; set by Kubernetes.")
+        dict[str, Annotated[int | str, quantity_meta("Quantity, such as 10m.")]],
+        _text("Resource overhead of the runtime class, such as cpu: 10m; set by Kubernetes."),
     ] = {}
     enable_service_links: Annotated[
         bool, _text("Set environment variables for all Services; false by default in PinCompute.")

@@ -163,8 +163,11 @@ def _choices(type_: Any) -> str:
 def _pattern_errors(type_: Any, value: Any, path: FieldPath) -> Iterator[FieldError]:
     """Check patterns that msgspec does not: those of int-or-string fields, and line breaks at the end of a string."""
     for meta in getattr(type_, "__metadata__", ()):
-        schema_pattern = (getattr(meta, "extra_json_schema", None) or {}).get("pattern")
-        if schema_pattern and not (value >= 0 if isinstance(value, int) else re.fullmatch(schema_pattern, value)):
+        schema = getattr(meta, "extra_json_schema", None) or {}
+        schema_pattern, max_length = schema.get("pattern"), schema.get("maxLength")
+        if max_length and isinstance(value, str) and len(value) > max_length:
+            yield FieldError(path, f"{path[-1]} has {len(value):,} characters, the maximum is {max_length}")
+        elif schema_pattern and not (value >= 0 if isinstance(value, int) else re.fullmatch(schema_pattern, value)):
             yield FieldError(path, f"{path[-1]} is {value!r}: expected {PATTERN_DESCRIPTIONS[schema_pattern]}")
         # msgspec has checked the pattern with `$`, which also matches before a final line break.
         pattern = getattr(meta, "pattern", None)

@@ -17,7 +17,7 @@ from pincompute.api.custom_resource import (
     annotation_errors,
     label_errors,
 )
-from pincompute.api.documents import Document
+from pincompute.api.documents import Document, shorten
 from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.names import API_VERSION
 from pincompute.api.policy_rules import policy_errors
@@ -212,4 +212,4 @@ def _where(document: Document, error: FieldError) -> Where:
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_PROBLEM_CHARS else f"{text[: _MAX_PROBLEM_CHARS - 1]}…"
+    return shorten(text, _MAX_PROBLEM_CHARS)

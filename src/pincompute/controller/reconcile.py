@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from pincompute.api.status import ResourceStatus
 from pincompute.api.workload import Workload
+from pincompute.base.aio import beside_loop
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NAME_TAKEN, PROJECT_TERMINATING, SPEC_UNDECODABLE
 from pincompute.controller import status_writer
@@ -39,6 +41,7 @@ from pincompute.planning.snapshot import Cluster, Snapshot
 from pincompute.planning.status import refused_plan
 from pincompute.planning.status_counts import report_interval_s
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, PatchImages, Step, step_text
+from pincompute.planning.views.plan_preview import is_large
 
 STALE_CACHE_RETRY_S = 1.0
 """Retry interval while the cache lags behind our own writes. Normally the missing event triggers the pass earlier. But
@@ -100,8 +103,8 @@ class Reconciler:
     async def _reconcile(self, key: Key, snapshot: Snapshot, duplicates: list[Workload]) -> PassResult:
         for duplicate in duplicates:
             await self._reject_duplicate(key, snapshot._replace(owner=duplicate), snapshot.owner)
-        plan = PLANNERS[snapshot.owner.kind](snapshot)
-        difference = diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
+        # A tenant may write a custom resource of a megabyte: no other one should wait for its plan.
+        plan, difference = await beside_loop(partial(_plan_steps, snapshot), large=is_large(snapshot.owner))
         difference = self._limit_to_visible_kinds(snapshot, plan, difference)
         difference = difference._replace(steps=tuple(self._skip_deleting(key, snapshot, difference)))
         if _recreates_natives(snapshot.owner, difference) and not await self._owner_exists(snapshot.owner):
@@ -270,6 +273,11 @@ class Reconciler:
         for kind in [kind for kind, version in last_writes.items() if self._cache.includes(kind, version)]:
             del last_writes[kind]
         return not last_writes
+
+
+def _plan_steps(snapshot: Snapshot) -> tuple[Plan, Difference]:
+    plan = PLANNERS[snapshot.owner.kind](snapshot)
+    return plan, diff(snapshot.owner.metadata.uid, snapshot.natives, plan)
 
 
 def _recreates_natives(owner: Any, difference: Difference) -> bool:

@@ -27,6 +27,7 @@ from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.validation import parse_resources
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.base.aio import beside_loop
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused
@@ -45,6 +46,9 @@ from pincompute.planning.footprint import WorkloadKey
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.access import ReplicaConnection
 from pincompute.platforms.protocol import PlatformUnavailable, RenderedWorkload
+
+_MAX_QUICK_WORKLOADS = 256
+"""Longer lists are summarized beside the event loop."""
 
 
 class Desk:
@@ -79,10 +83,12 @@ class Desk:
         read = partial(_read_out_of_cluster, cluster=self.platform.name, project=name)
         holdings, undelivered = await self._database.transact(read, slow=True)
         state = OutOfClusterState(holdings, self._policies.platform_policies, undelivered)
-        return build_project_view(name, project, workloads, state, self.clock.now())
+        view = partial(build_project_view, name, project, workloads, state, self.clock.now())
+        return await beside_loop(view, large=len(workloads) > _MAX_QUICK_WORKLOADS)
 
     async def list_summaries(self, project: str) -> list[WorkloadSummary]:
-        return [summarize(each) for each in await self.platform.list_workloads(project)]
+        workloads = await self.platform.list_workloads(project)
+        return await beside_loop(partial(_summarize_all, workloads), large=len(workloads) > _MAX_QUICK_WORKLOADS)
 
     async def list_projects(self, caller: Identity) -> list[ProjectSummary]:
         return visible_projects(await self.platform.cached_projects(), caller)
@@ -137,7 +143,7 @@ class Desk:
         previews = await self.platform.preview(resources)
         planned_projects = {each.metadata.name: each for each in resources if isinstance(each, Project)}
         rendered = [await self._render_for_preview(each, planned_projects) for each in resources]
-        denials = [self._policies.denials(each, context.caller) if each else () for each in rendered]
+        denials = [await self._policies.denials(each, context.caller) if each else () for each in rendered]
         return await self._add_quota(previews, rendered, denials)
 
     async def _render_for_preview(
@@ -176,10 +182,14 @@ class Desk:
             raise Refused(unavailable.problem) from unavailable
         verdict = await self.builds.review_verdict(build, rendered.project)
         previews = await self.platform.preview([workload])
-        denials = self._policies.denials(rendered, context.caller, verified_build(build, verdict))
+        denials = await self._policies.denials(rendered, context.caller, verified_build(build, verdict))
         (preview,) = await self._add_quota(previews, [rendered], [[*verdict.problems(), *denials]])
         without_errors = msgspec.structs.replace(preview, errors=[])
         return BuildPreview(version, without_errors, provenance_links(verdict), preview.errors)
+
+
+def _summarize_all(workloads: Sequence[Workload]) -> list[WorkloadSummary]:
+    return [summarize(each) for each in workloads]
 
 
 def _parse_resources(text: str, project: str) -> list[CustomResource]:

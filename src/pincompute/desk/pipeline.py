@@ -79,6 +79,8 @@ from pincompute.platforms.protocol import PlatformUnavailable, RenderedWorkload
 MAX_UNDELIVERED = 5_000
 """Accepted submissions that may wait for delivery. Accepted work is never dropped, so beyond that none is accepted."""
 BACKLOG_RETRY_AFTER_S = 10
+MAX_QUICK_SUBMISSIONS = 8
+"""Larger sets are recorded beside the event loop."""
 DELIVERY_TIMEOUT_S = 2.0
 """How long a response waits for delivery. After that the client gets a receipt (202); the work is on disk already."""
 
@@ -203,7 +205,8 @@ class Pipeline:
         keys = [submission.workload_key for submission in submissions]
         if undelivered < MAX_UNDELIVERED and self._dispatcher.nothing_pending_for(keys):
             return _Lookup([], [None] * len(submissions), undelivered)
-        return await self._database.transact(partial(_read_lookup, submissions=submissions))
+        slow = len(submissions) > MAX_QUICK_SUBMISSIONS
+        return await self._database.transact(partial(_read_lookup, submissions=submissions), slow=slow)
 
     # 4. to 6. Render, review, policies
 
@@ -218,6 +221,8 @@ class Pipeline:
         proposals: list[Proposal] = []
         refusals: dict[str, Refused] = {}
         for item, pending_workload in zip(items, pending, strict=True):
+            # Nothing below need suspend, and a set has hundreds of items.
+            await asyncio.sleep(0)
             try:
                 proposals.append(await self._check_item(item, pending_workload, context))
             except PlatformUnavailable as unavailable:
@@ -276,10 +281,13 @@ class Pipeline:
     # 7. Record
 
     async def _record(self, submissions: Sequence[Submission], outcome: _Outcome) -> list[SubmissionRecord]:
+        # Each submission takes a millisecond of statements.
+        slow = len(submissions) > MAX_QUICK_SUBMISSIONS
         if outcome.refusals:
             refusals = partial(record_refusals, submissions=submissions, refused=outcome.refusals)
-            return await self._database.transact(refusals)
-        return await self._database.transact(lambda connection: record_acceptance(connection, *outcome.proposals))
+            return await self._database.transact(refusals, slow=slow)
+        accept = partial(_record_acceptance, proposals=outcome.proposals)
+        return await self._database.transact(accept, slow=slow)
 
     # 8. Dispatch
 
@@ -318,6 +326,10 @@ def _read_lookup(connection: Connection, submissions: Sequence[Submission]) -> _
     ]
     repeated = find_repeated(connection, submissions)
     return _Lookup(repeated, pending, outbox.count_undelivered(connection, submissions[0].cluster))
+
+
+def _record_acceptance(connection: Connection, proposals: Sequence[Proposal]) -> list[SubmissionRecord]:
+    return record_acceptance(connection, *proposals)
 
 
 def _check_backlog(undelivered: int) -> None:

@@ -15,6 +15,7 @@ from pincompute.api.policy_rules import policy_errors
 from pincompute.api.project import Project
 from pincompute.api.structs import StrictStruct
 from pincompute.api.type_errors import type_errors
+from pincompute.base.aio import beside_loop
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID
 from pincompute.desk.store import record
@@ -22,6 +23,7 @@ from pincompute.desk.store.database import Database
 from pincompute.desk.store.record import BREAK_GLASS, DEPLOY, VerifiedBuild
 from pincompute.desk.transaction import quota_problem
 from pincompute.planning.footprint import EMPTY_FOOTPRINT
+from pincompute.planning.views.plan_preview import is_large
 from pincompute.platforms.protocol import RenderedWorkload
 
 
@@ -63,11 +65,11 @@ class PolicyChecker:
             # A change keeps the build that the workload was deployed as.
             last = await self._database.transact(partial(record.last_deployment, project=key.project, name=key.name))
             build = last[1] if last else None
-        if denials := self.denials(rendered, caller, build):
+        if denials := await self.denials(rendered, caller, build):
             shortage = await self._database.transact(partial(quota_problem, cluster=self._cluster, rendered=rendered))
             raise Refused(*denials, *filter(None, (shortage,)))
 
-    def denials(
+    async def denials(
         self, rendered: RenderedWorkload, caller: Identity, build: VerifiedBuild | None = None
     ) -> tuple[Problem, ...]:
         """The policies that deny a workload. No policy denies a deletion."""
@@ -76,7 +78,9 @@ class PolicyChecker:
         facts = _build_facts(build, rendered.project) if build else {}
         footprint = rendered.footprint or EMPTY_FOOTPRINT
         policy_input = PolicyInput(rendered.workload, footprint, rendered.project, caller, facts)
-        return evaluate_policies(self.platform_policies, policy_input)
+        evaluate = partial(evaluate_policies, self.platform_policies, policy_input)
+        # A rule may visit each item of a large workload; so does the explanation of its denial.
+        return await beside_loop(evaluate, large=is_large(rendered.workload))
 
 
 def _build_facts(build: VerifiedBuild, project: Project | None) -> dict[str, Any]:

@@ -39,8 +39,8 @@ from pincompute.planning.footprint import WorkloadKey
 
 _MAX_UNREADABLE_CHARS = 4096
 """How much of an unreadable document is recorded."""
-_MAX_UNREADABLE_PROBLEMS = 100
-"""How many of its problems are recorded and reported."""
+_MAX_SET_PROBLEMS = 200
+"""How many problems of all documents are recorded and reported; beyond that, the first one of each document."""
 
 
 class CallContext(NamedTuple):
@@ -153,11 +153,14 @@ class RequestParser:
         except Refused as refused:
             return [self._unreadable_item(text, project, refused, context)]
         items: list[Item] = []
+        described = 0
         for document, parsed in zip(
             documents, parse_each_resource(documents, project, _parse_file_workload), strict=True
         ):
             if isinstance(parsed, Refused):
-                items.append(self._unreadable_item(document.text, project, parsed, context))
+                first = parsed.problems[: max(1, _MAX_SET_PROBLEMS - described)]
+                described += len(first)
+                items.append(self._unreadable_item(document.text, project, Refused(*first), context))
                 continue
             submission = self._new_submission(WorkloadKey.of(parsed), DEPLOY, document.text, context)
             items.append(_with_override(Item(submission, DeployFile(parsed)), request.break_glass, override))
@@ -177,7 +180,7 @@ class RequestParser:
         beginning = text[:_MAX_UNREADABLE_CHARS].replace("\0", "?")
         about = f"{digest} {refused.problems[0].what}"
         submission = self._new_submission(WorkloadKey(project, "", ""), DEPLOY, beginning, context, about=about)
-        return Item(submission, Refused(*refused.problems[:_MAX_UNREADABLE_PROBLEMS]))
+        return Item(submission, refused)
 
     def _new_submission(
         self, key: WorkloadKey, verb: str, document: str, context: CallContext, about: str = ""

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import chain
 
+MAX_NUMBERS = 10_000
+"""Most numbers of a set. A few characters can name a million of them, and a longer text name those again and again."""
 NUMBERS_PATTERN = r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*"
 
 
 def parse_numbers(text: str) -> frozenset[int]:
-    """Parse an index set. ValueError for a reversed range or a part that is not a number."""
-    return frozenset(number for part in text.split(",") if part for number in _range(part))
+    """Parse an index set. ValueError for a reversed range, a part that is not a number, or too many numbers."""
+    return frozenset(chain.from_iterable(_disjoint_ranges(text)))
+
+
+@lru_cache(maxsize=8)
+def sorted_numbers(text: str) -> tuple[int, ...]:
+    """The numbers of an index set in order; cached, because each pod of a batch looks its own number up."""
+    return tuple(chain.from_iterable(_disjoint_ranges(text)))
+
+
+def largest_number(text: str) -> int:
+    """The largest number of an index set that is not empty, without listing them all."""
+    return _disjoint_ranges(text)[-1][-1]
 
 
 def format_numbers(numbers: Iterable[int]) -> str:
@@ -29,12 +44,28 @@ def scaled_value(share: int | str, whole: int, *, up: bool) -> int:
     return -(-hundredths // 100) if up else hundredths // 100
 
 
-def _range(part: str) -> range:
+@lru_cache(maxsize=64)
+def _disjoint_ranges(text: str) -> tuple[range, ...]:
+    """The ranges of an index set in order. Each number is in one of them only, and is counted before it is listed."""
+    disjoint: list[range] = []
+    next_number = count = 0
+    for first, last in sorted(_bounds(part) for part in text.split(",") if part):
+        numbers = range(max(first, next_number), last + 1)
+        count += len(numbers)
+        if count > MAX_NUMBERS:
+            raise ValueError(f"the set has more than {MAX_NUMBERS:,} numbers")
+        if numbers:
+            disjoint.append(numbers)
+        next_number = max(next_number, last + 1)
+    return tuple(disjoint)
+
+
+def _bounds(part: str) -> tuple[int, int]:
     first, dash, last = part.partition("-")
-    numbers = range(int(first), int(last if dash else first) + 1)
-    if not numbers:
+    bounds = int(first), int(last if dash else first)
+    if bounds[0] > bounds[1]:
         raise ValueError(f"the range '{part}' is reversed")
-    return numbers
+    return bounds
 
 
 def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:

@@ -31,6 +31,7 @@ from pincompute.api.names import INJECTED_FAULT_ANNOTATION, RUN_NOW_ANNOTATION
 from pincompute.api.structs import without_defaults
 from pincompute.api.task import FAILED_TASKS, Attempt
 from pincompute.api.training_job import Elastic, PinterestTrainingJob
+from pincompute.api.type_errors import type_errors
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
@@ -247,6 +248,11 @@ def _heal(workload: Workload, past: Sequence[RevisionRecord]) -> EditResult:
 
 
 def _rerun(workload: Workload, change: Rerun) -> EditResult:
+    resources = {name: amount for name in ("cpu", "memory") if (amount := getattr(change, name))}
+    refuse_all(
+        Problem(DOCUMENT_INVALID, error.what, Where(object=workload.metadata.key), error.note, error.next)
+        for error in type_errors(Attempt, resources, ())
+    )
     match workload:
         case PinterestJobSet():
             return _rerun_tasks(workload, change)

@@ -8,8 +8,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_LONG_TEXT_CHARS = 16_384
+_LONG_TEXT_CHARS = 4_096
 """Shorter texts take some milliseconds, and a thread would cost them a good part of that."""
+_SEPARATORS = ("---", "...")
+"""Each further document of a text may have as many errors as the first, with a suggestion for each."""
 
 
 class LongTexts:
@@ -19,7 +21,7 @@ class LongTexts:
         self._lock = asyncio.Lock()
 
     async def parse(self, text: str, parse: Callable[[], T]) -> T:
-        if len(text) <= _LONG_TEXT_CHARS:
+        if len(text) <= _LONG_TEXT_CHARS and sum(map(text.count, _SEPARATORS)) <= 1:
             return parse()
         async with self._lock:
             return await asyncio.to_thread(parse)

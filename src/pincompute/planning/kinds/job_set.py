@@ -17,7 +17,8 @@ import msgspec
 from pincompute.api.job_set import JobSetSpec, PinterestJobSet
 from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
 from pincompute.api.names import IMMUTABLE_HASH_ANNOTATION, MUTABLE_HASH_ANNOTATION
-from pincompute.base.problem import Problem
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import DOCUMENT_INVALID
 from pincompute.objects.content import Object
 from pincompute.objects.number_sets import format_numbers, parse_numbers
 from pincompute.planning import names, natives, revision, status
@@ -54,14 +55,15 @@ class AttemptPlan(NamedTuple):
 
 def plan(snapshot: Snapshot) -> Plan:
     """Plan the objects of a batch."""
+    if problems := _cost_problems(snapshot.owner):
+        return _refused_plan(snapshot, problems)
     state = attempts.batch_state(snapshot)
     attempt = state.running_attempt
     planned = _plan_attempt(snapshot, state, attempt) if attempt else _finished_plan(snapshot, state)
     if attempt and not attempts.has_begun(snapshot, state, attempt):
         state = state.with_last_attempt(msgspec.structs.replace(attempt, runtime=planned.built.runtime))
     if planned.problems:
-        refused = status.refused_plan(snapshot, planned.problems)
-        return refused._replace(status=msgspec.structs.replace(refused.status, revision=snapshot.owner.status.revision))
+        return _refused_plan(snapshot, planned.problems)
     finding = _pod_finding(snapshot, state, planned)
     why = finding.problem or planned.change_problem or outcome.batch_problem(snapshot, state)
     wanted = (
@@ -83,6 +85,16 @@ def plan(snapshot: Snapshot) -> Plan:
         ),
         steps=planned.update.steps,
     )
+
+
+def _refused_plan(snapshot: Snapshot, problems: tuple[Problem, ...]) -> Plan:
+    refused = status.refused_plan(snapshot, problems)
+    return refused._replace(status=msgspec.structs.replace(refused.status, revision=snapshot.owner.status.revision))
+
+
+def _cost_problems(owner: PinterestJobSet) -> tuple[Problem, ...]:
+    where = Where(object=owner.metadata.key)
+    return tuple(Problem(DOCUMENT_INVALID, each.what, where, each.note, each.next) for each in owner.spec.cost_errors())
 
 
 def _plan_attempt(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> AttemptPlan:

@@ -9,7 +9,7 @@ from pincompute.api.logs import ContainerExit
 from pincompute.api.names import ATTEMPT_LABEL
 from pincompute.api.structs import LenientStruct
 from pincompute.base.reasons import OUT_OF_MEMORY
-from pincompute.objects.number_sets import parse_numbers
+from pincompute.objects.number_sets import sorted_numbers
 from pincompute.planning.observed_pods import ContainerStatus, OwnedMetadata, PodStatus, Terminated
 
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -84,7 +84,7 @@ def replica_of(workload: str, pod: str, labels: Mapping[str, str], attempts: Map
         return task
     if index:
         number = int(labels.get(ATTEMPT_LABEL, "1"))
-        tasks = sorted(parse_numbers(attempts[number])) if number in attempts else []
+        tasks = sorted_numbers(attempts[number]) if number in attempts else ()
         if int(index) < len(tasks):
             return str(tasks[int(index)])
         return index if number == 1 else name

@@ -28,6 +28,10 @@ _BOOKKEEPING_PATHS = ("metadata.annotations.", "metadata.labels.", "metadata.own
 """Fields that only follow from others, and are left out of a preview."""
 
 
+_MAX_QUICK_BYTES = 8_192
+_MAX_QUICK_TASKS = 500
+"""Larger workloads are planned beside the event loop."""
+
 N = TypeVar("N", bound=CustomResource)
 
 
@@ -70,6 +74,12 @@ def preview_plan(snapshot: Snapshot, live: Mapping[str, Object]) -> PlanPreview:
     if problems:
         return PlanPreview(problems=tuple(dict.fromkeys(problems)))
     return PlanPreview((_build_preview(snapshot, plan, difference, live),))
+
+
+def is_large(resource: CustomResource) -> bool:
+    """True if planning takes longer than an event loop should be held: by its size, or by the number of its tasks."""
+    tasks = getattr(resource.spec, "task_count", 0)
+    return tasks > _MAX_QUICK_TASKS or len(msgspec.json.encode(resource.spec)) > _MAX_QUICK_BYTES
 
 
 def converged_plan(snapshot: Snapshot) -> Plan:

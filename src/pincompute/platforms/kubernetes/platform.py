@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from pincompute.api.preview import Preview
 from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult
+from pincompute.base.aio import beside_loop
 from pincompute.base.bounded_map import BoundedMap
 from pincompute.base.problem import Problem, Refused, Where, refuse_all, refuse_if
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
@@ -35,9 +36,18 @@ from pincompute.kube.errors import (
     Unreachable,
 )
 from pincompute.planning.edits import preserve_edits, summarize_edit
-from pincompute.planning.footprint import Footprint, WorkloadKey, current_footprint, daemon_node_count, footprint_of
+from pincompute.planning.footprint import (
+    EMPTY_FOOTPRINT,
+    Footprint,
+    WorkloadKey,
+    current_footprint,
+    daemon_node_count,
+    footprint_of,
+)
 from pincompute.planning.hosts import host_claim
-from pincompute.planning.views.plan_preview import as_first_generation, converged_plan
+from pincompute.planning.plan import Plan
+from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.views.plan_preview import as_first_generation, converged_plan, is_large
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.kubernetes.changes import write_change_to_workload
 from pincompute.platforms.kubernetes.fleet import FleetClient
@@ -122,14 +132,14 @@ class KubernetesPlatform:
         key = WorkloadKey.of(workload)
         project = await self.find_project(key.project)
         merged = preserve_edits(pending or self._cache.find(key), workload)
-        created = _as_created(merged)
-        plan = converged_plan(self._cache.snapshot(created))
+        created, version = _as_created(merged), self._cache.context_version
+        nodes = daemon_node_count(self._cache.find(key) or merged)
+        plan, footprint = await _plan_beside_loop(self._cache.snapshot(created), nodes)
         refuse_all(
             each if str(each.where) else each._replace(where=Where(object=workload.metadata.key))
             for each in (*plan.problems, *filter(None, (self._host_problem(merged),)))
         )
-        footprint = footprint_of(plan, max(1, daemon_node_count(self._cache.find(key) or merged)))
-        self._predictions.put(key, _ComputedFootprint(created, self._cache.context_version, footprint))
+        self._predictions.put(key, _ComputedFootprint(created, version, footprint))
         document: dict[str, Any] = msgspec.to_builtins(workload)
         return RenderedWorkload(key, PutWorkload(document), merged, footprint, project)
 
@@ -143,8 +153,8 @@ class KubernetesPlatform:
         # A service that has lost its host can still be scaled; one that gets another host is decided.
         if _custom_host(edit.workload) != _custom_host(before):
             refuse_if(self._host_problem(edit.workload))
-        plan = converged_plan(self._cache.snapshot(as_first_generation(edit.workload)))
-        footprint = footprint_of(plan, max(1, daemon_node_count(edit.workload)))
+        snapshot = self._cache.snapshot(as_first_generation(edit.workload))
+        _, footprint = await _plan_beside_loop(snapshot, daemon_node_count(edit.workload))
         command = ChangeWorkload(change, tuple(edit.effects))
         return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
 
@@ -309,6 +319,17 @@ class KubernetesPlatform:
             raise Refused(recreated_problem(key.project, key.name)) from error
         self._read_your_writes.note_deleted(key, uid)
         return Delivery(None)
+
+
+async def _plan_beside_loop(snapshot: Snapshot, nodes: int) -> tuple[Plan, Footprint]:
+    """The plan and its footprint. Planning a large workload takes longer than other requests should wait."""
+    return await beside_loop(partial(_plan_with_footprint, snapshot, nodes), large=is_large(snapshot.owner))
+
+
+def _plan_with_footprint(snapshot: Snapshot, nodes: int) -> tuple[Plan, Footprint]:
+    plan = converged_plan(snapshot)
+    # What is refused need not be counted, and may have quantities that cannot be.
+    return plan, EMPTY_FOOTPRINT if plan.problems else footprint_of(plan, max(1, nodes))
 
 
 def _custom_host(workload: Workload) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,13 +13,14 @@ import msgspec
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.preview import ObjectAction, Preview
 from pincompute.api.workload import Workload
+from pincompute.base.aio import beside_loop
 from pincompute.base.problem import Problem, refuse_all
 from pincompute.kube.client import Client
 from pincompute.objects.content import object_label
 from pincompute.planning.edits import preserve_edits
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.capacity_preview import describe_free_capacity, planned_pods
-from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, preview_plan
+from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, is_large, preview_plan
 from pincompute.platforms.kubernetes.changes import manifest_of
 from pincompute.platforms.kubernetes.cluster_reader import (
     LiveState,
@@ -41,7 +43,10 @@ async def preview_resources(
     problems: list[Problem] = []
     for resource, state in zip(resources, states, strict=True):
         live = {object_label(native): native for native in state.natives}
-        planned = preview_plan(_snapshot_after_write(resource, state, inputs, now), live)
+        snapshot = _snapshot_after_write(resource, state, inputs, now)
+        # A set has hundreds of documents, and a large one of them takes long.
+        await asyncio.sleep(0)
+        planned = await beside_loop(partial(preview_plan, snapshot, live), large=is_large(resource))
         previews += planned.previews
         problems += planned.problems
     refuse_all(problems)

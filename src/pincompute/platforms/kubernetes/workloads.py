@@ -51,7 +51,7 @@ from pincompute.platforms.kubernetes.cluster_reader import (
 )
 from pincompute.platforms.kubernetes.dry_run import DryRunner
 from pincompute.platforms.kubernetes.exec_session import open_exec, open_port_forward
-from pincompute.platforms.kubernetes.logs.container_runs import LogFilter, LogOwner, container_histories
+from pincompute.platforms.kubernetes.logs.container_runs import LogFilter, LogOwner
 from pincompute.platforms.kubernetes.logs.follow import LogFollower
 from pincompute.platforms.kubernetes.logs.lines import LogReader, list_pods_of_workload, list_replica_names, log_notices
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
@@ -281,8 +281,7 @@ class WorkloadClient:
         )
         workload = await self._workload_with_logs(project, name, has_stored_logs=bool(stored))
         owner = LogOwner.of(name, workload)
-        found = container_histories(owner, pods, stored, query.container)
-        chosen = self._log_reader.select(project, found, owner, query)
+        found, chosen = await self._log_reader.find_histories(project, owner, (pods, stored), query)
         # With a single run selected, all names are sent, so that the client shows which replica the lines are of.
         yield list_replica_names(found if query.select_run else chosen)
         for notice in log_notices(

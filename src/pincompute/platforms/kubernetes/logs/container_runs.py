@@ -99,12 +99,11 @@ class LogOwner(NamedTuple):
 
     def terminated_hidden(self, histories: Sequence[ContainerHistory]) -> list[ContainerHistory]:
         """Histories that are left out unless asked for: of earlier workloads, and of pods that were replaced."""
-        of_earlier_workloads = [each for each in histories if each.sources[-1].run.created < self.created]
         any_active = any(not each.pod_deleted for each in histories)
         return [
             each
             for each in histories
-            if each in of_earlier_workloads or (self.replaces_pods and any_active and each.pod_deleted)
+            if each.sources[-1].run.created < self.created or (self.replaces_pods and any_active and each.pod_deleted)
         ]
 
 
@@ -128,9 +127,11 @@ def container_histories(
     main_containers = {pod.metadata.uid: main_container_of(pod, owner.main_container) for pod in pods}
     sources = {_run_key(source.run): source for pod in pods for source in live_sources(owner, pod, container)}
     runs = list(stored_runs)
+    stored = {(run.uid, run.container) for run in runs}
     for run in runs:
-        main_containers.setdefault(run.uid, "")
-        main_containers[run.uid] = main_containers[run.uid] or _stored_main_container(owner, run, runs)
+        has_main = (run.uid, owner.main_container) in stored
+        known = main_containers.get(run.uid)
+        main_containers[run.uid] = known or (owner.main_container if has_main else run.main_container)
     for run in runs:
         is_main = run.container == main_containers[run.uid]
         chosen = run.container == container if container else is_main or run.is_volume_file
@@ -182,11 +183,6 @@ def _live_source(
 
 def _replica(owner: LogOwner, pod: str, labels: Mapping[str, str]) -> str:
     return replica_of(owner.name, pod, labels, owner.attempts)
-
-
-def _stored_main_container(owner: LogOwner, run: ContainerRun, runs: Sequence[ContainerRun]) -> str:
-    containers_of_pod = {each.container for each in runs if each.uid == run.uid}
-    return owner.main_container if owner.main_container in containers_of_pod else run.main_container
 
 
 def _run_key(run: ContainerRun) -> tuple[str, str, int]:

@@ -7,10 +7,12 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from pincompute.api.logs import ContainerRun, LogEntry, LogItem, LogLine, LogMarker, LogQuery, LogReplicas, RunSelector
 from pincompute.api.names import WORKLOAD_LABEL
 from pincompute.api.workload import Workload
+from pincompute.base.aio import beside_loop
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NO_LOGS, REPLICA_UNKNOWN
 from pincompute.kube.client import Client
@@ -18,12 +20,20 @@ from pincompute.kube.errors import ApiError, NotFound
 from pincompute.kube.resource import PODS
 from pincompute.objects.times import parse_time_ns
 from pincompute.planning.pods.container_runs import LoggedPod
-from pincompute.platforms.kubernetes.logs.container_runs import ContainerHistory, LogOwner, LogSource
+from pincompute.platforms.kubernetes.logs.container_runs import (
+    ContainerHistory,
+    LogOwner,
+    LogSource,
+    container_histories,
+)
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
 
 MAX_CONTAINERS = 50
 """Containers that are read at once. A batch may have thousands."""
 MAX_LINES_PER_READ = 100_000
+MAX_QUICK_RUNS = 1_000
+MAX_QUICK_LINES = 10_000
+"""More are sorted beside the event loop: a project has up to 20,000 streams of logs."""
 MAX_BYTES_PER_READ = 16 << 20
 """Text of all containers of one read; older lines are left out."""
 MIN_BYTES_PER_RUN = 64 << 10
@@ -51,6 +61,18 @@ class LogReader:
         except Refused as refused:
             return [], refused.problems[0].what
 
+    async def find_histories(
+        self, project: str, owner: LogOwner, runs: tuple[Sequence[LoggedPod], Sequence[ContainerRun]], query: LogQuery
+    ) -> tuple[list[ContainerHistory], list[ContainerHistory]]:
+        """All histories of existing pods and of stored runs, and those that a query asks for."""
+        pods, stored = runs
+
+        def find() -> tuple[list[ContainerHistory], list[ContainerHistory]]:
+            found = container_histories(owner, pods, stored, query.container)
+            return found, self.select(project, found, owner, query)
+
+        return await beside_loop(find, large=len(pods) + len(stored) > MAX_QUICK_RUNS)
+
     def select(
         self, project: str, histories: Sequence[ContainerHistory], owner: LogOwner, query: LogQuery
     ) -> list[ContainerHistory]:
@@ -61,8 +83,9 @@ class LogReader:
         if query.replica and not chosen:
             raise self._unknown_replica(project, histories, owner, query)
         if not query.replica and not query.include_deleted:
-            hidden = owner.terminated_hidden(chosen)
-            chosen = [each for each in chosen if each not in hidden]
+            # By identity: comparing each with all hidden ones takes minutes for thousands of pods.
+            hidden = {id(each) for each in owner.terminated_hidden(chosen)}
+            chosen = [each for each in chosen if id(each) not in hidden]
         if query.previous:
             chosen = [ContainerHistory(each.sources[-2:-1]) for each in chosen if len(each.sources) > 1]
             if not chosen:
@@ -80,7 +103,8 @@ class LogReader:
         tails = await asyncio.gather(
             *(self._read_history(project, owner, each, query, max_bytes) for each in histories)
         )
-        return list(heapq.merge(*tails, key=lambda each: each[0]))
+        merged = heapq.merge(*tails, key=lambda each: each[0])
+        return await beside_loop(partial(list, merged), large=sum(map(len, tails)) > MAX_QUICK_LINES)
 
     async def _read_history(
         self, project: str, owner: LogOwner, history: ContainerHistory, query: LogQuery, max_bytes: int

@@ -1,0 +1,100 @@
+"""A desk over HTTP whose platform plans with the real planners, but has no cluster: it delivers nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from aiohttp.test_utils import TestClient, TestServer
+
+from desk_fixtures import AUTH_HEADERS, LOCAL_AUTHENTICATOR, NO_RATE_LIMIT, SequentialIds, build_verifier
+from pincompute.api.project import Project
+from pincompute.api.workload import Workload
+from pincompute.base.clock import SystemClock
+from pincompute.desk.desk import Desk
+from pincompute.desk.dispatcher import Dispatcher
+from pincompute.desk.http.server import create_app
+from pincompute.desk.ledger_sync import LedgerSync
+from pincompute.desk.policies import PolicyChecker
+from pincompute.desk.store.database import open_database
+from pincompute.kube.client import Client
+from pincompute.planning.footprint import WorkloadKey
+from pincompute.platforms.kubernetes.cluster_reader import LiveState
+from pincompute.platforms.kubernetes.platform import KubernetesPlatform
+from request_cost import measured_holds
+
+
+class _NoClient(NamedTuple):
+    """What a platform needs of a client to be created."""
+
+    clock: SystemClock
+
+
+class UnwatchedPlatform(KubernetesPlatform):
+    """Knows one project, and the workloads that the test puts into it."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(cast("Client", _NoClient(SystemClock())))
+        self.project = project
+        self.workloads: dict[str, Workload] = {}
+
+    async def find_project(self, name: str) -> Project | None:
+        return self.project if name == self.project.metadata.name else None
+
+    async def read_project(self, project: str) -> Project | None:
+        return await self.find_project(project)
+
+    async def cached_projects(self) -> Mapping[str, Project]:
+        return {self.project.metadata.name: self.project}
+
+    async def list_workloads(self, project: str) -> list[Workload]:
+        return list(self.workloads.values())
+
+    async def _find_workload(self, project: str, name: str) -> Workload:
+        return self.workloads[name]
+
+    def kind_of(self, project: str, name: str) -> str:
+        return self.workloads[name].kind if name in self.workloads else ""
+
+    def put(self, workload: Workload) -> None:
+        self.workloads[WorkloadKey.of(workload).name] = workload
+
+
+class UnwatchedDesk(NamedTuple):
+    http: TestClient[Any, Any]
+    platform: UnwatchedPlatform
+
+    async def hold_ms(self, method: str, path: str, body: str = "") -> float:
+        """The longest time for which a request holds the event loop."""
+        headers = {**AUTH_HEADERS, "Prefer": "respond-async"}
+        with measured_holds() as meter:
+            async with self.http.request(method, f"/v1/projects/{path}", data=body.encode(), headers=headers) as answer:
+                await answer.read()
+        assert answer.status < 500, await answer.text()
+        return meter.longest_ms
+
+
+async def _no_live_state(*_: object) -> LiveState:
+    return LiveState()
+
+
+async def _no_errors(*_: object) -> Sequence[object]:
+    return ()
+
+
+@asynccontextmanager
+async def unwatched_desk(folder: Path, project: Project) -> AsyncGenerator[UnwatchedDesk]:
+    database = await open_database(str(folder / "desk.db"))
+    platform, clock = UnwatchedPlatform(project), SystemClock()
+    dispatcher = Dispatcher(database, platform, LedgerSync(database, platform, clock), clock, lambda: 0.5)
+    checker = PolicyChecker((), database, platform.name)
+    desk = Desk(
+        database, dispatcher, build_verifier(folder, database), clock=clock, ids=SequentialIds(), policies=checker
+    )
+    async with TestClient(TestServer(create_app(desk, LOCAL_AUTHENTICATOR, limits=NO_RATE_LIMIT))) as http:
+        yield UnwatchedDesk(http, platform)
+        await asyncio.sleep(0)
+    await database.close()
