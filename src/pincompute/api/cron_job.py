@@ -153,6 +153,14 @@ class CronJobStatus(WorkloadStatus, frozen=True):
             f"kubectl annotate --overwrite pinterestcronjob NAME {RUN_NOW_ANNOTATION}=4"
         ),
     ] = msgspec.field(name="ranNow", default=0)
+    superseded_runs: Annotated[
+        list[int],
+        Meta(
+            description="Numbers of manual runs that did not start before the program was changed, such as 3: their "
+            "Jobs are created again with the changed program.",
+            max_length=100,
+        ),
+    ] = []
     effective_schedule: Annotated[
         str, Meta(description="Schedule and time zone in effect, such as 30 3 * * * Europe/Berlin.", max_length=512)
     ] = msgspec.field(name="follows", default="")
