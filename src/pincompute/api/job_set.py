@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import FieldError, ValidationRule
@@ -23,8 +25,8 @@ MAX_TASK_DATA_BYTES = 450_000
 MAX_TASK_FILES = 20_000
 NUMBER_FILE, ITEM_FILE = "number", "item"
 """Files in which a task finds its number and its item."""
-TASK_VARIABLE = "$(PIN_TASK)"
-"""Reference to the task number in a command line."""
+_TASK_VARIABLE = re.compile(rb"\bPIN_TASK\b")
+"""Name of the environment variable with the number of a task, as a command or its shell refers to it."""
 
 
 class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
@@ -143,6 +145,12 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         return len(self.items) or self.tasks
 
     @property
+    def uses_task_variable(self) -> bool:
+        """True if the file refers to the variable PIN_TASK, so that each pod has to have it."""
+        texts = (self.command, self.arguments, self.environment, self.template)
+        return any(_TASK_VARIABLE.search(msgspec.json.encode(each)) for each in texts)
+
+    @property
     def has_retained_claims(self) -> bool:
         """Tasks have claims that outlive them, so that each task needs a Job of its own."""
         return any(each.retained for each in self.claims)
@@ -163,7 +171,6 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         yield from _claim_errors(self)
         for index, attempt in enumerate(self.attempts):
             yield from _attempt_errors(self, attempt, index)
-        yield from _number_variable_errors(self)
 
 
 def _limit_errors(spec: JobSetSpec) -> Iterator[FieldError]:
@@ -235,16 +242,6 @@ def _claim_errors(spec: JobSetSpec) -> Iterator[FieldError]:
         if claim.retained and spec.task_count > MAX_RETAINED_TASKS:
             what = f"'{claim.name}' is retained for {spec.task_count:,} tasks, the maximum is {MAX_RETAINED_TASKS}"
             yield FieldError(("claims", index, "retained"), what, next="remove retained, or use fewer tasks")
-
-
-def _number_variable_errors(spec: JobSetSpec) -> Iterator[FieldError]:
-    """A rerun has no task number variable: Kubernetes numbers the selected tasks from 0, so the program must read the
-    file."""
-    for field, words in (("command", spec.command), ("arguments", spec.arguments)):
-        for index, word in enumerate(words if spec.attempts else ()):
-            if TASK_VARIABLE in word:
-                what = f"{TASK_VARIABLE} is not available in a rerun"
-                yield FieldError((field, index), what, next=f"read the number from {spec.task_path}/{NUMBER_FILE}")
 
 
 def _attempt_errors(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[FieldError]:

@@ -86,7 +86,8 @@ def active_run_finding(snapshot: Snapshot, runs: CronRuns, template_hash: str) -
 
 def continuing_runs_text(status: CronJobStatus) -> str:
     """Active runs, which a suspension does not end: it holds the schedule only."""
-    active = status.running
+    replaced = {f"-now-{each}" for each in status.superseded_runs}
+    active = [each for each in status.running if not each.endswith(tuple(replaced))]
     return f"; {join_first_few(active)} {'continues' if len(active) == 1 else 'continue'}" if active else ""
 
 
