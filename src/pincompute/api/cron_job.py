@@ -66,7 +66,8 @@ class CronJobSpec(WorkloadSpec, frozen=True, kw_only=True):
         Literal["forbid", "allow", "replace"],
         Meta(
             description="What to do when a run is due while another is still running: forbid waits for it to end, "
-            "allow runs both, replace ends the running one; forbid by default."
+            "allow runs both, replace ends the running one; forbid by default. With allow, the quota counts as many "
+            "runs as deadlineSeconds lets overlap; without it the active runs and the next one."
         ),
     ] = "forbid"
     start_within_seconds: Annotated[

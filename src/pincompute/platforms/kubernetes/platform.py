@@ -35,7 +35,7 @@ from pincompute.kube.errors import (
     Unreachable,
 )
 from pincompute.planning.edits import preserve_edits, summarize_edit
-from pincompute.planning.footprint import Footprint, WorkloadKey, current_footprint, daemon_node_count, footprint_of
+from pincompute.planning.footprint import Footprint, ObservedCounts, WorkloadKey, current_footprint, footprint_of
 from pincompute.planning.hosts import host_claim
 from pincompute.planning.views.plan_preview import as_first_generation, converged_plan
 from pincompute.planning.views.summary import summarize
@@ -128,7 +128,7 @@ class KubernetesPlatform:
             each if str(each.where) else each._replace(where=Where(object=workload.metadata.key))
             for each in (*plan.problems, *filter(None, (self._host_problem(merged),)))
         )
-        footprint = footprint_of(plan, max(1, daemon_node_count(self._cache.find(key) or merged)))
+        footprint = footprint_of(plan, ObservedCounts.of(self._cache.find(key) or merged))
         self._predictions.put(key, _ComputedFootprint(created, self._cache.context_version, footprint))
         document: dict[str, Any] = msgspec.to_builtins(workload)
         return RenderedWorkload(key, PutWorkload(document), merged, footprint, project)
@@ -144,7 +144,7 @@ class KubernetesPlatform:
         if _custom_host(edit.workload) != _custom_host(before):
             refuse_if(self._host_problem(edit.workload))
         plan = converged_plan(self._cache.snapshot(as_first_generation(edit.workload)))
-        footprint = footprint_of(plan, max(1, daemon_node_count(edit.workload)))
+        footprint = footprint_of(plan, ObservedCounts.of(edit.workload))
         command = ChangeWorkload(change, tuple(edit.effects))
         return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
 
