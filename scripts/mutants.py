@@ -144,6 +144,18 @@ MUTANTS = (
     ),
     Mutant("planning/kinds/project.py", '_scope("NotIn", by_class)', '_scope("In", by_class)', "tests/planning"),
     Mutant("planning/batch/runs.py", "run.revision not in", "run.revision in", "tests/planning"),
+    Mutant("planning/batch/runs.py", "sorted(deleted | replaced)", "sorted(replaced)", "tests/planning"),
+    Mutant("planning/batch/runs.py", "in recorded and _is_superseded(", "or _is_superseded(", "tests/planning"),
+    Mutant("planning/training/retries.py", "sum(failures.values()) > owner", "0 > owner", "tests/planning"),
+    Mutant(
+        "planning/training/retries.py",
+        "for uid in sorted({*recorded, *observed})",
+        "for uid in observed",
+        "tests/planning",
+    ),
+    Mutant(
+        "planning/batch/attempts.py", "return single not in find_jobs", "return single in find_jobs", "tests/planning"
+    ),
     Mutant(
         "planning/views/plan_preview.py",
         "set(wanted) - {change.native for change in changes}",
@@ -174,9 +186,9 @@ MUTANTS = (
     ),
     Mutant(
         "platforms/kubernetes/changes.py",
-        "without_defaults(found.spec) == without_defaults(wanted.spec)",
+        "not _removes_fields(without_defaults(read.spec), without_defaults(wanted.spec))",
         "True",
-        "tests/desk",
+        "tests/platforms",
     ),
     Mutant("api/documents.py", "if name in first:", "if False:", "tests/api"),
     Mutant("api/documents.py", "if isinstance(event, yaml.AliasEvent):", "if False:", "tests/api"),

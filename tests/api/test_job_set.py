@@ -100,8 +100,18 @@ def test_percentage_is_rounded_up(share: int | str, whole: int, number: int) -> 
     assert scaled_value(share, whole, up=True) == number
 
 
-def test_rejects_task_variable_in_rerun() -> None:
-    message = errors_of(arguments=["--part", "$(PIN_TASK)"], attempts=[{"tasks": "1"}])
-    assert "spec.arguments.1: $(PIN_TASK) is not available in a rerun" in message
-    assert "next: read the number from /etc/task/number" in message
-    parse_resource(read_documents(job_set_document(arguments=["--part", "$(PIN_TASK)"]))[0], "me")
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"arguments": ["--part", "$(PIN_TASK)"]}, True),
+        ({"command": ["sh", "-c", "run $PIN_TASK"]}, True),
+        ({"command": ["sh", "-c", "run ${PIN_TASK}"]}, True),
+        ({"environment": {"PART": "part-$(PIN_TASK)"}}, True),
+        ({"command": ["sh", "-c", "run $PIN_TASKS $PIN_TASK_PATH/number"]}, False),
+        ({}, False),
+    ],
+)
+def test_finds_uses_of_the_task_variable(fields: dict[str, Any], expected: bool) -> None:
+    document = job_set_document(**fields, attempts=[{"tasks": "1"}])
+    found: Any = parse_resource(read_documents(document)[0], "me")
+    assert found.spec.uses_task_variable == expected

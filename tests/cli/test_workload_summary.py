@@ -80,6 +80,32 @@ def test_running_batch_shows_retries_and_its_problem() -> None:
     assert others[0] == "  no node can take a task  [Unschedulable]"
 
 
+def test_failures_keep_the_memory_of_their_attempt_and_time_counts_all_attempts() -> None:
+    output = format_status(
+        "PinterestJobSet",
+        {"tasks": 9, "memory": "256Mi", "attempts": [{"tasks": "3,5", "memory": "512Mi"}, {"tasks": "7"}]},
+        {
+            "revision": 1,
+            "tasks": 9,
+            "done": 6,
+            "failed": 3,
+            "failures": [{"reason": "OutOfMemory", "exitCode": 137, "tasks": "1,3,7", "count": 3}],
+            "attempts": [
+                {"number": 1, "tasks": "0-8", "began": "2026-01-31T08:00:00Z", "ended": "2026-01-31T08:10:00Z"},
+                {"number": 2, "tasks": "3,5", "began": "2026-01-31T10:00:00Z", "ended": "2026-01-31T10:02:00Z"},
+                {"number": 3, "tasks": "7", "began": CREATED},
+            ],
+            "conditions": [condition("Succeeded", "Unknown", "Progressing", "")],
+        },
+    )
+    assert output == (
+        "resize@1.3  6 done  3 failed  of 9   15m12s\n"
+        "  1  OutOfMemory 256Mi  tasks 7, attempt 3  next: pin rerun resize --reason OutOfMemory --memory 512Mi\n"
+        "  1  OutOfMemory 512Mi  tasks 3, attempt 2  next: pin rerun resize --reason OutOfMemory --memory 1Gi\n"
+        "  1  OutOfMemory 256Mi  tasks 1, attempt 1  next: pin rerun resize --reason OutOfMemory --memory 512Mi\n"
+    )
+
+
 def test_failing_service_shows_reason_and_next_step() -> None:
     output = format_status(
         "PinterestService",

@@ -164,15 +164,15 @@ def test_case(case: Path, bless: bool) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_planning_twice_changes_nothing(case: Path) -> None:
     snapshot = load(case)
-    first = plan(snapshot)
-    # A project needs two passes: its namespace first.
-    after_first = apply_plan(snapshot, first)
-    second = plan(after_first)
-    after_second = apply_plan(after_first, second)
-    third = plan(after_second)
-    assert third.wanted == second.wanted
-    assert diff(snapshot.owner.metadata.uid, after_second.natives, third).steps == ()
-    assert plan(apply_plan(after_second, third)) == third
+    # A project needs two passes: its namespace first. A superseded run is recorded, deleted, created and then seen.
+    for _ in range(3 if "superseded" in case.name else 1):
+        snapshot = apply_plan(snapshot, plan(snapshot))
+    before = plan(snapshot)
+    after = apply_plan(snapshot, before)
+    again = plan(after)
+    assert again.wanted == before.wanted
+    assert diff(snapshot.owner.metadata.uid, after.natives, again).steps == ()
+    assert plan(apply_plan(after, again)) == again
 
 
 def apply_plan(snapshot: Snapshot, planned: Plan) -> Snapshot:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pincompute.api.change import Rerun
 from pincompute.api.cron_job import CronJobStatus, PinterestCronJob
+from pincompute.api.names import REVISION_ANNOTATION, TEMPLATE_HASH_LABEL
 from pincompute.api.status import READY, find_condition
 from pincompute.planning.batch.runs import MAX_MANUAL_RUN_NUMBER
 from pincompute.planning.diff import diff
@@ -129,6 +130,99 @@ def test_manual_run_is_created_once_despite_crashes(history: list[tuple[str, Any
         world.end("Complete")
     assert len(world.begun) == len(set(world.begun))
     assert f"nightly-now-{requested}" in world.begun or requested <= world.owner.status.last_run_now
+
+
+class PendingRuns(World):
+    """The same, with manual runs that wait for a node while users change the program or pause the schedule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owner = owner(overlap="allow")
+        self.pods: dict[str, Pod] = {}
+
+    def pass_(self, max_steps: int) -> None:
+        seen = snapshot(self.owner, cron_job(), *self.jobs.values(), pods=tuple(self.pods.values()))
+        planned = plan(seen)
+        steps = [each for each in diff("owner-1", seen.natives, planned).steps if self._is_of_a_run(each)]
+        for step in steps[:max_steps]:
+            match step:
+                case Create(created):
+                    name, generation = created["metadata"]["name"], str(self.owner.metadata.generation)
+                    self.begun.append(name)
+                    self.jobs[name] = of_revision(job(name), generation)
+                    labels = created["spec"]["template"]["metadata"]["labels"]
+                    self.pods[name] = pending_pod(name, labels[TEMPLATE_HASH_LABEL])
+                case Delete():
+                    del self.jobs[step.name]
+                    del self.pods[step.name]
+        if max_steps > len(steps):
+            self.owner = msgspec.structs.replace(self.owner, status=planned.status)
+
+    def request_run(self, number: int) -> None:
+        if self.owner.status.last_run_now == number - 1:
+            super().request_run(number)
+
+    def change_program(self, image: str) -> None:
+        self._edit(image=image)
+
+    def pause(self, by: str) -> None:
+        self._edit(suspended=by)
+
+    def _edit(self, **fields: str) -> None:
+        metadata = self.owner.metadata
+        newer = msgspec.structs.replace(metadata, generation=metadata.generation + 1)
+        spec = msgspec.structs.replace(self.owner.spec, **fields)
+        self.owner = msgspec.structs.replace(self.owner, metadata=newer, spec=spec)
+
+
+def of_revision(run: Native, generation: str) -> Native:
+    annotations = {**run.metadata.annotations, REVISION_ANNOTATION: generation}
+    return msgspec.structs.replace(run, metadata=msgspec.structs.replace(run.metadata, annotations=annotations))
+
+
+def pending_pod(run: str, template_hash: str) -> Pod:
+    content = {
+        "metadata": {
+            "name": f"{run}-pod",
+            "namespace": "me",
+            "labels": {TEMPLATE_HASH_LABEL: template_hash},
+            "ownerReferences": [{"uid": run, "controller": True}],
+        },
+        "status": {"phase": "Pending"},
+    }
+    return msgspec.convert(content, Pod)
+
+
+changes = st.one_of(
+    st.tuples(st.just("pass_"), st.integers(0, 4)),
+    st.tuples(st.just("request_run"), st.integers(1, 4)),
+    st.tuples(st.just("change_program"), st.sampled_from(["nightly:1.0", "nightly:2.0"])),
+    st.tuples(st.just("pause"), st.sampled_from(["", "ann"])),
+)
+
+
+@given(st.lists(changes, max_size=40))
+def test_pending_manual_run_survives_changes_and_crashes(history: list[tuple[str, Any]]) -> None:
+    runs = PendingRuns()
+    for event, argument in history:
+        getattr(runs, event)(argument)
+    for _ in range(5):
+        runs.pass_(99)
+    assert set(runs.jobs) == set(runs.begun)
+    assert runs.owner.status.superseded_runs == []
+    hashes = {each.template_hash for each in runs.pods.values()}
+    assert len(hashes) <= 1, "a run waits with a former program"
+
+
+def test_pause_leaves_a_pending_manual_run_alone() -> None:
+    runs = PendingRuns()
+    runs.request_run(1)
+    for by in ("ann", ""):
+        runs.pass_(99)
+        runs.pause(by)
+        runs.pass_(99)
+    assert runs.begun == ["nightly-now-1"]
+    assert list(runs.jobs) == ["nightly-now-1"]
 
 
 def test_manual_run_is_not_repeated_after_its_job_is_deleted_or_the_number_decreases() -> None:

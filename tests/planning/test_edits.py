@@ -200,10 +200,9 @@ def test_rerun_adds_an_attempt_of_the_failed_tasks() -> None:
         apply_change(owner, Rerun(reason="DeadlineExceeded"))
 
 
-def test_rejects_rerun_of_a_program_that_needs_the_number_of_tasks() -> None:
+def test_reruns_chosen_tasks_of_a_program_that_uses_the_task_variable() -> None:
     owner = workload("PinterestJobSet", command=["run", "$(PIN_TASK)"])
-    with pytest.raises(Refused, match="is not available in a rerun"):
-        apply_change(owner, Rerun(tasks="3"))
+    assert apply_change(owner, Rerun(tasks="3")).effects == ("attempt 2: tasks 3",)
 
 
 def test_rerun_of_training_starts_again_with_given_resources() -> None:

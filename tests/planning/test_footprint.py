@@ -5,15 +5,24 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pincompute.api.cron_job import CronJobStatus
 from pincompute.api.documents import read_document
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.validation import parse_resource
-from pincompute.planning.footprint import COUNTED_RESOURCES, Footprint, footprint_of, largest_footprint
+from pincompute.planning.footprint import (
+    COUNTED_RESOURCES,
+    Footprint,
+    ObservedCounts,
+    current_footprint,
+    footprint_of,
+    largest_footprint,
+)
 from pincompute.planning.runtimes.selection import Runtimes
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, as_first_generation, converged_plan
@@ -43,7 +52,7 @@ def used_by(kind: str, runtimes: Runtimes = Runtimes(), nodes: int = 1, **spec: 
         "spec": {"image": "web:1", **spec},
     }
     snapshot = Snapshot(parse_one(yaml.safe_dump(document)), (), (), LOCAL_CLUSTER, NOW, None, runtimes)
-    return footprint_of(converged_plan(snapshot), nodes)
+    return footprint_of(converged_plan(snapshot), ObservedCounts(nodes))
 
 
 def amounts(found: Footprint) -> tuple[str, int, int, int, int]:
@@ -60,6 +69,16 @@ def amounts(found: Footprint) -> tuple[str, int, int, int, int]:
         (used_by("JobSet", tasks=100, parallelism=8, cpu=2), ("on-demand", 16000, 1024 * Mi, 0, 8)),
         (used_by("JobSet", tasks=5, tier="preemptible"), ("preemptible", 500, 640 * Mi, 0, 5)),
         (used_by("CronJob", schedule="* * * * *", memory="1Gi"), ("on-demand", 100, 1024 * Mi, 0, 1)),
+        (used_by("CronJob", schedule="*/5 * * * *", deadlineSeconds=3600), ("on-demand", 100, 128 * Mi, 0, 1)),
+        (used_by("CronJob", schedule="*/5 * * * *", overlap="allow"), ("on-demand", 100, 128 * Mi, 0, 1)),
+        (
+            used_by("CronJob", schedule="*/5 * * * *", overlap="allow", deadlineSeconds=3600),
+            ("on-demand", 1300, 13 * 128 * Mi, 0, 13),
+        ),
+        (
+            used_by("CronJob", schedule="0,2 3 * * mon", overlap="allow", deadlineSeconds=100),
+            ("on-demand", 200, 256 * Mi, 0, 2),
+        ),
         (used_by("StatefulSet", port=80, replicas=3), ("on-demand", 300, 384 * Mi, 0, 3)),
         (used_by("Daemon", nodes=7), ("infrastructure", 700, 896 * Mi, 0, 7)),
     ],
@@ -67,6 +86,15 @@ def amounts(found: Footprint) -> tuple[str, int, int, int, int]:
 def test_counts_all_pods_that_may_exist_at_once(footprint: Footprint, expected: tuple[object, ...]) -> None:
     assert amounts(footprint) == expected
     assert footprint.bytes > 0
+
+
+@pytest.mark.parametrize(("overlap", "expected"), [("allow", 4), ("forbid", 3), ("replace", 3)])
+def test_counts_active_runs_of_a_periodic_job(overlap: str, expected: int) -> None:
+    spec = {"image": "web:1", "schedule": "0 * * * *", "overlap": overlap}
+    document = {"apiVersion": "pinterest.com/v1", "kind": "PinterestCronJob", "metadata": {"name": "web"}, "spec": spec}
+    owner = parse_one(yaml.safe_dump(document))
+    owner = msgspec.structs.replace(owner, status=CronJobStatus(running=["web-1", "web-2", "web-3"]))
+    assert current_footprint(Snapshot(owner, (), (), LOCAL_CLUSTER, NOW)).pods == expected
 
 
 def test_counts_injected_sidecars() -> None:

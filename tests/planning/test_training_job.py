@@ -25,9 +25,10 @@ from pincompute.kube.resource import CONFIG_MAPS, PODS, PYTORCH_JOBS, SERVICE_AC
 from pincompute.objects.content import Object
 from pincompute.planning.kinds.training_job import MUTABLE_FIELDS, plan
 from pincompute.planning.observed_pods import OwnedMetadata, Pod, PodSpec, PodStatus, SchedulingGate
-from pincompute.planning.snapshot import Cluster, Snapshot
+from pincompute.planning.snapshot import Cluster, Native, Snapshot
 from pincompute.planning.steps import Ungate
 from pincompute.planning.training.gang import Gang, GangMember, awaited_members, ungate_steps
+from pincompute.planning.training.retries import count_failures
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
 from workloads import new_project
 
@@ -183,6 +184,61 @@ REPLICAS = (("master", 0), ("worker", 0), ("worker", 1))
 )
 def test_ungates_all_or_none(members: tuple[GangMember, ...], started: list[str]) -> None:
     assert [each.pod for each in ungate_steps(Gang(REPLICAS, members))] == started
+
+
+def failing_pod(*, containers: list[Object], **status: Any) -> Pod:
+    reference = {"uid": "job-1", "controller": True}
+    metadata = {"name": "ranking-worker-0", "uid": "worker-0", "ownerReferences": [reference]}
+    built = {"metadata": metadata, "status": {"phase": "Running", "containerStatuses": containers, **status}}
+    return msgspec.convert(built, Pod)
+
+
+def failures_of(*pods: Pod, recorded: dict[str, int] | None = None) -> dict[str, int]:
+    owner = training()
+    owner = msgspec.structs.replace(owner, status=msgspec.structs.replace(owner.status, failures=recorded or {}))
+    job = msgspec.convert({"kind": "PyTorchJob", "metadata": {"name": "ranking", "uid": "job-1"}}, Native)
+    return count_failures(Snapshot(owner, (job,), pods, LOCAL_CLUSTER, NOW), job)
+
+
+RUNNING = {"running": {"startedAt": "2026-01-31T11:59:10Z"}}
+FAILED_END = {"terminated": {"exitCode": 1}}
+BACKOFF = {"waiting": {"reason": "CrashLoopBackOff"}}
+INITIALIZED = [{"type": "Initialized", "status": "True"}]
+DISRUPTED = [{"type": "DisruptionTarget", "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"containers": [{"name": "a", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, {}),
+        ({"containers": [{"name": "a", "restartCount": 2, "state": RUNNING}]}, {"worker-0": 2}),
+        ({"containers": [{"name": "a", "restartCount": 2, "state": FAILED_END}]}, {"worker-0": 3}),
+        (
+            {"containers": [{"name": "a", "restartCount": 2, "state": BACKOFF, "lastState": FAILED_END}]},
+            {"worker-0": 3},
+        ),
+        ({"containers": [{"name": "a", "state": {"terminated": {"exitCode": 0}}}]}, {}),
+        ({"containers": [{"name": "a", "restartCount": 2, "state": FAILED_END}], "conditions": DISRUPTED}, {}),
+        ({"containers": [], "initContainerStatuses": [{"name": "get", "restartCount": 2}]}, {"worker-0": 2}),
+        (
+            {
+                "containers": [],
+                "initContainerStatuses": [{"name": "logs", "restartCount": 2}],
+                "conditions": INITIALIZED,
+            },
+            {},
+        ),
+    ],
+    ids=["starting", "restarted", "failed", "backoff", "succeeded", "disrupted", "init-container", "sidecar"],
+)
+def test_counts_failed_runs_of_a_pod(status: dict[str, Any], expected: dict[str, int]) -> None:
+    assert failures_of(failing_pod(**status)) == expected
+
+
+def test_failures_of_deleted_pods_stay_counted() -> None:
+    pod = failing_pod(containers=[{"name": "a", "state": FAILED_END}])
+    assert failures_of(pod, recorded={"worker-of-before": 2}) == {"worker-of-before": 2, "worker-0": 1}
+    assert failures_of(recorded={"worker-0": 3}) == {"worker-0": 3}
 
 
 def test_parameter_servers_are_not_awaited() -> None:

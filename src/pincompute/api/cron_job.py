@@ -66,7 +66,8 @@ class CronJobSpec(WorkloadSpec, frozen=True, kw_only=True):
         Literal["forbid", "allow", "replace"],
         Meta(
             description="What to do when a run is due while another is still running: forbid waits for it to end, "
-            "allow runs both, replace ends the running one; forbid by default."
+            "allow runs both, replace ends the running one; forbid by default. With allow, the quota counts as many "
+            "runs as deadlineSeconds lets overlap; without it the active runs and the next one."
         ),
     ] = "forbid"
     start_within_seconds: Annotated[
@@ -153,6 +154,14 @@ class CronJobStatus(WorkloadStatus, frozen=True):
             f"kubectl annotate --overwrite pinterestcronjob NAME {RUN_NOW_ANNOTATION}=4"
         ),
     ] = msgspec.field(name="ranNow", default=0)
+    superseded_runs: Annotated[
+        list[int],
+        Meta(
+            description="Numbers of manual runs that did not start before the program was changed, such as 3: their "
+            "Jobs are created again with the changed program.",
+            max_length=100,
+        ),
+    ] = []
     effective_schedule: Annotated[
         str, Meta(description="Schedule and time zone in effect, such as 30 3 * * * Europe/Berlin.", max_length=512)
     ] = msgspec.field(name="follows", default="")

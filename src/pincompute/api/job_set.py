@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
@@ -26,8 +27,8 @@ MAX_TASK_DATA_BYTES = 450_000
 MAX_TASK_FILES = 20_000
 NUMBER_FILE, ITEM_FILE = "number", "item"
 """Files in which a task finds its number and its item."""
-TASK_VARIABLE = "$(PIN_TASK)"
-"""Reference to the task number in a command line."""
+_TASK_VARIABLE = re.compile(rb"\bPIN_TASK\b")
+"""Name of the environment variable with the number of a task, as a command or its shell refers to it."""
 
 
 class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
@@ -146,6 +147,12 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         return len(self.items) or self.tasks
 
     @property
+    def uses_task_variable(self) -> bool:
+        """True if the file refers to the variable PIN_TASK, so that each pod has to have it."""
+        texts = (self.command, self.arguments, self.environment, self.template)
+        return any(_TASK_VARIABLE.search(msgspec.json.encode(each)) for each in texts)
+
+    @property
     def has_retained_claims(self) -> bool:
         """Tasks have claims that outlive them, so that each task needs a Job of its own."""
         return any(each.retained for each in self.claims)
@@ -167,7 +174,6 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         for index, attempt in enumerate(self.attempts):
             yield from _attempt_errors(self, attempt, index)
         yield from self.cost_errors()
-        yield from _number_variable_errors(self)
 
     def cost_errors(self) -> Iterator[FieldError]:
         """Errors that would keep the operator busy for minutes.
@@ -270,16 +276,6 @@ def _retained_size_errors(spec: JobSetSpec) -> Iterator[FieldError]:
         what = f"the Jobs of {spec.task_count} tasks with retained claims have {size:,} bytes together"
         note = f"the maximum is {MAX_RETAINED_BYTES:,}"
         yield FieldError(("claims",), what, note, "remove retained, use fewer tasks, or shorten the template")
-
-
-def _number_variable_errors(spec: JobSetSpec) -> Iterator[FieldError]:
-    """A rerun has no task number variable: Kubernetes numbers the selected tasks from 0, so the program must read the
-    file."""
-    for field, words in (("command", spec.command), ("arguments", spec.arguments)):
-        for index, word in enumerate(words if spec.attempts else ()):
-            if TASK_VARIABLE in word:
-                what = f"{TASK_VARIABLE} is not available in a rerun"
-                yield FieldError((field, index), what, next=f"read the number from {spec.task_path}/{NUMBER_FILE}")
 
 
 def _attempt_errors(spec: JobSetSpec, attempt: Attempt, index: int) -> Iterator[FieldError]:

@@ -151,7 +151,8 @@ class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
     retries: Annotated[
         int,
         Meta(
-            description="Total number of container restarts, such as 10; 3 by default. One more fails the job.",
+            description="Failed runs of containers that are retried, over all replicas, such as 10; 3 by default. "
+            "One more fails the job.",
             ge=0,
             le=1000,
         ),

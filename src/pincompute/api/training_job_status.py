@@ -28,4 +28,11 @@ class TrainingJobStatus(WorkloadStatus, frozen=True):
     ] = ""
     ended: Annotated[str, Meta(description="End time; empty while the training runs.", max_length=32)] = ""
     done: Annotated[int, Meta(description="Replicas succeeded, such as 5.")] = 0
+    failures: Annotated[
+        dict[str, int],
+        Meta(
+            description="Failed runs by uid of the pod, such as 3; the job fails if they exceed retries.",
+            max_length=1024,
+        ),
+    ] = {}
     roles: Annotated[list[RoleStatus], Meta(description="Roles, the leader first.", max_length=8)] = []

@@ -12,11 +12,11 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 def format_age(since: str, now: datetime) -> str:
     """Return an empty string for an unknown time."""
-    return elapsed(since, now.isoformat()) if since else ""
+    return format_duration(elapsed_s(since, now.isoformat())) if since else ""
 
 
-def elapsed(since: str, until: str) -> str:
-    return format_duration((datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds())
+def elapsed_s(since: str, until: str) -> float:
+    return (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds()
 
 
 def format_duration(seconds: float) -> str:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
 from pincompute.api.status import HOST_UNLISTED, UNREVIEWED, Condition, find_condition
 from pincompute.api.workload import Workload
 from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, find_reason
-from pincompute.cli.durations import elapsed, format_age
+from pincompute.cli.durations import elapsed_s, format_age, format_duration
 from pincompute.cli.table import format_table
-from pincompute.objects.number_sets import parse_numbers
-from pincompute.planning.batch.outcome import latest_memory, rerun_command
+from pincompute.objects.number_sets import format_numbers, parse_numbers
+from pincompute.planning.batch.outcome import (
+    last_attempt_of_task,
+    memory_of_attempt,
+    memory_of_tasks,
+    rerun_command,
+)
 from pincompute.planning.views.summary import summarize
 
 _MAX_TASK_LIST_LENGTH = 40
@@ -44,7 +51,7 @@ def shorten_task_list(tasks: str) -> str:
 def _headline(workload: Workload, now: datetime) -> str:
     label = summarize(workload).label
     if isinstance(workload, PinterestJobSet):
-        return f"{label}  {_task_counts(workload)}   {_attempt_duration(workload, now)}"
+        return f"{label}  {_task_counts(workload)}   {_elapsed_of_attempts(workload, now)}"
     goal = find_condition(workload.status.conditions, workload.GOAL)
     ready, wanted = workload.progress_counts
     so_far = f"{ready} of {wanted} {workload.REPLICA_NOUN[1]} so far"
@@ -60,12 +67,12 @@ def _task_counts(workload: PinterestJobSet) -> str:
     return f"{'  '.join(parts)}  of {status.tasks or workload.spec.task_count}"
 
 
-def _attempt_duration(workload: PinterestJobSet, now: datetime) -> str:
-    attempts = workload.status.attempts
+def _elapsed_of_attempts(workload: PinterestJobSet, now: datetime) -> str:
+    """Durations of all attempts together, without the time between them in which no task ran."""
+    attempts = [each for each in workload.status.attempts if each.began]
     if not attempts:
         return ""
-    latest = attempts[-1]
-    return elapsed(latest.began, latest.ended) if latest.ended else format_age(latest.began, now)
+    return format_duration(sum(elapsed_s(each.began, each.ended or now.isoformat()) for each in attempts))
 
 
 def _properties(workload: Workload, now: datetime) -> list[str]:
@@ -99,18 +106,36 @@ def _failure_lines(workload: PinterestJobSet) -> list[str]:
     rows = [
         (
             f"  {each.count}",
-            _failure_cause(workload, each),
-            f"tasks {shorten_task_list(each.tasks)}",
+            _failure_cause(workload, each, attempt),
+            f"tasks {shorten_task_list(each.tasks)}{_attempt_text(workload, attempt)}",
             f"next: {_failure_remedy(workload, each)}",
         )
-        for each in workload.status.failures
+        for failure in workload.status.failures
+        for attempt, each in _failures_by_attempt(workload, failure)
     ]
     return format_table(rows, text_columns=4).splitlines() if rows else []
 
 
-def _failure_cause(workload: PinterestJobSet, failure: TaskFailure) -> str:
+def _failures_by_attempt(workload: PinterestJobSet, failure: TaskFailure) -> list[tuple[int, TaskFailure]]:
+    """Split a failure by the attempt in which its tasks last failed, the latest attempt first."""
+    tasks_by_attempt: dict[int, list[int]] = {}
+    for task in sorted(parse_numbers(failure.tasks)):
+        tasks_by_attempt.setdefault(last_attempt_of_task(workload.status.attempts, task), []).append(task)
+    if len(tasks_by_attempt) < 2:
+        return [(next(iter(tasks_by_attempt), 1), failure)]
+    return [
+        (number, msgspec.structs.replace(failure, tasks=format_numbers(tasks), count=len(tasks)))
+        for number, tasks in sorted(tasks_by_attempt.items(), reverse=True)
+    ]
+
+
+def _attempt_text(workload: PinterestJobSet, attempt: int) -> str:
+    return f", attempt {attempt}" if len(workload.status.attempts) > 1 else ""
+
+
+def _failure_cause(workload: PinterestJobSet, failure: TaskFailure, attempt: int) -> str:
     if failure.reason == OUT_OF_MEMORY.code:
-        return f"{failure.reason} {latest_memory(workload.spec)}"
+        return f"{failure.reason} {memory_of_attempt(workload.spec, attempt)}"
     if failure.exit_code:
         message = f' "{failure.message}"' if failure.message else ""
         return f"exit {failure.exit_code}{message}"
@@ -119,7 +144,9 @@ def _failure_cause(workload: PinterestJobSet, failure: TaskFailure) -> str:
 
 def _failure_remedy(workload: PinterestJobSet, failure: TaskFailure) -> str:
     if failure.reason == OUT_OF_MEMORY.code or not failure.tasks:
-        return rerun_command(workload, failure.reason)
+        tasks = parse_numbers(failure.tasks)
+        memory = memory_of_tasks(workload.spec, workload.status.attempts, tasks)
+        return rerun_command(workload, failure.reason, memory)
     return f"pin logs {workload.metadata.name}/{min(parse_numbers(failure.tasks))}"
 
 

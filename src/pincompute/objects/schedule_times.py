@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from functools import lru_cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
-from pincompute.objects.cron_schedule import CronSchedule
+from pincompute.objects.cron_schedule import CronSchedule, parse_schedule
 
 MAX_YEARS_AHEAD = 5
 """How far ahead to search for an occurrence."""
+_COMPARED_TIMES = 200
+"""Occurrences among which the shortest interval is searched: more than a day of `*/10 * * * *`."""
 _NOT_TIME_ZONES = ("local", "posix", "right/")
 """Files in the time zone directories of some systems that are not time zones."""
 _MIN_SIMILARITY = 0.75
@@ -60,6 +64,13 @@ def next_time(schedule: CronSchedule, zone: ZoneInfo, after: datetime) -> dateti
         if not wrapped:
             return datetime.fromtimestamp(search.at, UTC)
     return None
+
+
+@lru_cache(maxsize=1024)
+def shortest_interval_s(schedule: str) -> float | None:
+    """Shortest time between two occurrences of a valid schedule; None if there are fewer than two."""
+    times = next_times(parse_schedule(schedule), ZoneInfo("UTC"), datetime(2026, 1, 1, tzinfo=UTC), _COMPARED_TIMES)
+    return min(((later - time).total_seconds() for time, later in pairwise(times)), default=None)
 
 
 def next_times(schedule: CronSchedule, zone: ZoneInfo, after: datetime, count: int) -> tuple[datetime, ...]:

@@ -36,7 +36,7 @@ from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID, NOT_FOR_KIND, NOTHING_FAILED, REVISION_INCOMPLETE
-from pincompute.planning.batch.runs import requested_run_number
+from pincompute.planning.batch.runs import continuing_runs_text, requested_run_number
 from pincompute.planning.faults.injected import choose_fault, inject_fault, injected_fault, revert_fault
 from pincompute.planning.revision_number import default_edits, revision_content
 from pincompute.planning.rollback import images_without_digest, rolled_back
@@ -175,7 +175,8 @@ def _pause(workload: Workload, change: Pause) -> EditResult:
     if paused_by := _paused_by(workload):
         return EditResult(workload, (f"already paused by {paused_by}",))
     paused_by = ": ".join(each for each in (change.by or "an unknown user", change.because) if each)
-    return EditResult(_set_paused(workload, paused_by), (f"paused by {paused_by}",))
+    continuing = continuing_runs_text(workload.status) if isinstance(workload, PinterestCronJob) else ""
+    return EditResult(_set_paused(workload, paused_by), (f"paused by {paused_by}{continuing}",))
 
 
 def _resume(workload: Workload) -> EditResult:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.names import PRIORITY_CLASS_PREFIX
 from pincompute.api.status import SUCCEEDED, find_condition
@@ -19,6 +20,7 @@ from pincompute.api.workload import Workload
 from pincompute.objects.content import Object
 from pincompute.objects.number_sets import scaled_value
 from pincompute.objects.quantity import parse_quantity
+from pincompute.objects.schedule_times import shortest_interval_s
 from pincompute.planning.plan import Plan
 from pincompute.planning.pods.pod import GPU_RESOURCE
 from pincompute.planning.snapshot import Snapshot
@@ -53,13 +55,29 @@ class Footprint(NamedTuple):
 
 COUNTED_RESOURCES = ("cpu", "memory", "gpus", "pods", "bytes")
 EMPTY_FOOTPRINT = Footprint()
+_TERMINATION_S = 30
+"""Time for which the pods of a run that exceeded its deadline still count: the default grace period of a pod."""
 MAX_AMOUNT = 2**53
 """Upper bound of an amount: sums of absurd requests still fit into an integer column of the database."""
 
 
-def footprint_of(planned: Plan, nodes: int = 1) -> Footprint:
-    """The footprint of the planned objects; pods of a DaemonSet count once for each of `nodes`."""
-    templates = [each for native in planned.wanted for each in _pod_counts(native, nodes)]
+class ObservedCounts(NamedTuple):
+    """Numbers that a plan does not know, from the status of the workload."""
+
+    nodes: int = 1
+    """Nodes on which a daemon runs, each with one of its pods."""
+    active_runs: int = 0
+    """Active runs of a periodic job."""
+
+    @classmethod
+    def of(cls, owner: Workload) -> ObservedCounts:
+        active_runs = len(owner.status.running) if isinstance(owner, PinterestCronJob) else 0
+        return cls(max(1, daemon_node_count(owner)), active_runs)
+
+
+def footprint_of(planned: Plan, observed: ObservedCounts = ObservedCounts()) -> Footprint:  # noqa: B008  (immutable)
+    """The footprint of the planned objects."""
+    templates = [each for native in planned.wanted for each in _pod_counts(native, observed)]
     tiers = [_tier_of(template) for _, template in templates]
     requests = [(count, _pod_requests(template["spec"])) for count, template in templates]
     return Footprint(
@@ -77,7 +95,7 @@ def current_footprint(snapshot: Snapshot) -> Footprint:
     owner: Workload = snapshot.owner
     if has_ended(owner):
         return EMPTY_FOOTPRINT
-    return footprint_of(converged_plan(snapshot), max(1, daemon_node_count(owner)))
+    return footprint_of(converged_plan(snapshot), ObservedCounts.of(owner))
 
 
 def has_ended(owner: Workload) -> bool:
@@ -93,7 +111,7 @@ def daemon_node_count(owner: Workload) -> int:
     return progress.wanted if progress and isinstance(owner, PinterestDaemon) else 0
 
 
-def _pod_counts(native: Object, nodes: int) -> Iterator[tuple[int, Object]]:
+def _pod_counts(native: Object, observed: ObservedCounts) -> Iterator[tuple[int, Object]]:
     """The maximum number of pods for each pod template of the object."""
     spec = native.get("spec", {})
     match native["kind"]:
@@ -104,16 +122,30 @@ def _pod_counts(native: Object, nodes: int) -> Iterator[tuple[int, Object]]:
         case "StatefulSet":
             yield spec["replicas"], spec["template"]
         case "DaemonSet":
-            yield nodes, spec["template"]
+            yield observed.nodes, spec["template"]
         case "Job":
             yield _job_parallelism(spec), spec["template"]
         case "CronJob":
             job = spec["jobTemplate"]["spec"]
-            yield _job_parallelism(job), job["template"]
+            yield _job_parallelism(job) * _concurrent_runs(spec, observed.active_runs), job["template"]
         case "PyTorchJob" | "TFJob":
             roles = next(value for name, value in spec.items() if name.endswith("ReplicaSpecs"))
             for role in roles.values():
                 yield role["replicas"], role["template"]
+
+
+def _concurrent_runs(cron_job: Object, active: int) -> int:
+    """Runs of a CronJob that may exist at once: the active ones, and all that may start until they end.
+
+    Without a deadline nothing bounds the runs that overlap; then the active ones and the next one are counted.
+    """
+    if cron_job["concurrencyPolicy"] != "Allow":
+        return max(1, active)
+    deadline_s = cron_job["jobTemplate"]["spec"].get("activeDeadlineSeconds")
+    if deadline_s is None:
+        return active + 1
+    interval_s = shortest_interval_s(cron_job["schedule"])
+    return max(1, active, ceil((deadline_s + _TERMINATION_S) / interval_s) if interval_s else 1)
 
 
 def _job_parallelism(job: Object) -> int:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pincompute.api.job_set import JobSetSpec
+from pincompute.api.job_set import MAX_RETAINED_TASKS, JobSetSpec
 from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
 from pincompute.api.names import (
     ATTEMPT_LABEL,
@@ -138,6 +138,22 @@ def has_begun(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> 
     return recorded or bool(find_jobs(snapshot, state, attempt.number))
 
 
+def has_job_per_task(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> bool:
+    """True if each task has a Job of its own: to keep its claims, or to have its number in a variable.
+
+    The pods of one Job are numbered from 0 without gaps. A rerun of chosen tasks therefore needs a Job per task if the
+    program finds its number in the variable. One that runs as a single Job already continues so.
+    """
+    spec: JobSetSpec = snapshot.owner.spec
+    if spec.has_retained_claims:
+        return True
+    numbers = sorted(parse_numbers(attempt.tasks))
+    if numbers == list(range(len(numbers))) or not spec.uses_task_variable:
+        return False
+    single = names.job(snapshot.owner, state.revision, attempt.number)
+    return single not in find_jobs(snapshot, state, attempt.number)
+
+
 def runnable_tasks(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> list[int]:
     """Tasks that should have a Job of their own now: those that have one, and more up to the parallelism."""
     spec: JobSetSpec = snapshot.owner.spec
@@ -146,7 +162,7 @@ def runnable_tasks(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus
     running = [
         task for task in open_tasks if names.task_job(snapshot.owner, state.revision, attempt.number, task) in jobs
     ]
-    free = max(0, (spec.parallelism or len(open_tasks)) - len(running))
+    free = max(0, min(spec.parallelism or len(open_tasks), MAX_RETAINED_TASKS) - len(running))
     waiting = [task for task in open_tasks if task not in running]
     return sorted([*running, *waiting[:free]])
 
@@ -159,10 +175,10 @@ def unfinished_tasks(state: BatchState, attempt: AttemptStatus) -> list[int]:
     return sorted(parse_numbers(attempt.tasks) - state.done - state.failures.keys())
 
 
-def deadline_left_s(snapshot: Snapshot, attempt: AttemptStatus) -> float | None:
+def deadline_left_s(snapshot: Snapshot, attempt: AttemptStatus, *, per_task: bool) -> float | None:
     """Seconds until the deadline of an attempt with a Job per task; that of a single Job is left to Kubernetes."""
     spec: JobSetSpec = snapshot.owner.spec
-    if not spec.has_retained_claims or not spec.deadline_seconds or spec.suspended:
+    if not per_task or not spec.deadline_seconds or spec.suspended:
         return None
     elapsed_s = (snapshot.now - datetime.fromisoformat(attempt.began)).total_seconds()
     return max(0.0, spec.deadline_seconds - elapsed_s)
@@ -226,7 +242,7 @@ def _requested_tasks(spec: JobSetSpec, state: BatchState, rerun: Attempt | None)
 def _observe_attempt(snapshot: Snapshot, state: BatchState) -> BatchState:
     """Add the results of the running attempt. If it has ended early, its open tasks fail for that reason."""
     attempt = state.attempts[-1]
-    observe = _observe_task_jobs if snapshot.owner.spec.has_retained_claims else _observe_indexed_job
+    observe = _observe_task_jobs if has_job_per_task(snapshot, state, attempt) else _observe_indexed_job
     state, end = observe(snapshot, state, attempt)
     if end is not None and end.reason != SUCCEEDED.code:
         causes = dict.fromkeys(unfinished_tasks(state, attempt), end)
@@ -298,7 +314,7 @@ def _observe_task_jobs(
         return state, FailureCause(SUCCEEDED.code)
     if not unfinished_tasks(state, attempt):
         return state, FailureCause(TASK_FAILED.code if failures else SUCCEEDED.code)
-    return state, _DEADLINE if deadline_left_s(snapshot, attempt) == 0 else None
+    return state, _DEADLINE if deadline_left_s(snapshot, attempt, per_task=True) == 0 else None
 
 
 def _with_results(

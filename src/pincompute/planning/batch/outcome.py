@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pincompute.api.job_set import JobSetSpec, PinterestJobSet
+from pincompute.api.job_set_status import AttemptStatus
 from pincompute.api.status import SUCCEEDED, Condition
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import find_reason
+from pincompute.objects.number_sets import parse_numbers
 from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning import status
 from pincompute.planning.batch import attempts
@@ -72,7 +74,7 @@ def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
         f"{first.count} of {owner.spec.task_count} tasks failed{code} ({label} {shown})",
         Where(object=owner.metadata.key),
         "\n".join(each for each in (first.message, others_text) if each),
-        rerun_command(owner, first.reason),
+        rerun_command(owner, first.reason, memory_of_tasks(owner.spec, state.attempts, parse_numbers(first.tasks))),
     )
 
 
@@ -102,18 +104,31 @@ def _retry_text(retried: Sequence[FailureCause]) -> list[str]:
     return [f"{len(retried)} failed and retrying ({cause})"]
 
 
-def latest_memory(spec: JobSetSpec) -> str:
-    """Memory of a task in the latest attempt."""
-    return str(next((each.memory for each in reversed(spec.attempts) if each.memory), spec.memory or DEFAULT_MEMORY))
+def last_attempt_of_task(attempts_: Sequence[AttemptStatus], task: int) -> int:
+    """Number of the last attempt that ran a task, to which its failure belongs; 1 if none is recorded."""
+    return next((each.number for each in reversed(attempts_) if task in parse_numbers(each.tasks)), 1)
 
 
-def rerun_command(owner: PinterestJobSet, reason: str) -> str:
-    """Command that reruns tasks with this failure. A command that does not exist has to be corrected instead."""
+def memory_of_attempt(spec: JobSetSpec, number: int) -> str:
+    """Memory of each task in an attempt. A rerun without an amount of its own takes that of the file."""
+    reruns = spec.attempts[number - 2 : number - 1] if number > 1 else []
+    return str(next((each.memory for each in reruns if each.memory), spec.memory or DEFAULT_MEMORY))
+
+
+def memory_of_tasks(spec: JobSetSpec, attempts_: Sequence[AttemptStatus], failed: Iterable[int]) -> str:
+    """Largest amount of memory with which one of these tasks last failed."""
+    numbers = {last_attempt_of_task(attempts_, task) for task in failed} or {1}
+    return max((memory_of_attempt(spec, each) for each in sorted(numbers)), key=parse_quantity)
+
+
+def rerun_command(owner: PinterestJobSet, reason: str, memory: str) -> str:
+    """Command that reruns tasks with this failure, which had `memory`.
+
+    A command that does not exist has to be corrected instead.
+    """
     name = owner.metadata.name
     if reason == reasons.COMMAND_NOT_FOUND.code:
         return "correct command in the file, and: pin deploy FILE"
     if reason == reasons.OUT_OF_MEMORY.code:
-        return (
-            f"pin rerun {name} --reason {reason} --memory {format_bytes(parse_quantity(latest_memory(owner.spec)) * 2)}"
-        )
+        return f"pin rerun {name} --reason {reason} --memory {format_bytes(parse_quantity(memory) * 2)}"
     return f"pin rerun {name}"

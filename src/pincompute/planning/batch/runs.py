@@ -15,7 +15,7 @@ from pincompute.objects.times import format_time
 from pincompute.planning import names
 from pincompute.planning.batch import retrying
 from pincompute.planning.diagnosis import Finding, first_cause
-from pincompute.planning.diagnosis.excerpts import excerpt_start
+from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, Snapshot
@@ -75,14 +75,21 @@ def last_run_problem(snapshot: Snapshot, run: CronJobRun | None) -> Problem | No
     return Problem(find_reason(run.reason) or RUN_FAILED, f"last run failed: {run.message}", where, next=run.next)
 
 
-def active_run_finding(snapshot: Snapshot, runs: CronRuns) -> Finding:
-    """First problem of the active runs of this revision. Results of former runs play no role in it."""
-    active = tuple(each for each in runs.active if not _of_former_revision(snapshot, each))
+def active_run_finding(snapshot: Snapshot, runs: CronRuns, template_hash: str) -> Finding:
+    """First problem of the active runs of this program. Results of former programs play no role in it."""
+    active = tuple(each for each in runs.active if not _of_former_program(snapshot, each, template_hash))
     if not active:
         return Finding()
     pods = [_pods_of(snapshot, each) for each in active]
     isolated = snapshot._replace(owner=_without_status(snapshot.owner), natives=active, pods=tuple(chain(*pods)))
     return first_cause(isolated, tuple(chain.from_iterable(map(retrying.pods_to_diagnose, pods))))
+
+
+def continuing_runs_text(status: CronJobStatus) -> str:
+    """Active runs, which a suspension does not end: it holds the schedule only."""
+    replaced = {f"-now-{each}" for each in status.superseded_runs}
+    active = [each for each in status.running if not each.endswith(tuple(replaced))]
+    return f"; {join_first_few(active)} {'continues' if len(active) == 1 else 'continue'}" if active else ""
 
 
 def requested_run_number(owner: PinterestCronJob) -> int | Problem:
@@ -105,35 +112,63 @@ def latest_manual_run_number(owner: PinterestCronJob, runs: CronRuns) -> int:
     return max([owner.status.last_run_now, *(_manual_number(owner, each) for each in (*runs.active, *runs.finished))])
 
 
-def retained_jobs(snapshot: Snapshot, runs: CronRuns) -> tuple[tuple[str, str], ...]:
+def superseded_runs(snapshot: Snapshot, runs: CronRuns, template_hash: str) -> tuple[int, ...]:
+    """Numbers of the manual runs to create again.
+
+    These are runs of a former program that have not started, because the present one may have fixed the cause, and
+    those recorded before whose Jobs are deleted by now. A run is deleted only after its number is in the status, so
+    that a crash at any point loses none.
+    """
+    owner: PinterestCronJob = snapshot.owner
+    existing = {_manual_number(owner, each) for each in (*runs.active, *runs.finished)}
+    deleted = {number for number in owner.status.superseded_runs if number not in existing}
+    replaced = {_manual_number(owner, each) for each in runs.active if _is_superseded(snapshot, each, template_hash)}
+    return tuple(sorted(deleted | replaced))
+
+
+def manual_run_numbers(runs: CronRuns, owner: PinterestCronJob) -> frozenset[int]:
+    """Numbers of the manual runs that are active."""
+    return frozenset(_manual_number(owner, each) for each in runs.active) - {0}
+
+
+def retained_jobs(snapshot: Snapshot, runs: CronRuns, template_hash: str) -> tuple[tuple[str, str], ...]:
     """Kind and name of the Jobs that stay.
 
     Kubernetes deletes those it created by the history limits of the CronJob. Manual ones are deleted by the same limits
     here. The one with the highest number stays, or its number is in the status: otherwise it would be created again.
+    A Job whose number is recorded as superseded stays for the same reason, unless it is the superseded one.
     """
     owner: PinterestCronJob = snapshot.owner
-    surplus = [each.metadata.name for each in runs.active if _is_superseded(snapshot, each)]
+    recorded = set(owner.status.superseded_runs)
+    surplus = [
+        each.metadata.name
+        for each in runs.active
+        if _manual_number(owner, each) in recorded and _is_superseded(snapshot, each, template_hash)
+    ]
     for outcome, limit in ((OUTCOME_SUCCEEDED, owner.spec.keep.succeeded), (OUTCOME_FAILED, owner.spec.keep.failed)):
         manual = [each for each in runs.finished if _manual_number(owner, each) and _outcome(each) == outcome]
         ordered = sorted(manual, key=lambda each: _manual_number(owner, each))
-        surplus += [each.metadata.name for each in ordered[:-limit]]
+        surplus += [each.metadata.name for each in ordered[:-limit] if _manual_number(owner, each) not in recorded]
     return tuple(
         ("Job", each.metadata.name) for each in (*runs.active, *runs.finished) if each.metadata.name not in surplus
     )
 
 
-def _is_superseded(snapshot: Snapshot, job: Native) -> bool:
-    """True for a manual run of a former revision that never started: the newer revision may have fixed the cause."""
+def _is_superseded(snapshot: Snapshot, job: Native, template_hash: str) -> bool:
+    """True for a manual run of a former program that never started."""
     owner: PinterestCronJob = snapshot.owner
     recorded = 0 < _manual_number(owner, job) <= owner.status.last_run_now
     pods = _pods_of(snapshot, job)
     pending = pods and all(each.status.phase == "Pending" and not _has_started(each) for each in pods)
-    return bool(recorded and _of_former_revision(snapshot, job) and pending)
+    return bool(recorded and pending and _of_former_program(snapshot, job, template_hash))
 
 
-def _of_former_revision(snapshot: Snapshot, job: Native) -> bool:
+def _of_former_program(snapshot: Snapshot, job: Native, template_hash: str) -> bool:
+    """True if the pods would be others now. A revision with another schedule or a pause runs the same program."""
     revision = job.metadata.annotations.get(REVISION_ANNOTATION, "")
-    return revision.isdigit() and int(revision) < present_revision(snapshot).number
+    is_former = revision.isdigit() and int(revision) < present_revision(snapshot).number
+    pods = _pods_of(snapshot, job)
+    return is_former and not (pods and all(each.template_hash == template_hash for each in pods))
 
 
 def _has_started(pod: Pod) -> bool:

@@ -2,13 +2,15 @@
 
 A manual run is requested by increasing a number in an annotation. Its Job is named after the number and wanted until it
 has been seen. Later passes find the highest number in the name of a Job or, after that was deleted, in the status, so
-that each run is created once, even if the operator crashes in between.
+that each run is created once, even if the operator crashes in between. A manual run that has not started when the
+program changes is created again with the new one; other changes, such as a pause, leave it alone.
 
 The status is written once when a run starts, because the next scheduled times change then, and once when it ends.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -27,6 +29,7 @@ from pincompute.planning import names, natives, revision, status
 from pincompute.planning.batch import runs
 from pincompute.planning.batch.runs import CronRuns
 from pincompute.planning.diagnosis import Finding
+from pincompute.planning.diagnosis.excerpts import join_first_few
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
@@ -50,16 +53,17 @@ def plan(snapshot: Snapshot) -> Plan:
     if problems:
         return status.refused_plan(snapshot, problems)
     cron_runs = runs.find_runs(snapshot)
+    superseded = runs.superseded_runs(snapshot, cron_runs, built.template_hash)
     pods = tuple(each for each in snapshot.pods if each.template_hash == built.template_hash)
     wanted = (
         natives.service_account(snapshot),
         *natives.configuration_files(snapshot),
         _cron_job(snapshot, built),
-        *_manual_run(snapshot, built, cron_runs),
+        *_manual_runs(snapshot, built, cron_runs, superseded),
         revision.revision_record(snapshot, built, pods),
     )
-    new_status = _cron_job_status(snapshot, built, cron_runs)
-    finding = _run_finding(snapshot, new_status, cron_runs)
+    new_status = msgspec.structs.replace(_cron_job_status(snapshot, built, cron_runs), superseded_runs=list(superseded))
+    finding = _run_finding(snapshot, new_status, cron_runs, built.template_hash)
     new_status = msgspec.structs.replace(
         new_status,
         next=finding.problem.next if finding.problem else "",
@@ -70,7 +74,10 @@ def plan(snapshot: Snapshot) -> Plan:
         new_status,
         wake_after_s=_wake_after_s(snapshot, new_status, finding),
         why=finding.problem,
-        retained=(*revision.retained_revisions(snapshot), *runs.retained_jobs(snapshot, cron_runs)),
+        retained=(
+            *revision.retained_revisions(snapshot),
+            *runs.retained_jobs(snapshot, cron_runs, built.template_hash),
+        ),
     )
 
 
@@ -119,19 +126,24 @@ def _job(owner: PinterestCronJob, built: BuiltTemplate) -> Object:
     return body
 
 
-def _manual_run(snapshot: Snapshot, built: BuiltTemplate, cron_runs: CronRuns) -> tuple[Object, ...]:
-    """Job of a requested run that was not created yet. Like scheduled runs, it waits for an active one."""
+def _manual_runs(
+    snapshot: Snapshot, built: BuiltTemplate, cron_runs: CronRuns, superseded: Sequence[int]
+) -> tuple[Object, ...]:
+    """Jobs of superseded runs that are deleted, and of a requested run that was not created yet.
+
+    Like scheduled runs they wait for an active one, unless overlap is allowed.
+    """
     owner: PinterestCronJob = snapshot.owner
-    number = runs.requested_run_number(owner)
-    if (
-        isinstance(number, Problem)
-        or number <= runs.latest_manual_run_number(owner, cron_runs)
-        or _blocking_run(owner, cron_runs)
-    ):
-        return ()
-    body, name = {"spec": _job(owner, built)}, names.run(owner, number)
-    return (
-        natives.build_native(snapshot, "batch/v1", "Job", body, name=name, annotations=_revision_annotations(snapshot)),
+    numbers: list[int] = [each for each in superseded if each not in runs.manual_run_numbers(cron_runs, owner)]
+    requested = runs.requested_run_number(owner)
+    if isinstance(requested, int) and requested > runs.latest_manual_run_number(owner, cron_runs):
+        numbers.append(requested)
+    if owner.spec.overlap != "allow":
+        numbers = [] if cron_runs.active else numbers[:1]
+    body, annotations = {"spec": _job(owner, built)}, _revision_annotations(snapshot)
+    return tuple(
+        natives.build_native(snapshot, "batch/v1", "Job", body, name=names.run(owner, each), annotations=annotations)
+        for each in numbers
     )
 
 
@@ -181,12 +193,12 @@ def _schedule_and_zone(owner: PinterestCronJob) -> tuple[CronSchedule, ZoneInfo]
     return parse_schedule(owner.spec.schedule), load_time_zone(owner.spec.time_zone)
 
 
-def _run_finding(snapshot: Snapshot, new_status: CronJobStatus, cron_runs: CronRuns) -> Finding:
+def _run_finding(snapshot: Snapshot, new_status: CronJobStatus, cron_runs: CronRuns, template_hash: str) -> Finding:
     """First problem: of an active run, then of the last run, then of a scheduled run that did not start."""
     number = runs.requested_run_number(snapshot.owner)
     if isinstance(number, Problem):
         return Finding(number)
-    active = runs.active_run_finding(snapshot, cron_runs)
+    active = runs.active_run_finding(snapshot, cron_runs, template_hash)
     if snapshot.owner.spec.suspended:
         return active
     overdue = _overdue_finding(snapshot, new_status, cron_runs)
@@ -234,16 +246,24 @@ def _ready_condition(
     owner: PinterestCronJob = snapshot.owner
     if why:
         return status.build_condition(snapshot, READY, why.reason, why.message(), status=False)
-    number, blocking = runs.requested_run_number(owner), _blocking_run(owner, cron_runs)
-    is_waiting = blocking and isinstance(number, int) and number > new_status.last_run_now
-    waiting = f"; manual run {number} waits for {blocking}" if is_waiting else ""
+    manual = _manual_runs_text(owner, new_status, cron_runs)
     if owner.spec.suspended:
-        message = f"suspended by {owner.spec.suspended}{waiting}"
+        message = f"suspended by {owner.spec.suspended}{runs.continuing_runs_text(new_status)}{manual}"
         return status.build_condition(snapshot, READY, reasons.SUSPENDED, message, status=True)
     if _existing_cron_job(snapshot) is None:
         return status.build_condition(snapshot, READY, reasons.PROGRESSING, "not scheduled yet", status=False)
-    message = f"on schedule, {_last_run_text(new_status)}{waiting}"
+    message = f"on schedule, {_last_run_text(new_status)}{manual}"
     return status.build_condition(snapshot, READY, reasons.AVAILABLE, message, status=True)
+
+
+def _manual_runs_text(owner: PinterestCronJob, new_status: CronJobStatus, cron_runs: CronRuns) -> str:
+    """Manual runs that wait or are created again."""
+    number, blocking = runs.requested_run_number(owner), _blocking_run(owner, cron_runs)
+    again = [names.run(owner, each) for each in new_status.superseded_runs]
+    texts = [f"{join_first_few(again)} not started before the program changed: created again"] if again else []
+    if blocking and isinstance(number, int) and number > new_status.last_run_now:
+        texts.append(f"manual run {number} waits for {blocking}")
+    return "".join(f"; {each}" for each in texts)
 
 
 def _last_run_text(new_status: CronJobStatus) -> str:
@@ -256,4 +276,8 @@ def _last_run_text(new_status: CronJobStatus) -> str:
 
 def _wake_after_s(snapshot: Snapshot, new_status: CronJobStatus, finding: Finding) -> float | None:
     due = [(datetime.fromisoformat(each) - snapshot.now).total_seconds() for each in new_status.next_runs[:1]]
-    return soonest(*(each + _WAKE_DELAY_S for each in due), finding.recheck_after_s)
+    # A superseded run is deleted by the pass after the one that records it.
+    recorded = new_status.superseded_runs == snapshot.owner.status.superseded_runs
+    return soonest(
+        *(each + _WAKE_DELAY_S for each in due), finding.recheck_after_s, None if recorded else _WAKE_DELAY_S
+    )

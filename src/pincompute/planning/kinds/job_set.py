@@ -1,4 +1,4 @@
-"""Plans a PinterestJobSet: an indexed Job for each attempt, or a Job per task if tasks keep their claims.
+"""Plans a PinterestJobSet: an indexed Job for each attempt, or a Job per task where an index does not suffice.
 
 The template of a Job is immutable. A change of the program, the items or the number of tasks therefore creates a new
 revision, which starts from the beginning and ends the Jobs of the former one. Parallelism, deadline and suspension are
@@ -106,7 +106,11 @@ def _plan_attempt(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus)
     owner = snapshot.owner
     begun = attempts.has_begun(snapshot, state, attempt)
     existing = attempts.find_jobs(snapshot, state, attempt.number)
-    job_tasks = attempts.runnable_tasks(snapshot, state, attempt) if owner.spec.has_retained_claims else [None]
+    job_tasks = (
+        attempts.runnable_tasks(snapshot, state, attempt)
+        if attempts.has_job_per_task(snapshot, state, attempt)
+        else [None]
+    )
     templates = [jobs.build_job_template(snapshot, state, attempt, task, begun=begun) for task in job_tasks]
     wanted: dict[str, Object] = {}
     change_problem = None
@@ -222,13 +226,18 @@ def _retention_left_s(snapshot: Snapshot, attempt: AttemptStatus) -> float:
 
 def _wake_after_s(snapshot: Snapshot, state: BatchState, recheck_after_s: float | None) -> float | None:
     attempt = state.running_attempt
-    delays = [recheck_after_s, attempts.deadline_left_s(snapshot, attempt) if attempt else None]
+    delays = [recheck_after_s, _deadline_left_s(snapshot, state, attempt) if attempt else None]
     retentions = [
         _retention_left_s(snapshot, each)
         for each in state.attempts
         if each.ended and attempts.find_jobs(snapshot, state, each.number)
     ]
     return soonest(*(each for each in (*delays, *retentions) if each is not None and each > 0))
+
+
+def _deadline_left_s(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> float | None:
+    per_task = attempts.has_job_per_task(snapshot, state, attempt)
+    return attempts.deadline_left_s(snapshot, attempt, per_task=per_task)
 
 
 def _job_set_status(snapshot: Snapshot, state: BatchState, planned: AttemptPlan, why: Problem | None) -> JobSetStatus:

@@ -34,6 +34,7 @@ from pincompute.planning.training import diagnosis as training_diagnosis
 from pincompute.planning.training import outcome as training_outcome
 from pincompute.planning.training.gang import Gang, find_gang, ungate_steps
 from pincompute.planning.training.outcome import TrainingOutcome
+from pincompute.planning.training.retries import count_failures, retries_exhausted
 
 MUTABLE_FIELDS = (
     "suspended", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role", "hold",
@@ -73,7 +74,8 @@ def plan(snapshot: Snapshot) -> Plan:
         return status.refused_plan(snapshot, problems or (training_diagnosis.kubeflow_not_served(snapshot),))
     existing = _existing_job(snapshot)
     gang = find_gang(snapshot, existing)
-    outcome = training_outcome.find_outcome(snapshot, existing, gang)
+    failures = count_failures(snapshot, existing)
+    outcome = training_outcome.find_outcome(snapshot, existing, gang, failures)
     job = _kubeflow_job(snapshot, templates, outcome)
     unchanged = _stays_unchanged(existing, job, gang, outcome)
     finding = training_diagnosis.training_finding(snapshot, existing, gang, outcome, unchanged=unchanged)
@@ -82,6 +84,7 @@ def plan(snapshot: Snapshot) -> Plan:
     update = update_running_work(changes)
     new_status = msgspec.structs.replace(
         _training_status(snapshot, templates, gang, outcome, finding),
+        failures=failures,
         updated_in_place=sum(len(each.updated) for each in changes),
     )
     jobs = () if _job_is_gone(snapshot, new_status, existing) else (job,)
@@ -226,7 +229,7 @@ def _kubeflow_job(snapshot: Snapshot, templates: dict[str, BuiltTemplate], outco
     owner: PinterestTrainingJob = snapshot.owner
     spec, kubeflow = owner.spec, _KUBEFLOW[owner.spec.framework]
     body: Object = {
-        "runPolicy": _run_policy(spec, outcome),
+        "runPolicy": _run_policy(owner, outcome),
         kubeflow.roles_field: {
             _KUBEFLOW_ROLES[name]: {
                 "replicas": role.replicas,
@@ -245,7 +248,8 @@ def _kubeflow_job(snapshot: Snapshot, templates: dict[str, BuiltTemplate], outco
     return natives.build_native(snapshot, "kubeflow.org/v1", kubeflow.kind, {"spec": body}, annotations=annotations)
 
 
-def _run_policy(spec: TrainingJobSpec, outcome: TrainingOutcome) -> Object:
+def _run_policy(owner: PinterestTrainingJob, outcome: TrainingOutcome) -> Object:
+    spec = owner.spec
     policy: Object = {
         "cleanPodPolicy": _CLEAN_UP_POLICIES[spec.clean_up] if outcome.ended else "None",
         # Kubeflow counts restarts and fails when the count reaches this number, not when it exceeds it.
@@ -254,6 +258,10 @@ def _run_policy(spec: TrainingJobSpec, outcome: TrainingOutcome) -> Object:
     }
     if spec.deadline_seconds:
         policy["activeDeadlineSeconds"] = spec.deadline_seconds
+    if owner.status.ended and retries_exhausted(owner, owner.status.failures):
+        # Kubeflow would restart replicas for ever. A deadline that has passed ends its job, with the clean-up policy;
+        # it is written only after the result is recorded, because it looks like a missed deadline of the user.
+        policy["activeDeadlineSeconds"] = 1
     return policy
 
 

@@ -5,6 +5,7 @@ Kubeflow reports a job as succeeded when its leader has succeeded. Here all repl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
 from pincompute.planning.observed_pods import ContainerStatus, Pod, Terminated
 from pincompute.planning.pods.pod import DEFAULT_MEMORY
 from pincompute.planning.snapshot import Native, Snapshot
+from pincompute.planning.training import retries
 from pincompute.planning.training.gang import (
     REPLICA_INDEX_LABEL,
     REPLICA_TYPE_LABEL,
@@ -43,8 +45,8 @@ class TrainingOutcome(NamedTuple):
         return self.ended and self.problem is None
 
 
-def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang) -> TrainingOutcome:
-    """Result as recorded in the status, or as observed now."""
+def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang, failures: Mapping[str, int]) -> TrainingOutcome:
+    """Result as recorded in the status, or as observed now. `failures` are those of all pods of the job."""
     owner: PinterestTrainingJob = snapshot.owner
     if owner.status.ended:
         before = recorded_problem(owner)
@@ -61,6 +63,8 @@ def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang) -> Training
     problem = _job_failure(snapshot, job) or (
         _failure_after_leader(snapshot, job, awaited) if job.find_condition("Succeeded") else None
     )
+    if problem is None and retries.retries_exhausted(owner, failures):
+        problem = retries.exhausted_problem(owner, failures, _first_failure(snapshot, job))
     return TrainingOutcome(problem is not None, problem)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -98,21 +98,31 @@ async def _reread(client: Client, workload: Workload) -> Workload:
 
 
 async def _write_revision(client: Client, read: Workload, wanted: Workload, manager: str) -> Workload:
-    """Writes only if the revision that was read is still the current one."""
+    """Writes only if the revision that was read is still the current one.
+
+    An apply keeps fields that it leaves out if another manager, or the POST that created the workload, has set them. A
+    change means the whole spec, so that one which removes a field replaces the spec: in one request, because a mixture
+    of both specs could be invalid, and would be a revision that nobody asked for.
+    """
     resource = CUSTOM_RESOURCES[wanted.kind]
-    written = await client.apply(manifest_of(wanted, read.metadata.resource_version), resource, manager=manager)
-    found = msgspec.convert(written, type(wanted))
-    if without_defaults(found.spec) == without_defaults(wanted.spec):
-        return found
-    # An apply keeps fields of other managers that are left out of it. A change means the whole spec, so replace it.
-    revision = found.metadata.resource_version
-    body = [
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": revision},
-        {"op": "replace", "path": "/spec", "value": msgspec.to_builtins(wanted.spec)},
-    ]
     metadata = wanted.metadata
+    if not _removes_fields(without_defaults(read.spec), without_defaults(wanted.spec)):
+        written = await client.apply(manifest_of(wanted, read.metadata.resource_version), resource, manager=manager)
+        return msgspec.convert(written, type(wanted))
+    body = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": read.metadata.resource_version},
+        {"op": "add", "path": "/metadata/annotations", "value": metadata.annotations},
+        {"op": "replace", "path": "/spec", "value": without_defaults(wanted.spec)},
+    ]
     patched = await client.patch(resource, metadata.name, metadata.namespace, body, style="json", manager=manager)
     return msgspec.convert(patched, type(wanted))
+
+
+def _removes_fields(before: Any, after: Any) -> bool:
+    """True if a field is missing afterwards, also below another one. Entries of changed lists may be missing."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return any(name not in after or _removes_fields(value, after[name]) for name, value in before.items())
+    return isinstance(before, list) and before != after
 
 
 def manifest_of(workload: Workload, resource_version: str = "") -> Object:

@@ -39,9 +39,9 @@ from pincompute.planning.edits import preserve_edits, summarize_edit
 from pincompute.planning.footprint import (
     EMPTY_FOOTPRINT,
     Footprint,
+    ObservedCounts,
     WorkloadKey,
     current_footprint,
-    daemon_node_count,
     footprint_of,
 )
 from pincompute.planning.hosts import host_claim
@@ -133,8 +133,8 @@ class KubernetesPlatform:
         project = await self.find_project(key.project)
         merged = preserve_edits(pending or self._cache.find(key), workload)
         created, version = _as_created(merged), self._cache.context_version
-        nodes = daemon_node_count(self._cache.find(key) or merged)
-        plan, footprint = await _plan_beside_loop(self._cache.snapshot(created), nodes)
+        observed = ObservedCounts.of(self._cache.find(key) or merged)
+        plan, footprint = await _plan_beside_loop(self._cache.snapshot(created), observed)
         refuse_all(
             each if str(each.where) else each._replace(where=Where(object=workload.metadata.key))
             for each in (*plan.problems, *filter(None, (self._host_problem(merged),)))
@@ -154,7 +154,7 @@ class KubernetesPlatform:
         if _custom_host(edit.workload) != _custom_host(before):
             refuse_if(self._host_problem(edit.workload))
         snapshot = self._cache.snapshot(as_first_generation(edit.workload))
-        _, footprint = await _plan_beside_loop(snapshot, daemon_node_count(edit.workload))
+        _, footprint = await _plan_beside_loop(snapshot, ObservedCounts.of(edit.workload))
         command = ChangeWorkload(change, tuple(edit.effects))
         return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
 
@@ -321,15 +321,15 @@ class KubernetesPlatform:
         return Delivery(None)
 
 
-async def _plan_beside_loop(snapshot: Snapshot, nodes: int) -> tuple[Plan, Footprint]:
+async def _plan_beside_loop(snapshot: Snapshot, observed: ObservedCounts) -> tuple[Plan, Footprint]:
     """The plan and its footprint. Planning a large workload takes longer than other requests should wait."""
-    return await beside_loop(partial(_plan_with_footprint, snapshot, nodes), large=is_large(snapshot.owner))
+    return await beside_loop(partial(_plan_with_footprint, snapshot, observed), large=is_large(snapshot.owner))
 
 
-def _plan_with_footprint(snapshot: Snapshot, nodes: int) -> tuple[Plan, Footprint]:
+def _plan_with_footprint(snapshot: Snapshot, observed: ObservedCounts) -> tuple[Plan, Footprint]:
     plan = converged_plan(snapshot)
     # What is refused need not be counted, and may have quantities that cannot be.
-    return plan, EMPTY_FOOTPRINT if plan.problems else footprint_of(plan, max(1, nodes))
+    return plan, EMPTY_FOOTPRINT if plan.problems else footprint_of(plan, observed)
 
 
 def _custom_host(workload: Workload) -> str:

@@ -15,7 +15,7 @@ from pincompute.controller.resources import CUSTOM_RESOURCES, RECONCILED_KINDS
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.footprint import WorkloadKey, daemon_node_count, has_ended
+from pincompute.planning.footprint import ObservedCounts, WorkloadKey, has_ended
 from pincompute.planning.hosts import HostVerdict
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
@@ -139,4 +139,4 @@ class WorkloadCache:
 def _footprint_inputs(workload: Workload) -> object:
     """Everything that determines the footprint, and the annotations, which name the last submission."""
     metadata = workload.metadata
-    return metadata.uid, metadata.annotations, workload.spec, daemon_node_count(workload), has_ended(workload)
+    return metadata.uid, metadata.annotations, workload.spec, ObservedCounts.of(workload), has_ended(workload)

@@ -53,7 +53,8 @@ from pincompute.platforms.kubernetes.dry_run import DryRunner
 from pincompute.platforms.kubernetes.exec_session import open_exec, open_port_forward
 from pincompute.platforms.kubernetes.logs.container_runs import LogFilter, LogOwner
 from pincompute.platforms.kubernetes.logs.follow import LogFollower
-from pincompute.platforms.kubernetes.logs.lines import LogReader, list_pods_of_workload, list_replica_names, log_notices
+from pincompute.platforms.kubernetes.logs.lines import LogReader, list_pods_of_workload, list_replica_names
+from pincompute.platforms.kubernetes.logs.notices import LogSelection, log_notices
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
 from pincompute.platforms.kubernetes.preview import preview_resources
 from pincompute.platforms.kubernetes.project_watch import watch_project
@@ -284,9 +285,7 @@ class WorkloadClient:
         found, chosen = await self._log_reader.find_histories(project, owner, (pods, stored), query)
         # With a single run selected, all names are sent, so that the client shows which replica the lines are of.
         yield list_replica_names(found if query.select_run else chosen)
-        for notice in log_notices(
-            name, workload, store_problem, 0 if query.replica or query.select_run else len(found) - len(chosen)
-        ):
+        for notice in log_notices(workload, query, LogSelection(name, pods, found, chosen, store_problem)):
             yield notice
         now = int(self._now().timestamp() * 1e9)
         items = await self._log_reader.read_tail(project, owner, chosen, query)

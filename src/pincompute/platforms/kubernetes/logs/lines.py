@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 
 from pincompute.api.logs import ContainerRun, LogEntry, LogItem, LogLine, LogMarker, LogQuery, LogReplicas, RunSelector
 from pincompute.api.names import WORKLOAD_LABEL
-from pincompute.api.workload import Workload
 from pincompute.base.aio import beside_loop
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NO_LOGS, REPLICA_UNKNOWN
@@ -254,14 +253,3 @@ def _keep_order(items: Iterable[TimedItem]) -> list[TimedItem]:
         latest = max(latest, at)
         ordered.append((latest, item))
     return ordered
-
-
-def log_notices(name: str, workload: Workload | None, store_problem: str, hidden: int) -> Iterator[LogMarker]:
-    """Remarks before the first line: what is missing from the output, and why."""
-    if workload is None:
-        yield LogMarker("", "", f"{name} was deleted; these are its last lines")
-    if store_problem:
-        yield LogMarker("", "", store_problem)
-    if hidden > 0:
-        pods = "1 ended pod" if hidden == 1 else f"{hidden} ended pods"
-        yield LogMarker("", "", f"logs of {pods} hidden: pin logs {name} --gone, or {name}/REPLICA")
