@@ -157,7 +157,9 @@ class Reconciler:
             Where(object=metadata.key),
             next=f"kubectl delete {snapshot.owner.kind.lower()} {metadata.name}, and choose another name",
         )
-        await self._report(key, snapshot.owner, refused_plan(snapshot, (problem,)).status)
+        # The pods of this name belong to the older workload.
+        refused = refused_plan(snapshot._replace(pods=()), (problem,))
+        await self._report(key, snapshot.owner, refused.status)
 
     async def _report_undecodable(self, key: Key, undecodable: dict[str, UndecodableOwner]) -> PassResult:
         """Leaves an owner that cannot be decoded, and all its natives, as they are, and says so in its status."""

@@ -232,3 +232,17 @@ def test_events_of_deleted_pods_are_recognized_by_name(name: str, included: bool
 
 def test_reads_event_without_a_time() -> None:
     assert Event(metadata=Metadata(name="a")).last_seen == ""
+
+
+def test_says_that_former_replicas_serve_while_the_newest_revision_does_not() -> None:
+    former = msgspec.convert(
+        {
+            "metadata": {"name": "hello-1", "namespace": "me", "labels": {WORKLOAD_LABEL: "hello"}},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        },
+        Pod,
+    )
+    paused = msgspec.convert({"port": 8080, "image": "a", "rollout": {"paused": "ann"}}, type(owner().spec))
+    state = snapshot(msgspec.structs.replace(owner(), spec=paused), former)
+    assert diagnose(state, [], None).note == "ready: 1/1 (0 new); former replicas still serve"
+    assert diagnose(state._replace(pods=()), [], None).note == ""
