@@ -53,10 +53,10 @@ def _headline(workload: Workload, now: datetime) -> str:
 
 
 def _unreached_goal(workload: Workload, summary: WorkloadSummary) -> str:
-    noun = workload.REPLICA_NOUN[1]
+    plural = workload.REPLICA_NOUN[1]
     if summary.former_serves:
-        return f"{summary.ready} of {summary.wanted} {noun} ready ({summary.progress.ready} new)"
-    return f"{summary.ready} of {summary.wanted} {noun} so far"
+        return f"{summary.ready} of {summary.wanted} {plural} ready ({summary.progress.ready} new)"
+    return f"{summary.ready} of {summary.wanted} {plural} so far"
 
 
 def _task_counts(workload: PinterestJobSet) -> str:

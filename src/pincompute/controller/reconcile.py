@@ -107,6 +107,7 @@ class Reconciler:
         if _recreates_natives(snapshot.owner, difference) and not await self._owner_exists(snapshot.owner):
             self._deleted_owners[key].add(snapshot.owner.metadata.uid)
             return PassResult(Outcome.DELETED)
+        self._drift.forget_absent(key, snapshot)
         applied = await self._apply_steps(key, difference)
         if not applied.conflict and not applied.problems:
             applied = await self._revert_drift(key, snapshot, plan, difference, applied)
@@ -221,8 +222,8 @@ class Reconciler:
                 return applied._replace(conflict=error.message)
             except Refused as refused:
                 return applied._replace(problems=refused.problems)
+            self._note_write(key, after)
             if edits:
-                self._note_write(key, after)
                 applied = applied._replace(steps=(*applied.steps, f"RevertDrift {object_label(candidate.wanted)}"))
                 event = drift_event(snapshot.owner, candidate.wanted, revision, edits)
                 await emit_event(self._client, snapshot.owner, event)
