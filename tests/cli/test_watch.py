@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pincompute.api.status import Progress
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
 from pincompute.base.problem import Refused
 from pincompute.cli import watch
@@ -25,7 +26,7 @@ def summary_of(
 ) -> WorkloadSummary:
     return WorkloadSummary(
         kind=kind, project="me", name=name, uid=f"{name}-1", generation=generation, revision=1, goal="Ready",
-        ready=ready, wanted=2, image="hello:dev", failed=failed,
+        ready=ready, wanted=2, image="hello:dev", failed=failed, progress=Progress(ready=ready),
     )  # fmt: skip
 
 

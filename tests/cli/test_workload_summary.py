@@ -116,6 +116,7 @@ def test_failing_service_shows_reason_and_next_step() -> None:
             "parts": ["identity-1", "logs-2"],
             "address": "http://resize.me.localhost:8080",
             "next": "pin logs resize",
+            "readyReplicas": 1,
             "progress": {"wanted": 2, "ready": 1},
             "conditions": [condition("Ready", "False", "CrashLoop", "the program ends again and again")],
         },
@@ -178,3 +179,17 @@ def test_diagnosis_shows_evidence_and_required_action() -> None:
         "  action: you\n"
         "  next: pin logs web\n"
     )
+
+
+def test_failed_revision_shows_that_former_replicas_serve() -> None:
+    output = format_status(
+        "PinterestService",
+        {"port": 8080, "replicas": 3},
+        {
+            "revision": 1,
+            "readyReplicas": 3,
+            "progress": {"wanted": 3},
+            "conditions": [condition("Ready", "False", "CrashLoop", "the program ends again and again")],
+        },
+    )
+    assert output.splitlines()[0] == "resize@1  3 of 3 replicas ready (0 new)   3m12s"

@@ -103,7 +103,8 @@ class PinterestDaemon(Workload, frozen=True, kw_only=True, rename=None):
     PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Revision", "integer", ".status.revision"),
         ("Nodes", "integer", ".status.progress.wanted"),
-        ("Ready", "integer", ".status.progress.ready"),
+        ("Ready", "integer", ".status.readyReplicas"),
+        ("New", "integer", ".status.progress.ready"),
         ("Former", "integer", ".status.former"),
         ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
         ("Age", "date", ".metadata.creationTimestamp"),

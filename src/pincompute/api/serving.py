@@ -76,12 +76,13 @@ Ports = Annotated[list[Port], Meta(description="Further ports, such as - {name: 
 SERVING_COLUMNS = (
     ("Revision", "integer", ".status.revision"),
     ("Ready", "string", ".status.readyReplicas"),
+    ("New", "integer", ".status.progress.ready"),
     ("Wanted", "integer", ".spec.replicas"),
     ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
     ("Address", "string", ".status.address"),
     ("Age", "date", ".metadata.creationTimestamp"),
 )
-"""Printer columns of kinds with an address."""
+"""Printer columns of kinds with an address. Ready counts all replicas that serve; New those of the newest revision."""
 UNIQUE_PORT_RULE = ValidationRule(
     "!has(self.spec.ports) || self.spec.ports.all(each, each.port != self.spec.port)",
     "spec.ports must not repeat the port of spec.port",

@@ -31,7 +31,7 @@ class Progress(StrictStruct, frozen=True):
     wanted: Annotated[int, Meta(description="Pods wanted, such as 3.")] = 0
     scheduled: Annotated[int, Meta(description="Pods assigned to a node, such as 3.")] = 0
     started: Annotated[int, Meta(description="Pods with a running program, such as 2.")] = 0
-    ready: Annotated[int, Meta(description="Pods ready, such as 1.")] = 0
+    ready: Annotated[int, Meta(description="Pods of the newest revision that are ready, such as 1.")] = 0
 
 
 class Condition(StrictStruct, frozen=True):
@@ -72,7 +72,7 @@ class WorkloadStatus(ResourceStatus, frozen=True):
     ] = []
     address: Annotated[str, Meta(description="URL of the workload, such as http://hello.me.localhost:8080.")] = ""
     replicas: Annotated[int, Meta(description="Pods that exist, such as 3.")] = 0
-    ready_replicas: Annotated[int, Meta(description="Pods that are ready, such as 3.")] = 0
+    ready_replicas: Annotated[int, Meta(description="Pods that are ready, of any revision, such as 3.")] = 0
     updated_in_place: Annotated[int, Meta(description="Pods whose runtime was updated in place, such as 3.")] = (
         msgspec.field(name="renewed", default=0)
     )

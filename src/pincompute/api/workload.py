@@ -220,9 +220,9 @@ class Workload(CustomResource, frozen=True, kw_only=True, rename=None):
 
     @property
     def progress_counts(self) -> tuple[int, int]:
-        """Progress towards the goal, reached and wanted: by default ready replicas of all."""
+        """Reached and wanted number: by default the ready replicas of any revision, and the wanted replicas."""
         progress = self.status.progress
-        return (progress.ready, progress.wanted) if progress else (0, getattr(self.spec, "replicas", 0))
+        return self.status.ready_replicas, progress.wanted if progress else getattr(self.spec, "replicas", 0)
 
     @property
     def attempt(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from pincompute.api.status import Progress
+from pincompute.api.status import READY, Progress
 from pincompute.api.structs import LenientStruct
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import (
@@ -30,8 +30,9 @@ class WorkloadSummary(LenientStruct, frozen=True, omit_defaults=False):
     goal: str
     """Condition type of the goal: Ready or Succeeded."""
     ready: int
+    """Number of ready replicas of any revision, or of succeeded tasks. `progress.ready` counts the newest revision."""
     wanted: int
-    """Number of ready replicas, or succeeded tasks, at which the goal is reached."""
+    """Number of ready replicas of the newest revision, or of succeeded tasks, at which the goal is reached."""
     image: str
     attempt: int = 1
     """Attempt number of kinds that can be rerun."""
@@ -46,6 +47,22 @@ class WorkloadSummary(LenientStruct, frozen=True, omit_defaults=False):
     progress: Progress = Progress()
     simulated: bool = False
     """Runs on simulated nodes, without a program."""
+
+    @property
+    def former_serves(self) -> bool:
+        """True if replicas of a former revision are ready, which serve until newer ones replace them."""
+        return self.goal == READY and self.progress.ready < self.ready
+
+    @property
+    def ready_text(self) -> str:
+        """`3/3`, or `3/3 (1 new)` while replicas of a former revision serve too."""
+        new = f" ({self.progress.ready} new)" if self.former_serves else ""
+        return f"{self.ready}/{self.wanted}{new}"
+
+    @property
+    def serving_note(self) -> str:
+        """What serves while replicas of a former revision do; empty otherwise."""
+        return f"ready: {self.ready_text}; former replicas still serve" if self.former_serves else ""
 
     @property
     def label(self) -> str:

@@ -54,6 +54,6 @@ async def _require_all(platform: PlatformClient, project: str, refs: Sequence[Wo
 
 
 def _format_deletion(summary: WorkloadSummary) -> str:
-    counts = f"{summary.ready} of {summary.wanted} {summary.goal.lower()}"
+    counts = f"{summary.ready_text} {summary.goal.lower()}"
     address = f"; {summary.address} stops answering" if summary.address else ""
     return f"{short_kind(summary.kind)} {summary.label}: {counts}{address}"

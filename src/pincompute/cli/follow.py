@@ -133,6 +133,8 @@ async def _failure_problem(platform: PlatformClient, summary: WorkloadSummary, p
     """Explain a failure by its cause, the last log lines and the next step."""
     reason = REASONS.get(summary.reason, INTERNAL)
     notes = [f"| {line}" for line in await _last_log_lines(platform, summary)]
+    if summary.serving_note:
+        notes.append(summary.serving_note)
     if reason is IMAGE_PULL_FAILED and (nearest := nearest_image(summary.image, await platform.list_images())):
         notes.append(f"did you mean {nearest}?")
     is_final = summary.failed

@@ -47,5 +47,5 @@ def workload_table(workloads: Sequence[WorkloadSummary], *, wide: bool, min_widt
 def _summary_row(summary: WorkloadSummary, *, wide: bool) -> tuple[str, ...]:
     # The prefix is the same for every kind and takes too much width.
     kind = summary.kind.removeprefix("Pinterest")
-    row = (summary.label, kind, f"{summary.ready}/{summary.wanted}", summary.reason, summary.address)
+    row = (summary.label, kind, summary.ready_text, summary.reason, summary.address)
     return (*row, summary.message) if wide else row

@@ -11,6 +11,7 @@ from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
 from pincompute.api.status import HOST_UNLISTED, UNREVIEWED, Condition, find_condition
 from pincompute.api.workload import Workload
+from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, find_reason
 from pincompute.cli.durations import elapsed_s, format_age, format_duration
 from pincompute.cli.table import format_table
@@ -49,14 +50,20 @@ def shorten_task_list(tasks: str) -> str:
 
 
 def _headline(workload: Workload, now: datetime) -> str:
-    label = summarize(workload).label
+    summary = summarize(workload)
+    label = summary.label
     if isinstance(workload, PinterestJobSet):
         return f"{label}  {_task_counts(workload)}   {_elapsed_of_attempts(workload, now)}"
     goal = find_condition(workload.status.conditions, workload.GOAL)
-    ready, wanted = workload.progress_counts
-    so_far = f"{ready} of {wanted} {workload.REPLICA_NOUN[1]} so far"
-    progress = goal.message if goal and goal.status == "True" else so_far
+    progress = goal.message if goal and goal.status == "True" else _unreached_goal(workload, summary)
     return f"{label}  {progress}   {format_age(workload.metadata.creation_timestamp, now)}"
+
+
+def _unreached_goal(workload: Workload, summary: WorkloadSummary) -> str:
+    plural = workload.REPLICA_NOUN[1]
+    if summary.former_serves:
+        return f"{summary.ready} of {summary.wanted} {plural} ready ({summary.progress.ready} new)"
+    return f"{summary.ready} of {summary.wanted} {plural} so far"
 
 
 def _task_counts(workload: PinterestJobSet) -> str:

@@ -7,7 +7,7 @@ error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -18,10 +18,13 @@ from pincompute.controller.field_ownership import conflict_from_not_found, recor
 from pincompute.controller.resources import ALL_NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from pincompute.kube.resource import PODS, REPLICA_SETS
+from pincompute.kube.resource import PODS, REPLICA_SETS, Resource
 from pincompute.objects.content import Object
+from pincompute.objects.field_managers import ForeignEdit, foreign_edits
 from pincompute.objects.owners import controller_uid
+from pincompute.objects.restored_content import restoring_patch
 from pincompute.planning.diff import not_ours_problem
+from pincompute.planning.snapshot import PLATFORM_FIELD_MANAGERS
 from pincompute.planning.steps import (
     Adopt,
     Apply,
@@ -84,7 +87,34 @@ async def _apply_native(client: Client, native: Object, uid: str, *, only_applie
     except NotFound as error:
         raise conflict_from_not_found(error) from error
     with_uid = {**native, "metadata": {**metadata, "uid": uid}}
-    return await client.apply(with_uid, resource, manager=OPERATOR)
+    try:
+        return await client.apply(with_uid, resource, manager=OPERATOR)
+    except Invalid:
+        # Our fields may be valid, and invalid only together with those that another manager has added.
+        found = await client.get(resource, metadata["name"], metadata.get("namespace", ""))
+        edits = foreign_edits(found, native, OPERATOR, PLATFORM_FIELD_MANAGERS)
+        if found["metadata"]["uid"] != uid or not any(each.pointer for each in edits):
+            raise
+        await restore_content(client, resource, found, native, edits)
+        return await client.apply(with_uid, resource, manager=OPERATOR)
+
+
+async def restore_content(
+    client: Client, resource: Resource, found: Object, wanted: Object, edits: Sequence[ForeignEdit]
+) -> None:
+    """Removes what other managers have added, and sets what is wanted, in one write. An apply has to follow."""
+    name, namespace = wanted["metadata"]["name"], wanted["metadata"].get("namespace", "")
+    body = restoring_patch(found, wanted, [each.pointer for each in edits if each.pointer])
+    try:
+        await client.patch(resource, name, namespace, body, style="json", manager=OPERATOR)
+    except NotFound as error:
+        raise conflict_from_not_found(error) from error
+    except Invalid as error:
+        # A failed `test` operation is answered as 422 Invalid, too.
+        now = await client.get(resource, name, namespace)
+        if now["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]:
+            raise
+        raise Conflict(409, "Conflict", "the object was modified in between", about=error.about) from error
 
 
 async def _delete_native(client: Client, namespace: str, step: Delete) -> Object | None:

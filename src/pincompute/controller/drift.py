@@ -5,8 +5,9 @@ is found in two stages, so that a settled cluster costs no request:
 
 1. A native is a *candidate* if the list of foreign writers, or the digest of the fields we own, differs from what it
    was when the native was last inspected.
-2. A candidate is read in full and compared with what is wanted. Foreign fields are removed by a JSON patch, changed
-   fields are restored by an apply. The new record is remembered, so that each edit is inspected once.
+2. A candidate is read in full and compared with what is wanted. If there are foreign fields, the content is restored
+   by one JSON patch; an apply restores changed fields and the ownership of all. The new record is remembered, so that
+   each edit is inspected once.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import NamedTuple
 import msgspec
 
 from pincompute.api.names import OPERATOR
-from pincompute.controller.apply import apply_step
+from pincompute.controller.apply import apply_step, restore_content
 from pincompute.controller.passes import Key
 from pincompute.controller.resources import ALL_NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
+from pincompute.objects.comparison import field_differences
 from pincompute.objects.content import Object
 from pincompute.objects.field_managers import ForeignEdit, foreign_edits
 from pincompute.planning.diff import Difference
@@ -64,13 +66,16 @@ class DriftDetector:
         self._known: defaultdict[Key, dict[str, WriterRecord]] = defaultdict(dict)
         """By key, then by uid of the native."""
 
+    def forget_absent(self, key: Key, snapshot: Snapshot) -> None:
+        """Drops the records of natives that are gone. It precedes the writes of a pass, which the snapshot lacks."""
+        present_uids = {each.metadata.uid for each in snapshot.natives}
+        self._known[key] = {uid: each for uid, each in self._known[key].items() if uid in present_uids}
+
     def candidates(
         self, key: Key, snapshot: Snapshot, wanted: Sequence[Object], difference: Difference
     ) -> Iterator[DriftCandidate]:
         """Natives that match their wanted digest, but with a changed writer record."""
-        owner = snapshot.owner.metadata.uid
-        present_uids = {each.metadata.uid for each in snapshot.natives}
-        known = self._known[key] = {uid: each for uid, each in self._known[key].items() if uid in present_uids}
+        owner, known = snapshot.owner.metadata.uid, self._known[key]
         changed = {_target_of(step) for step in difference.steps if isinstance(step, Create | Apply | Adopt | Delete)}
         by_name = {(each.kind, each.metadata.name): each for each in snapshot.natives}
         for native in wanted:
@@ -97,15 +102,24 @@ class DriftDetector:
         if found["metadata"]["uid"] != uid:
             return DriftResult()
         edits, after = foreign_edits(found, native, OPERATOR, PLATFORM_FIELD_MANAGERS), None
-        added = [each.pointer for each in edits if each.pointer]
-        if added:
-            after = await self._client.patch(
-                resource, name, namespace, _removal_patch(found, added), style="json", manager=OPERATOR
-            )
-        if len(added) < len(edits):
+        if edits or self._lost_own_fields(key, found):
+            if any(each.pointer for each in edits):
+                await restore_content(self._client, resource, found, native, edits)
             after = await apply_step(self._client, namespace, Apply(native, uid))
-        self._known[key][uid] = _writer_record(after or found)
+            edits = edits or _restored_fields(found, after)
+        now = after or found
+        if after is None or not foreign_edits(now, native, OPERATOR, PLATFORM_FIELD_MANAGERS):
+            # Another edit may have come in between; the event of our write leads to its inspection.
+            self._known[key][uid] = _writer_record(now)
         return DriftResult(found["metadata"]["resourceVersion"], tuple(edits), after)
+
+    def _lost_own_fields(self, key: Key, found: Object) -> bool:
+        """Whether our fields differ from those recorded last.
+
+        Kubernetes stores some false and empty values and drops others. Only an apply shows whether one was removed.
+        """
+        known = self._known[key].get(found["metadata"]["uid"])
+        return known is not None and known.own_fields_hash != _writer_record(found).own_fields_hash
 
     def note_own_write(self, key: Key, native: Object) -> None:
         """Records our own write, so that it is not taken for drift. Foreign writers still have to be inspected."""
@@ -130,22 +144,12 @@ def _writer_record(native: Object) -> WriterRecord:
     return WriterRecord(metadata.foreign_managers, metadata.own_fields_hash)
 
 
+def _restored_fields(found: Object, after: Object | None) -> list[ForeignEdit]:
+    """Fields that an apply has changed. Their editor is unknown."""
+    return [ForeignEdit(each.path, each.before, each.after, "") for each in field_differences(found, after or found)]
+
+
 def _target_of(step: Create | Apply | Adopt | Delete) -> tuple[str, str]:
     if isinstance(step, Delete):
         return step.kind, step.name
     return step.native["kind"], step.native["metadata"]["name"]
-
-
-def _removal_patch(found: Object, pointers: Sequence[str]) -> list[Object]:
-    """Removes from the end of each list to its start, so that no removal shifts the index of a later one."""
-    version = found["metadata"]["resourceVersion"]
-    ordered = sorted(pointers, key=_pointer_sort_key, reverse=True)
-    return [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-        *({"op": "remove", "path": each} for each in ordered),
-    ]
-
-
-def _pointer_sort_key(pointer: str) -> list[tuple[int, str]]:
-    """Orders list indexes as numbers."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in pointer.split("/")]

@@ -110,6 +110,7 @@ class Reconciler:
         if _recreates_natives(snapshot.owner, difference) and not await self._owner_exists(snapshot.owner):
             self._deleted_owners[key].add(snapshot.owner.metadata.uid)
             return PassResult(Outcome.DELETED)
+        self._drift.forget_absent(key, snapshot)
         applied = await self._apply_steps(key, difference)
         if not applied.conflict and not applied.problems:
             applied = await self._revert_drift(key, snapshot, plan, difference, applied)
@@ -160,7 +161,9 @@ class Reconciler:
             Where(object=metadata.key),
             next=f"kubectl delete {snapshot.owner.kind.lower()} {metadata.name}, and choose another name",
         )
-        await self._report(key, snapshot.owner, refused_plan(snapshot, (problem,)).status)
+        # The pods of this name belong to the older workload.
+        refused = refused_plan(snapshot._replace(pods=()), (problem,))
+        await self._report(key, snapshot.owner, refused.status)
 
     async def _report_undecodable(self, key: Key, undecodable: dict[str, UndecodableOwner]) -> PassResult:
         """Leaves an owner that cannot be decoded, and all its natives, as they are, and says so in its status."""
@@ -222,8 +225,8 @@ class Reconciler:
                 return applied._replace(conflict=error.message)
             except Refused as refused:
                 return applied._replace(problems=refused.problems)
+            self._note_write(key, after)
             if edits:
-                self._note_write(key, after)
                 applied = applied._replace(steps=(*applied.steps, f"RevertDrift {object_label(candidate.wanted)}"))
                 event = drift_event(snapshot.owner, candidate.wanted, revision, edits)
                 await emit_event(self._client, snapshot.owner, event)

@@ -64,12 +64,13 @@ def adopted_managed_fields(entries: Sequence[Object], ours: str, trusted: frozen
         metadata: Object = {} if entry["manager"] == ours else {"f:metadata": written.get("f:metadata", {})}
         if metadata.get("f:metadata"):
             adopted.append({**entry, "fieldsV1": metadata})
-        fields = _merged(fields, {name: below for name, below in written.items() if name not in metadata})
+        fields = merged_fields(fields, {name: below for name, below in written.items() if name not in metadata})
     return [*adopted, {**last, "manager": ours, "operation": "Apply", "fieldsV1": fields}] if fields else adopted
 
 
-def _merged(first: Object, second: Object) -> Object:
-    return {**first, **{name: _merged(first.get(name, {}), below) for name, below in second.items()}}
+def merged_fields(first: Object, second: Object) -> Object:
+    """Union of two field sets in the form of `fieldsV1`."""
+    return {**first, **{name: merged_fields(first.get(name, {}), below) for name, below in second.items()}}
 
 
 class _Location(NamedTuple):
@@ -102,7 +103,7 @@ def _changed_fields(fields: Object, location: _Location) -> Iterator[ForeignEdit
                 yield ForeignEdit(child.path, child.found, None, child.manager, child.pointer)
             else:
                 yield from _changed_fields(below, child)
-        elif _is_leaf(below):
+        elif is_leaf(below):
             if child.found != child.wanted:
                 yield ForeignEdit(child.path, child.found, child.wanted, child.manager)
         else:
@@ -117,16 +118,16 @@ def _child_location(name: str, location: _Location) -> _Location | None:
         return location.child(rest, rest, found[rest], wanted.get(rest) if isinstance(wanted, dict) else None)
     if prefix in {"k", "v"} and isinstance(found, list):
         key = msgspec.json.decode(rest)
-        index = _entry_index(found, prefix, key)
+        index = entry_index(found, prefix, key)
         if index is not None:
             entries = wanted if isinstance(wanted, list) else []
-            wanted_index = _entry_index(entries, prefix, key)
+            wanted_index = entry_index(entries, prefix, key)
             label = str(next(iter(key.values()))) if prefix == "k" else str(key)
             return location.child(label, index, found[index], None if wanted_index is None else entries[wanted_index])
     return None
 
 
-def _entry_index(entries: Sequence[Any], prefix: str, key: Any) -> int | None:
+def entry_index(entries: Sequence[Any], prefix: str, key: Any) -> int | None:
     """Index of a list entry by its key (`k:`) or value (`v:`).
 
     A key field that the entry leaves out has its default, such as the protocol of a port.
@@ -143,7 +144,8 @@ def _entry_index(entries: Sequence[Any], prefix: str, key: Any) -> int | None:
     return None
 
 
-def _is_leaf(fields: Object) -> bool:
+def is_leaf(fields: Object) -> bool:
+    """True for a field that is recorded as a whole."""
     return not fields.keys() - {"."}
 
 
@@ -165,9 +167,9 @@ def _removed_fields(recorded: list[Object], found: Any, wanted: Any, path: str) 
                 return
             keys = [msgspec.json.decode(key[2:]) for key, _ in sets]
             matching = [
-                index for index, key in enumerate(keys) if _entry_index([value], sets[index][0][0], key) is not None
+                index for index, key in enumerate(keys) if entry_index([value], sets[index][0][0], key) is not None
             ]
-            found_index = _entry_index(found or (), sets[matching[0]][0][0], keys[matching[0]]) if matching else None
+            found_index = entry_index(found or (), sets[matching[0]][0][0], keys[matching[0]]) if matching else None
             label = str(value.get("name", "")) if isinstance(value, dict) else str(value)
             below = [sets[index][1] for index in matching]
             found_value = None if found_index is None else found[found_index]
@@ -175,7 +177,7 @@ def _removed_fields(recorded: list[Object], found: Any, wanted: Any, path: str) 
 
 
 def _removed_below(recorded: list[Object], found: Any, wanted: Any, path: str) -> Iterator[ForeignEdit]:
-    if any(_is_leaf(each) for each in recorded):
+    if any(is_leaf(each) for each in recorded):
         return
     if recorded or (isinstance(wanted, dict) and isinstance(found, dict)):
         yield from _removed_fields(recorded, found, wanted, path)

@@ -85,7 +85,8 @@ def _lost_its_owner(existing: Native, wanted: Object) -> bool:
     """Whether the operator has written an object for a workload of this name, and nothing controls it now."""
     metadata = existing.metadata
     written_by_operator = bool(metadata.own_fields_hash)
-    same_workload = metadata.labels.get(WORKLOAD_LABEL) == wanted["metadata"].get("labels", {}).get(WORKLOAD_LABEL, "")
+    wanted_labels = wanted["metadata"].get("labels", {})
+    same_workload = metadata.labels.get(WORKLOAD_LABEL, "") == wanted_labels.get(WORKLOAD_LABEL, "")
     return not metadata.controller_uid and written_by_operator and same_workload
 
 

@@ -22,6 +22,8 @@ from pincompute.planning.pods.pod import BuiltTemplate, is_simulated
 from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Snapshot
 
+_ServingWorkload = PinterestService | PinterestStatefulSet | PinterestDaemon
+
 
 def active_pods_of(snapshot: Snapshot) -> tuple[Pod, ...]:
     """Pods of the workload, without those that have finished or are being deleted."""
@@ -54,7 +56,7 @@ def build_condition(snapshot: Snapshot, type_: str, reason: Reason, message: str
     )
 
 
-def paused_problem(owner: PinterestService | PinterestStatefulSet | PinterestDaemon) -> Problem | None:
+def paused_problem(owner: _ServingWorkload) -> Problem | None:
     """Problem that names the author of a pause; None if the rollout is not paused."""
     if not owner.spec.rollout.paused:
         return None
@@ -85,11 +87,12 @@ def common_status(snapshot: Snapshot, built: BuiltTemplate, pods: Sequence[Pod],
 def refused_plan(snapshot: Snapshot, problems: tuple[Problem, ...]) -> Plan:
     """Plan for a workload that cannot be planned: no step is taken, and running pods stay."""
     owner, first = snapshot.owner, problems[0]
+    counted = _refused_counts(snapshot) if isinstance(owner, _ServingWorkload) else owner.status
     goal = build_condition(snapshot, owner.GOAL, first.reason, first.message(), status=False)
     others = [each for each in owner.status.conditions if each.type != owner.GOAL]
     revision = present_revision(snapshot)
     status = msgspec.structs.replace(
-        owner.status,
+        counted,
         observed_generation=owner.metadata.generation,
         revision=revision.number,
         content=revision.content,
@@ -97,3 +100,12 @@ def refused_plan(snapshot: Snapshot, problems: tuple[Problem, ...]) -> Plan:
         conditions=[goal, *others],
     )
     return Plan((), status, why=first, problems=problems)
+
+
+def _refused_counts(snapshot: Snapshot) -> WorkloadStatus:
+    """Status with the present pods. They are of former revisions if the refused one has never been planned."""
+    owner: _ServingWorkload = snapshot.owner
+    pods, before = active_pods_of(snapshot), owner.status
+    if before.progress and before.revision != present_revision(snapshot).number:
+        before = msgspec.structs.replace(before, progress=Progress(wanted=before.progress.wanted))
+    return msgspec.structs.replace(before, replicas=len(pods), ready_replicas=sum(pod.ready for pod in pods))

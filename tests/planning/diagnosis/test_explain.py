@@ -17,6 +17,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import CLAIM_NOT_BOUND, CRASH_LOOP, POD_NOT_CREATED, POD_SETUP_SLOW, Reason
 from pincompute.planning.diagnosis.evidence import refine_with_events
 from pincompute.planning.diagnosis.explain import diagnose, diagnose_from_status
+from pincompute.planning.diagnosis.quotas import quota_exceeded_problem
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.events import Event, EventScope, fold_events
@@ -233,3 +234,32 @@ def test_events_of_deleted_pods_are_recognized_by_name(name: str, included: bool
 
 def test_reads_event_without_a_time() -> None:
     assert Event(metadata=Metadata(name="a")).last_seen == ""
+
+
+def test_says_that_former_replicas_serve_while_the_newest_revision_does_not() -> None:
+    former = msgspec.convert(
+        {
+            "metadata": {"name": "hello-1", "namespace": "me", "labels": {WORKLOAD_LABEL: "hello"}},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        },
+        Pod,
+    )
+    paused = msgspec.convert({"port": 8080, "image": "a", "rollout": {"paused": "ann"}}, type(owner().spec))
+    state = snapshot(msgspec.structs.replace(owner(), spec=paused), former)
+    assert diagnose(state, [], None).note == "ready: 1/1 (0 new); former replicas still serve"
+    assert diagnose(state._replace(pods=()), [], None).note == ""
+
+
+@pytest.mark.parametrize(
+    ("limited", "what"),
+    [
+        ("1", "quota preemptible of project me is smaller than one replica, which can therefore never start"),
+        ("2", "quota preemptible of project me is used up"),
+    ],
+)
+def test_says_that_a_request_above_the_quota_itself_never_fits(limited: str, what: str) -> None:
+    amounts = f"requested: requests.cpu=1500m, used: requests.cpu=1, limited: requests.cpu={limited}"
+    message = f"exceeded quota: preemptible, {amounts}"
+    problem = quota_exceeded_problem(snapshot(owner()), message)
+    assert problem
+    assert problem.what == what

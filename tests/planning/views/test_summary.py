@@ -50,8 +50,17 @@ def test_counts_tasks_as_done_and_replicas_as_ready() -> None:
     progress = {"wanted": 4, "ready": 3}
     counted = summary_of("PinterestJobSet", "Unknown", "Progressing", progress=progress, done=5)
     assert (counted.ready, counted.wanted, counted.label) == (5, 12, "a@2")
-    counted = summary_of("PinterestService", "False", "Progressing", progress=progress)
-    assert (counted.ready, counted.wanted) == (3, 4)
+    counted = summary_of("PinterestService", "False", "Progressing", progress=progress, readyReplicas=3)
+    assert (counted.ready, counted.wanted, counted.ready_text) == (3, 4, "3/4")
+
+
+@pytest.mark.parametrize(
+    ("ready", "new", "text"), [(4, 0, "4/4 (0 new)"), (5, 1, "5/4 (1 new)"), (3, 3, "3/4"), (0, 0, "0/4")]
+)
+def test_counts_all_replicas_that_serve_and_beside_them_the_new_ones(ready: int, new: int, text: str) -> None:
+    progress = {"wanted": 4, "ready": new}
+    counted = summary_of("PinterestService", "False", "CrashLoop", progress=progress, readyReplicas=ready)
+    assert (counted.ready, counted.progress.ready, counted.ready_text) == (ready, new, text)
 
 
 def test_label_of_a_rerun_has_its_attempt() -> None:
@@ -63,3 +72,5 @@ def test_label_of_a_rerun_has_its_attempt() -> None:
 def test_unobserved_generation_is_only_submitted() -> None:
     new = summary_of("PinterestService", "True", "Available", observedGeneration=2, progress={"wanted": 9, "ready": 9})
     assert (new.ready, new.wanted, new.done, new.label) == (0, 4, False, "a@3")
+    new = summary_of("PinterestService", "True", "Available", observedGeneration=2, readyReplicas=9)
+    assert (new.ready_text, new.done) == ("9/4 (0 new)", False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import msgspec
+
 from pincompute.api.status import HOST_UNLISTED, UNREVIEWED, Condition, WorkloadStatus, find_condition
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Diagnosis
@@ -77,6 +79,10 @@ def diagnose(
     ]
     if _is_progressing(owner, plan, problem):
         problem = failed_create_problem(snapshot, own_events) or problem
+    serving_note = summarize(msgspec.structs.replace(owner, status=plan.status)).serving_note
+    if problem and problem.reason is not PROGRESSING and serving_note:
+        # The message of a rollout that makes progress has the same numbers.
+        notes.append(serving_note)
     if problem is None or not problem.reason.is_problem:
         return _healthy_diagnosis(owner, plan, problem, "\n".join(notes))
     problem = refine_with_events(snapshot, problem, own_events)
@@ -90,7 +96,7 @@ def diagnose_from_status(owner: Workload) -> Diagnosis:
     problem = _condition_problem(owner, find_condition(owner.status.conditions, owner.GOAL))
     if problem is None or not problem.reason.is_problem:
         return _healthy_diagnosis(owner, None, problem)
-    return _problem_diagnosis(owner, problem)
+    return _problem_diagnosis(owner, problem._replace(note=summarize(owner).serving_note))
 
 
 def _operator_problem(snapshot: Snapshot, edited: datetime | None) -> Problem | None:

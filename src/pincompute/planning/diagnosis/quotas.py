@@ -6,6 +6,7 @@ import re
 
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import POD_REJECTED, QUOTA_USED_UP
+from pincompute.objects.quantity import parse_quantity
 from pincompute.planning.diagnosis.excerpts import excerpt_start
 from pincompute.planning.snapshot import Snapshot
 
@@ -27,6 +28,11 @@ def quota_exceeded_problem(snapshot: Snapshot, message: str) -> Problem | None:
         for name, amount in requested.items()
     )
     state = "is used up" if any(value != "0" for value in limited.values()) else "allows nothing"
+    never_fits = [
+        name for name, amount in requested.items() if limited.get(name, "0") != "0" and _exceeds(amount, limited[name])
+    ]
+    if never_fits:
+        state = f"is smaller than one {replica}, which can therefore never start"
     what = f"quota {found['name']} of project {project} {state}"
     # A resource with both a request and a limit occurs twice.
     note = "; ".join(dict.fromkeys(shortages))
@@ -53,6 +59,10 @@ def _shortage_text(replica: str, resource: str, amount: str, used: str, limited:
     if resource == "pods":
         return f"{used} of {limited} pods used"
     return f"a {replica} needs {amount} {resource}, {used} of {limited} used"
+
+
+def _exceeds(amount: str, limit: str) -> bool:
+    return parse_quantity(amount) > parse_quantity(limit)
 
 
 def _parse_amounts(text: str) -> dict[str, str]:

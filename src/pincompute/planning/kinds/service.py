@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from pincompute.api.service import PinterestService, ServiceSpec
@@ -57,8 +59,8 @@ def plan(snapshot: Snapshot) -> Plan:
         address="" if snapshot.host.problem else service_address(owner, snapshot.cluster),
         progress=progress,
         conditions=[
-            _ready_condition(snapshot, progress, problem),
-            available_condition(snapshot, progress.wanted, sum(each.ready for each in pods)),
+            _ready_condition(snapshot, progress, pods, problem),
+            available_condition(snapshot, progress.wanted, pods),
             *_host_conditions(snapshot),
         ],
     )
@@ -73,11 +75,11 @@ def plan(snapshot: Snapshot) -> Plan:
     )
 
 
-def _ready_condition(snapshot: Snapshot, progress: Progress, why: Problem | None) -> Condition:
+def _ready_condition(snapshot: Snapshot, progress: Progress, pods: Sequence[Pod], why: Problem | None) -> Condition:
     """A service whose host leads elsewhere is not ready, also while all its replicas are."""
     if why and progress.ready == progress.wanted:
         return status.build_condition(snapshot, READY, why.reason, why.message(), status=False)
-    return ready_condition(snapshot, progress, why)
+    return ready_condition(snapshot, progress, pods, why)
 
 
 def _host_conditions(snapshot: Snapshot) -> list[Condition]:

@@ -13,6 +13,7 @@ from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object
 from pincompute.planning import status
+from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Snapshot
 
 
@@ -64,19 +65,25 @@ def termination_grace_s(shutdown: Shutdown) -> int:
     return shutdown.leave_seconds + shutdown.grace_seconds
 
 
-def ready_condition(snapshot: Snapshot, progress: Progress, why: Problem | None, remark: str = "") -> Condition:
-    """True if all replicas are up to date and ready."""
+def ready_condition(
+    snapshot: Snapshot, progress: Progress, pods: Sequence[Pod], why: Problem | None, remark: str = ""
+) -> Condition:
+    """True if all replicas are up to date and ready. `pods` are those of all revisions."""
     if progress.ready == progress.wanted:
         message = f"{progress.ready} of {progress.wanted} replicas ready{remark}"
         return status.build_condition(snapshot, READY, reasons.AVAILABLE, message, status=True)
     if why:
         return status.build_condition(snapshot, READY, why.reason, why.message(), status=False)
+    serving = sum(pod.ready for pod in pods)
     message = f"{progress.ready} of {progress.wanted} replicas ready so far"
+    if serving > progress.ready:
+        message = f"{serving} of {progress.wanted} replicas ready ({progress.ready} new)"
     return status.build_condition(snapshot, READY, reasons.PROGRESSING, message, status=False)
 
 
-def available_condition(snapshot: Snapshot, wanted: int, ready: int) -> Condition:
+def available_condition(snapshot: Snapshot, wanted: int, pods: Sequence[Pod]) -> Condition:
     """True if at least one replica of any revision is ready, which is all that a client of the service notices."""
+    ready = sum(pod.ready for pod in pods)
     enough = ready > 0 or wanted == 0
     reason = reasons.AVAILABLE if enough else reasons.PROGRESSING
     return status.build_condition(snapshot, AVAILABLE, reason, f"{ready} replicas of any revision ready", status=enough)

@@ -61,8 +61,8 @@ def plan(snapshot: Snapshot) -> Plan:
         address=f"{owner.metadata.name}.{owner.metadata.namespace}:{owner.spec.port}",
         progress=progress,
         conditions=[
-            serving.ready_condition(snapshot, progress, finding.problem, remark),
-            serving.available_condition(snapshot, progress.wanted, sum(each.ready for each in pods)),
+            serving.ready_condition(snapshot, progress, pods, finding.problem, remark),
+            serving.available_condition(snapshot, progress.wanted, pods),
         ],
     )
     stuck = stateful_replicas.evictions_of_stuck_replicas(snapshot, stateful_set, replicas)

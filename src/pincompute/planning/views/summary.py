@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from pincompute.api.status import HOST_UNLISTED, OUTDATED, SUCCEEDED, UNREVIEWED, Condition, Progress, find_condition
+from pincompute.api.status import (
+    HOST_UNLISTED,
+    OUTDATED,
+    READY,
+    SUCCEEDED,
+    UNREVIEWED,
+    Condition,
+    Progress,
+    find_condition,
+)
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.reasons import (
@@ -60,8 +69,7 @@ def _most_important_condition(conditions: list[Condition], goal: Condition) -> C
 
 def _submitted_summary(workload: Workload) -> WorkloadSummary:
     metadata = workload.metadata
-    new = msgspec.structs.replace(workload, status=type(workload.status)())
-    ready, wanted = new.progress_counts
+    ready, wanted = _counts_before_observation(workload)
     return WorkloadSummary(
         kind=workload.kind,
         project=metadata.namespace,
@@ -75,6 +83,14 @@ def _submitted_summary(workload: Workload) -> WorkloadSummary:
         image=workload.spec.image,
         address=workload.status.address,
     )
+
+
+def _counts_before_observation(workload: Workload) -> tuple[int, int]:
+    """The counts of a generation that the operator has not observed: replicas of former revisions keep serving."""
+    if workload.GOAL != READY:
+        return msgspec.structs.replace(workload, status=type(workload.status)()).progress_counts
+    ready, wanted = workload.progress_counts
+    return ready, getattr(workload.spec, "replicas", wanted)
 
 
 def _has_failed(workload: Workload, goal: Condition) -> bool:
