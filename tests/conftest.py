@@ -55,7 +55,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests with a real node, before `-m` selects, and deselect them on machines that cannot run one."""
+    """Mark tests with a real node, before `-m` selects, and deselect them on machines that cannot run one.
+
+    Tests with kube-hunter run if the option asks for them.
+    """
+    hunts = [item for item in items if item.get_closest_marker("hunt") and not config.getoption("--hunt")]
+    if hunts:
+        config.hook.pytest_deselected(items=hunts)
+        items[:] = [item for item in items if item not in hunts]
     real = [item for item in items if _REAL.intersection(getattr(item, "fixturenames", ()))]
     for item in real:
         item.add_marker("node")

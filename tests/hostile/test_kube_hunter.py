@@ -25,7 +25,7 @@ from policed_cluster import restricted_pod
 from real_platform import kubectl, wait_until
 from tcp_forwarder import TcpForwarder
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.hunt]
 
 PACKAGE = "kube-hunter==0.6.8"
 LAUNCHER = """\
@@ -93,9 +93,7 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def hunter(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hunter:
-    if not request.config.getoption("--hunt"):
-        pytest.skip("kube-hunter runs with --hunt only")
+def hunter(tmp_path_factory: pytest.TempPathFactory) -> Hunter:
     folder = tmp_path_factory.mktemp("hunter")
     python, launcher = folder / "venv" / "bin" / "python", folder / "launcher.py"
     uv = Path(sys.executable).with_name("uv")
