@@ -34,12 +34,12 @@ from snapshot_strategies import new_snapshot, plan_snapshot, pod_templates_in, s
 from strategies import FieldPath, as_stored, documents, field_values, leaf_paths
 
 NOT_PLANNED: dict[tuple[str, str], str] = {
-    ("", "hold.because"): "for readers of the file only",
+    ("PinterestJobSet", "build"): "recorded with the revision; its images are written out in other fields",
+    ("PinterestJobSet", "hold.because"): "recorded with the revision, for readers",
     ("PinterestTrainingJob", "roles.master.replicas"): "there is one leader: any other number is rejected",
     ("PinterestTrainingJob", "roles.chief.replicas"): "there is one leader: any other number is rejected",
     ("PinterestDaemon", "wholeNode"): "a daemon shares its node: only false is accepted",
     ("PinterestDaemon", "tier"): "the tier of a daemon is always reserved: only that is accepted",
-    ("", "build"): "recorded in the revision; its images are written out in other fields",
     **{
         ("", f"breakGlass.{each}"): "shown in the status, without effect on pods" for each in ("until", "by", "because")
     },

@@ -125,7 +125,7 @@ async def test_foreign_field_is_inspected_once_and_kept(plane: ControlPlane) -> 
 async def test_emits_each_event_once(plane: ControlPlane) -> None:
     async with operated_cluster(plane) as operated:
         await deploy_settled(operated)
-        await operated.write(replicas=0)
+        await operated.write(replicas=0, environment={"A": "b"})
         await operated.wait_for_reason("Available", 2)
         await wait_for_event(operated, EVENTS, lambda seen: seen["reason"] == "Available")
         await operated.wait_settled()

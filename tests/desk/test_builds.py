@@ -173,13 +173,16 @@ async def test_rollback_to_an_unreviewed_revision_is_refused(
             for number, why in ((1, "that revision of shop is unreviewed"), (2, "has 0 of 1 reviews")):
                 with pytest.raises(Refused, match=why):
                     await port.change(here.project, "shop", Rollback(to=number))
-            # What was reviewed comes back by its record alone.
+            story.commit(TEXT.replace("8080", "9091"))
+            await story.publish("1.2")
+            await story.review(BEN, monkeypatch)
+            assert (await story.deploy("1.2"))[0] == 201
+            await becomes(port, here.project, 4)
+            # What was reviewed comes back by its record alone, also with an edit.
             (story.store / "builds" / here.project / "shop" / "1.1" / "build.intoto.json").unlink()
             await port.change(here.project, "shop", Scale(replicas=2))
-            await becomes(port, here.project, 4)
             assert (await port.change(here.project, "shop", Rollback(to=3))).written
             await becomes(port, here.project, 5)
-            # And as it was edited since.
             assert (await port.change(here.project, "shop", Rollback(to=4))).written
     finally:
         operator.cancel()

@@ -35,10 +35,10 @@ async def test_change_is_applied_and_recorded(plane: ControlPlane, tmp_path: Pat
     async with desk_world(plane, tmp_path) as here, open_desk_client(here.context) as port:
         await port.submit(HELLO, "hello.yaml", here.project)
         changed = await port.change(here.project, "hello", Scale(by="ann", replicas=3))
-        assert (changed.summary.label, changed.messages, changed.written) == ("hello@2", ["1 replica -> 3"], True)
+        assert (changed.summary.label, changed.messages, changed.written) == ("hello@1", ["1 replica -> 3"], True)
         assert (await spec(here))["replicas"] == 3
         again = await port.change(here.project, "hello", Scale(by="ann", replicas=3))
-        assert (again.summary.label, again.written) == ("hello@2", False)
+        assert (again.summary.label, again.written) == ("hello@1", False)
         with pytest.raises(Refused, match="no earlier revision"):
             await port.change(here.project, "hello", Rollback())
         assert [state for _, state in await here.outcomes("hello")][-1] is SubmissionState.REFUSED

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from control_plane import ControlPlane
@@ -118,7 +119,9 @@ async def test_cli_client_against_the_desk(plane: ControlPlane, tmp_path: Path) 
         followed = port.follow(here.project, "hello")
         assert await anext(followed) == submitted
         await followed.aclose()
-        assert [line async for line in port.logs(here.project, "hello", LogQuery(tail=5))] == [LogReplicas([])]
+        replicas, notice = [line async for line in port.logs(here.project, "hello", LogQuery(tail=5))]
+        assert replicas == LogReplicas([])
+        assert "no container has started" in msgspec.to_builtins(notice)["text"]
         await port.delete(here.project, "hello")
         assert await port.list_summaries(here.project) == []
 

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pincompute.api.change import Rollback
 from pincompute.api.names import CONTENT_ANNOTATION, REVISION_ANNOTATION
+from pincompute.objects.content import Object
+from pincompute.planning.edits import apply_change
+from pincompute.planning.revision import SPEC_KEY
 from pincompute.planning.revision_number import expected_revision, present_revision, revision_content
 from pincompute.planning.snapshot import Native, Snapshot
+from pincompute.planning.views.history import read_history
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
 from planning.test_edits import NOW, RUNS_ON, SPECS, workload
 from snapshot_strategies import plan_snapshot
@@ -25,6 +30,7 @@ class InterruptedOperator:
         self.owner: Any = msgspec.structs.replace(new, status=type(new.status)())
         self.written: dict[str, Native] = {}
         self.content_by_number: dict[int, str] = {}
+        self.wanted: tuple[Object, ...] = ()
 
     def edit(self, **spec: Any) -> None:
         metadata = self.owner.metadata
@@ -36,6 +42,7 @@ class InterruptedOperator:
 
     def run_pass(self, *, writes_status: bool) -> None:
         planned = plan_snapshot(Snapshot(self.owner, tuple(self.written.values()), (), LOCAL_CLUSTER, NOW))
+        self.wanted = planned.wanted
         for native in msgspec.convert(planned.wanted, list[Native]):
             if number := native.int_annotation(REVISION_ANNOTATION):
                 self.written[f"{native.kind}/{native.metadata.name}"] = native
@@ -44,6 +51,10 @@ class InterruptedOperator:
                 assert self.content_by_number.setdefault(number, content) == content
         if writes_status:
             self.owner = msgspec.structs.replace(self.owner, status=planned.status)
+
+    def records(self) -> list[Object]:
+        """Complete records of the last pass."""
+        return [each for each in self.wanted if each["kind"] == "ConfigMap" and SPEC_KEY in each["data"]]
 
     @property
     def number(self) -> int:
@@ -105,3 +116,16 @@ def test_lost_status_is_continued_from_the_records() -> None:
     assert operator.number == 2
     operator.edit(image="hello:3")
     assert operator.number == 3
+
+
+def test_rollback_of_a_batch_restores_fields_that_make_no_revision() -> None:
+    """They are recorded as they were last, while the revision was the present one."""
+    operator = InterruptedOperator("PinterestJobSet")
+    operator.edit(deadline_seconds=600)
+    operator.run_pass(writes_status=True)
+    (first,) = (dict(each) for each in operator.records())
+    operator.edit(image="hello:2", deadline_seconds=1)
+    operator.run_pass(writes_status=True)
+    past = read_history(operator.owner, [first, *operator.records()])
+    restored: Any = apply_change(operator.owner, Rollback(to=1, partial=True), past).workload
+    assert (restored.spec.image, restored.spec.deadline_seconds) == ("hello:dev", 600)

@@ -104,7 +104,6 @@ class PinterestDaemon(Workload, frozen=True, kw_only=True, rename=None):
         ("Revision", "integer", ".status.revision"),
         ("Nodes", "integer", ".status.progress.wanted"),
         ("Ready", "integer", ".status.readyReplicas"),
-        ("New", "integer", ".status.progress.ready"),
         ("Former", "integer", ".status.former"),
         ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
         ("Age", "date", ".metadata.creationTimestamp"),

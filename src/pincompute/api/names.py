@@ -78,6 +78,8 @@ logs=0@logs:1.0. While both are unchanged, the old container is still running.
 """
 CONTENT_ANNOTATION: Final = f"{GROUP}/content"
 """On a revision, and on objects with its number: hash of its content."""
+MUTABLE_FIELDS_ANNOTATION: Final = f"{GROUP}/mutable-fields"
+"""On a revision: fields of its spec that may change while it is the present one, as JSON."""
 IMAGES_ANNOTATION: Final = f"{GROUP}/images"
 """On a revision: the images that ran, with their digest at that time."""
 CONFIGURATION_ANNOTATION: Final = f"{GROUP}/configuration"

@@ -76,7 +76,6 @@ Ports = Annotated[list[Port], Meta(description="Further ports, such as - {name: 
 SERVING_COLUMNS = (
     ("Revision", "integer", ".status.revision"),
     ("Ready", "string", ".status.readyReplicas"),
-    ("New", "integer", ".status.progress.ready"),
     ("Wanted", "integer", ".spec.replicas"),
     ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
     ("Address", "string", ".status.address"),

@@ -8,15 +8,24 @@ from pincompute.api.names import (
     CONFIGURATION_ANNOTATION,
     CONTENT_ANNOTATION,
     IMAGES_ANNOTATION,
+    MUTABLE_FIELDS_ANNOTATION,
     REVISION_ANNOTATION,
     RUNTIME_ANNOTATION,
 )
+from pincompute.api.structs import struct_fields
+from pincompute.api.workload import WorkloadSpec
 from pincompute.objects.content import Object
 from pincompute.planning import names
 from pincompute.planning.natives import build_native
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.pods.pod import BuiltTemplate
-from pincompute.planning.revision_number import present_revision, revised_fields
+from pincompute.planning.revision_number import (
+    EDITED_FIELDS,
+    MUTABLE_JOB_SET_FIELDS,
+    edits_of,
+    present_revision,
+    revised_fields,
+)
 from pincompute.planning.snapshot import Native, Snapshot
 
 SPEC_KEY = "spec.json"
@@ -40,6 +49,7 @@ def revision_record(snapshot: Snapshot, built: BuiltTemplate, pods: tuple[Pod, .
         RUNTIME_ANNOTATION: str(built.runtime),
         CONFIGURATION_ANNOTATION: names.configuration(owner) if owner.spec.configuration else "",
         IMAGES_ANNOTATION: _images(snapshot, name, pods),
+        MUTABLE_FIELDS_ANNOTATION: _mutable_fields(owner.spec),
     }
     # The configuration files have a ConfigMap of their own; together they could exceed the size limit of one.
     spec = {name: value for name, value in revised_fields(owner.spec).items() if name != "configuration"}
@@ -47,6 +57,14 @@ def revision_record(snapshot: Snapshot, built: BuiltTemplate, pods: tuple[Pod, .
     body = {"immutable": True, "data": {SPEC_KEY: text}}
     annotations = {name: value for name, value in facts.items() if value}
     return build_native(snapshot, "v1", RECORD_KIND, body, name=name, annotations=annotations)
+
+
+def _mutable_fields(spec: WorkloadSpec) -> str:
+    """Fields that may change within a revision, and that a rollback restores as they were last; empty without any."""
+    mutable = MUTABLE_JOB_SET_FIELDS - EDITED_FIELDS
+    names = {field.encode_name for field in struct_fields(type(spec)) if field.name in mutable}
+    fields = {name: value for name, value in edits_of(spec).items() if name in names}
+    return msgspec.json.encode(fields, order="sorted").decode() if fields else ""
 
 
 def retained_revisions(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:

@@ -48,7 +48,7 @@ def edits_of(spec: WorkloadSpec) -> Object:
 def keep_edits(present: WorkloadSpec, restored: Any) -> Any:
     """The restored spec with the replicas, attempts, restarts and the like of the present one."""
     old: Any = present
-    kept = {name: getattr(old, name) for name in _unrevised_defaults(restored)}
+    kept = {name: getattr(old, name) for name in default_edits(restored)}
     if "rollout" in kept:
         kept["rollout"] = msgspec.structs.replace(restored.rollout, restarts=old.rollout.restarts)
     if getattr(restored, "elastic", None) and getattr(old, "elastic", None):

@@ -11,7 +11,7 @@ import pytest
 from pincompute.api.status import find_condition
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import CRASH_LOOP, OUT_OF_MEMORY, RUNTIME_PART_FAILING
+from pincompute.base.reasons import CRASH_LOOP, OUT_OF_MEMORY, QUOTA_USED_UP, RUNTIME_PART_FAILING
 from pincompute.objects.times import format_time
 from pincompute.planning.diagnosis.remediation import add_remedy
 from pincompute.planning.views.history import RevisionRecord
@@ -106,3 +106,11 @@ def test_no_rollback_is_suggested_for_what_an_edit_broke() -> None:
     # Scaled after five minutes: the revision itself was healthy.
     assert add_remedy(owner, CRASH, goal, at(299), past).next == "pin logs hello"
     assert add_remedy(owner, CRASH, goal, at(60), past).next == "pin rollback hello --to 1"
+
+
+@pytest.mark.parametrize(("ready", "next_"), [(1, "pin scale hello 1"), (0, "ask"), (3, "ask")])
+def test_suggests_the_number_of_replicas_that_the_quota_allows(ready: int, next_: str) -> None:
+    owner: Any = workload("PinterestService", replicas=3)
+    owner = msgspec.structs.replace(owner, status=msgspec.structs.replace(owner.status, ready_replicas=ready))
+    problem = Problem(QUOTA_USED_UP, "quota on-demand is used up", next="ask")
+    assert add_remedy(owner, problem, None, None, ()).next == next_

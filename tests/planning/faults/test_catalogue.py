@@ -14,7 +14,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.planning.edits import apply_change
 from pincompute.planning.faults.catalogue import FAULTS, Fault, applicable_faults, find_fault
-from pincompute.planning.revision_number import expected_revision
+from pincompute.planning.revision_number import expected_revision, revision_content
 from planning.test_edits import SPECS, later, past_of, workload
 
 TEMPLATED: dict[str, Any] = {
@@ -49,7 +49,9 @@ def inject(fault: Fault, of: Workload) -> Workload:
 def with_prerequisites(fault: Fault, of: Any) -> Workload:
     """The workload with the storage or the runtime that some faults require."""
     if fault.name == "shrunk-storage":
-        return later(msgspec.structs.replace(of, spec=msgspec.structs.replace(of.spec, storage="1Gi")))
+        spec = msgspec.structs.replace(of.spec, storage="1Gi")
+        content = revision_content(spec) if of.status.content else ""
+        return msgspec.structs.replace(of, spec=spec, status=msgspec.structs.replace(of.status, content=content))
     if fault.name == "missing-runtime":
         return msgspec.structs.replace(of, status=msgspec.structs.replace(of.status, runtime=1))
     return of  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from pincompute.api.names import PRIORITY_CLASS_PREFIX
+from pincompute.api.names import PRIORITY_CLASS_PREFIX, REVISION_ANNOTATION
 from pincompute.api.status import find_condition
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
@@ -21,8 +21,12 @@ from pincompute.base.reasons import (
 from pincompute.planning.diagnosis import quotas
 from pincompute.planning.diagnosis.cause import Cause, Causes, Rank, Recheck
 from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
+from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, NativeCondition, Snapshot
 
+FORMER_FAILURE_S = 10.0
+"""Time after which a failure from before a revision counts as one of the revision, too: Kubernetes does not update the
+time of a condition that stays as it was."""
 FIRST_POD_GRACE_S = 60.0
 """Time in which the controller of an object should have created its first pod."""
 _POD_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "PyTorchJob", "TFJob")
@@ -40,9 +44,28 @@ RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
 def check_failed_create(snapshot: Snapshot) -> Causes:
     for native in _pod_controllers(snapshot):
         failure = native.find_condition("ReplicaFailure") or _failed_progress(native, _REPLICA_SET_REJECTED)
-        if failure:
+        if failure and (left_s := _former_failure_left_s(snapshot, failure)):
+            yield Recheck(left_s)
+        elif failure:
             yield from _rejection_cause(snapshot, native, failure.message)
     yield from _check_no_pods(snapshot)
+
+
+def _former_failure_left_s(snapshot: Snapshot, failure: NativeCondition) -> float:
+    """Seconds for which a failure is taken for one of the former revision, whose condition stays for a moment."""
+    number, recorded = present_revision(snapshot).number, snapshot.owner.status.revision
+    if recorded and number != recorded:
+        return FORMER_FAILURE_S
+    began = next((each.metadata.creation_timestamp for each in snapshot.natives if _is_record(each, number)), "")
+    if not began or failure.last_transition_time is None:
+        return 0.0
+    age_s = (snapshot.now - datetime.fromisoformat(began)).total_seconds()
+    is_former = failure.last_transition_time < datetime.fromisoformat(began)
+    return max(0.0, FORMER_FAILURE_S - age_s) if is_former else 0.0
+
+
+def _is_record(native: Native, number: int) -> bool:
+    return native.kind == "ConfigMap" and native.int_annotation(REVISION_ANNOTATION) == number
 
 
 def check_rollout_deadline(snapshot: Snapshot) -> Causes:

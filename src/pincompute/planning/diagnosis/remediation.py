@@ -17,6 +17,7 @@ from pincompute.base.reasons import (
     NODE_REFUSED,
     POD_NOT_CREATED,
     POD_SETUP_SLOW,
+    QUOTA_USED_UP,
     READINESS_GATE_CLOSED,
     REGISTRY_UNREACHABLE,
     RUNTIME_MISSING,
@@ -72,7 +73,7 @@ def add_remedy(
         return problem
     healthy = last_healthy_revision(owner, goal, edited, past)
     if healthy is None or not can_roll_back(owner):
-        return problem
+        return _scaled_to_what_fits(owner, problem)
     name, first_failing = owner.metadata.name, healthy.number + 1
     since = f"{name}@{first_failing}" if first_failing < expected_revision(owner).number else "its last change"
     changed = describe_changes(type(owner), healthy.raw_spec, without_defaults(owner.spec))
@@ -83,6 +84,15 @@ def add_remedy(
     )
     note = "\n".join(each for each in notes if each)
     return problem._replace(note=note, next=f"{ROLLBACK_COMMAND}{name} --to {healthy.number}")
+
+
+def _scaled_to_what_fits(owner: Workload, problem: Problem) -> Problem:
+    """The problem with the number of replicas that the quota allows as its next command."""
+    fitting = owner.status.ready_replicas
+    if problem.reason is not QUOTA_USED_UP or not owner.SCALABLE or not 0 < fitting < owner.progress_counts[1]:
+        return problem
+    note = "\n".join(each for each in (problem.note, f"to keep this change: {problem.next}") if each)
+    return problem._replace(note=note, next=f"{COMMAND_PREFIX}scale {owner.metadata.name} {fitting}")
 
 
 def last_healthy_revision(

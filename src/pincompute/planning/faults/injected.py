@@ -16,7 +16,7 @@ from pincompute.base.reasons import FAULT_ALREADY_INJECTED, FAULT_UNKNOWN, REVIS
 from pincompute.objects.content import Object, content_hash
 from pincompute.planning.faults.catalogue import find_fault
 from pincompute.planning.faults.fault import Fault
-from pincompute.planning.revision_number import edits_of, expected_revision
+from pincompute.planning.revision_number import edits_of, expected_revision, revised_fields
 from pincompute.planning.views.history import RevisionRecord, find_revision
 
 W = TypeVar("W", bound=Workload)
@@ -71,7 +71,7 @@ def revert_fault(workload: W, fault: InjectedFault, past: Sequence[RevisionRecor
     present = (each for each in past if each.number == fault.revision)
     target = next(present, None) or find_revision(workload, past, fault.revision)
     edits: Object = msgspec.json.decode(unquote(fault.edits)) if fault.edits else edits_of(workload.spec)
-    spec = msgspec.convert({**target.raw_spec, **edits}, type(workload.spec))
+    spec = msgspec.convert({**revised_fields(target.spec), **edits}, type(workload.spec))
     return _with_annotation(msgspec.structs.replace(workload, spec=spec), ""), target
 
 

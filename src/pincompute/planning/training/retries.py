@@ -34,6 +34,8 @@ def retries_exhausted(owner: PinterestTrainingJob, failures: Mapping[str, int]) 
 
 def exhausted_problem(owner: PinterestTrainingJob, failures: Mapping[str, int], last: Problem | None) -> Problem:
     """Problem of a job without retries left. `last` is the failure of a replica, if one is known."""
+    if last and not owner.spec.retries:
+        return last
     count = sum(failures.values())
     times = "once" if count == 1 else f"{count} times"
     what = f"replicas failed {times} in total, and retries allows {owner.spec.retries}"

@@ -11,6 +11,7 @@ from pincompute.api.names import (
     CONFIGURATION_ANNOTATION,
     CONTENT_ANNOTATION,
     IMAGES_ANNOTATION,
+    MUTABLE_FIELDS_ANNOTATION,
     REVISION_ANNOTATION,
     RUNTIME_ANNOTATION,
 )
@@ -71,6 +72,7 @@ def read_history(owner: Workload, records: Iterable[Object]) -> tuple[RevisionRe
 def _parse_record(owner: Workload, record: Object, files: dict[str, dict[str, str]]) -> RevisionRecord:
     annotations = record["metadata"].get("annotations", {})
     raw_spec: Object = msgspec.json.decode(record["data"][SPEC_KEY])
+    raw_spec |= msgspec.json.decode(annotations.get(MUTABLE_FIELDS_ANNOTATION, "{}"))
     if name := annotations.get(CONFIGURATION_ANNOTATION):
         # Configuration files are recorded once, in a ConfigMap of their own, and not with each revision.
         raw_spec["configuration"] = files.get(name, {})
