@@ -79,6 +79,7 @@ COMMAND_GROUPS = {
     },
     "Set up the command line": {
         "config": ("pincompute.cli.config:config", "Show the settings and their origins."),
+        "version": ("pincompute.cli.version:version", "Print the version."),
         "completion": ("pincompute.cli.completion:completion", "Print the setup of shell completion."),
     },
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -66,8 +67,10 @@ def test_reads_several_documents_and_skips_empty_ones() -> None:
         ("- a\n", "must be a mapping"),
         ("", "is empty"),
         ("? [a]\n: b\n", "a field name must be a string"),
-        ("a: &x {b: 1}\nc: *x\n", "x.yaml:2 c: YAML aliases are not supported"),
-        ("a: *x\n", "x.yaml:1 a: YAML aliases are not supported"),
+        ("a: *x\n", "x.yaml:1 a: alias *x has no anchor before it"),
+        ("a: &x {b: *x}\n", "x.yaml:1 a.b: alias *x has no anchor before it"),
+        ("a: &x 1\n---\nb: *x\n", "x.yaml:3 b: alias *x has no anchor before it"),
+        ("a:\n  <<: 1\n", "x.yaml:2 a: << must be followed by a mapping or a list of mappings"),
         ("a: 1\na: 2\n---\nb: [", "x.yaml:2 a: duplicate field 'a'"),
         ("\0", "invalid YAML"),
         ("a: " + "x" * MAX_FILE_BYTES, "larger than 1,048,576 bytes"),
@@ -95,11 +98,52 @@ def test_rejects_too_many_values_while_parsing(unit: str) -> None:
     assert read_documents("a: |\n" + "  x, y\n" * 100_000)[0].content == {"a": "x, y\n" * 100_000}
 
 
-def test_rejects_yaml_bomb() -> None:
-    bomb = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-    for each in (bomb, f"a: &a {'x' * 500_000}\nb: [{'*a, ' * 10_000}]"):
-        with pytest.raises(Refused, match="YAML aliases"):
-            read_documents(each)
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("a: &x {b: [1]}\nc: *x\n", {"a": {"b": [1]}, "c": {"b": [1]}}),
+        ("a: &x 1\nb: [*x, *x]\n", {"a": 1, "b": [1, 1]}),
+        ("a: &x {b: &y [1]}\nc: [*x, *y]\n", {"a": {"b": [1]}, "c": [{"b": [1]}, [1]]}),
+        ("a: &x {b: 1, c: 2}\nd:\n  <<: *x\n  b: 3\n", {"a": {"b": 1, "c": 2}, "d": {"b": 3, "c": 2}}),
+        (
+            "a: &x {b: 1}\nc: &y {b: 2, d: 3}\ne: {<<: [*x, *y]}\n",
+            {"a": {"b": 1}, "c": {"b": 2, "d": 3}, "e": {"b": 1, "d": 3}},
+        ),
+        ('a: {"<<": 1}\n', {"a": {"<<": 1}}),
+        ("a: &x 1\nb: &x 2\nc: *x\n", {"a": 1, "b": 2, "c": 2}),
+    ],
+)
+def test_expands_aliases(text: str, content: object) -> None:
+    assert read_documents(text)[0].content == content
+
+
+def test_expanded_values_are_copies() -> None:
+    content = read_documents("a: &x {b: 1}\nc: *x\n")[0].content
+    content["a"]["b"] = 2
+    assert content["c"] == {"b": 1}
+
+
+def test_error_in_an_alias_has_the_line_of_the_alias() -> None:
+    document = read_documents("a: &x\n  b: 1\nc: *x\n", "x.yaml")[0]
+    assert str(document.where("c", "b")) == "x.yaml:3 c.b"
+
+
+DOUBLED = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnopq"))
+NESTED = "a: &a [x]\n" + "".join(f"{b}: &{b} {'[' * 10}*{a}{']' * 10}\n" for a, b in pairwise("abcdefgh"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DOUBLED, "more than 20,000 names and values"),
+        (f"a: &a {'x' * 500_000}\nb: [{'*a, ' * 10_000}]", "more than 1,048,576 characters"),
+        (NESTED, "more than 64 levels of nesting"),
+        ("a: &a {" + ", ".join(f"k{n}: 1" for n in range(5_000)) + "}\nb:\n" + "  <<: *a\n" * 9, "more than 20,000"),
+    ],
+)
+def test_aliases_count_as_what_they_refer_to(text: str, message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        read_documents(text)
 
 
 @given(st.text())

@@ -89,7 +89,7 @@ def test_hint_names_the_platform_of_the_command(tmp_path: Path) -> None:
 def test_deploy_never_overwrites_a_file() -> None:
     Path("hello.yaml").write_text("mine")
     result = run("deploy", "hello", "--image", "hello:dev", "--port", "8080")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "hello.yaml exists with other content" in result.stderr
     assert Path("hello.yaml").read_text() == "mine"
 
@@ -197,7 +197,7 @@ def test_file_with_several_documents_is_read_as_set(text: str) -> None:
 @pytest.mark.parametrize("desk", ["http://desk.example.com", "desk.example.com", "ftp://127.0.0.1"])
 def test_login_rejects_unencrypted_desk(desk: str) -> None:
     result = run("login", desk)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert f"{desk} must start with https://" in result.stderr
     assert "next: pin login https://…" in result.stderr
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
 from pincompute.api.logs import LogLine, LogMarker
+from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.cli.list_filter import workload_table
 from pincompute.cli.log_formatter import LogFormatter
 from pincompute.cli.printable import printable
 
@@ -37,3 +40,13 @@ def test_only_log_lines_of_programs_are_printed_raw() -> None:
     """Every other output of a tenant's text has no way to switch the filter off."""
     folder = Path(__file__).parents[2] / "src" / "pincompute" / "cli"
     assert [each.name for each in folder.glob("*.py") if "raw=" in each.read_text()] == ["logs.py"]
+
+
+def test_message_in_a_table_cannot_control_the_terminal() -> None:
+    summary = WorkloadSummary(
+        kind="PinterestService", project="me", name="web", uid="1", generation=1, revision=1, goal="Ready", ready=0,
+        wanted=1, image="a", reason="CrashLoop", message=f"last line: {CLIPBOARD}\nforged row",
+    )  # fmt: skip
+    table = click.unstyle(workload_table([summary], wide=True))
+    assert CLIPBOARD not in table
+    assert len(table.splitlines()) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import yaml
@@ -25,8 +26,14 @@ MAX_FIELD_CHARS = 1_000
 """Length of a field's location in a problem. Names can be as long as the file, and every field below repeats them."""
 _MAX_NAME_CHARS = 400
 """Length of a name that a message quotes."""
+MAX_EXPANDED_CHARS = MAX_FILE_BYTES
+"""Length of all names and values together, after aliases are replaced by what they refer to."""
+_MERGE_KEY = "<<"
 MAX_VALUES = 20_000
-"""Field names count as values. A size limit alone is not enough: a small file can hold very many values."""
+"""Field names count as values, and an alias as the values it refers to.
+
+A size limit alone is not enough: a small file can hold very many values.
+"""
 
 
 class Document(NamedTuple):
@@ -101,8 +108,20 @@ def _is_empty(root: yaml.Event) -> bool:
     return isinstance(root, yaml.ScalarEvent) and not root.value and not root.style
 
 
+class _Anchored(NamedTuple):
+    """A value with an anchor, and what each alias of it costs."""
+
+    value: Any
+    values: int
+    chars: int
+    depth: int
+
+
 class _DocumentReader:
-    """Builds values from parser events, recording lines and enforcing the limits while parsing."""
+    """Builds values from parser events, recording lines and enforcing the limits while parsing.
+
+    An alias becomes a copy of its value, as if the value were written there, and counts like it.
+    """
 
     def __init__(self, text: str, file: str, problems: list[Problem]) -> None:
         self._text = text
@@ -110,6 +129,10 @@ class _DocumentReader:
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._problems = problems
         self._values = 0
+        self._chars = 0
+        self._deepest = 0
+        """Depth of the deepest value since the last anchor began."""
+        self._anchors: dict[str, _Anchored] = {}
         self._end = 0
         """Offset in the text at which the last event ended."""
         self._lines: dict[FieldPath, int] = {}
@@ -118,6 +141,7 @@ class _DocumentReader:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 self._lines = {}
+                self._anchors = {}
                 root = next(self._events)
                 content = self._value(root, ())
                 if not _is_empty(root):
@@ -130,12 +154,31 @@ class _DocumentReader:
         return self._text[start.index - start.column : self._end]
 
     def _value(self, event: yaml.Event, path: FieldPath) -> Any:
+        values, chars, outer_deepest = self._values, self._chars, self._deepest
         line = self._checked_line(event, path)
         self._lines[path] = line
         if isinstance(event, yaml.AliasEvent):
-            # Aliases of scalars are rejected, too: many references to a long string would exhaust the memory.
-            self._add_problem("YAML aliases are not supported: repeat the value", line, path)
+            return self._expand_alias(event.anchor or "", line, path)
+        assert isinstance(event, yaml.NodeEvent)
+        if event.anchor is None:
+            return self._node(event, path)
+        self._deepest = len(path)
+        value = self._node(event, path)
+        depth = self._deepest - len(path)
+        # Known only from here on, so that no value can contain itself.
+        self._anchors[event.anchor] = _Anchored(value, self._values - values, self._chars - chars, depth)
+        self._deepest = max(outer_deepest, self._deepest)
+        return value
+
+    def _expand_alias(self, anchor: str, line: int, path: FieldPath) -> Any:
+        anchored = self._anchors.get(anchor)
+        if anchored is None:
+            self._add_problem(f"alias *{shorten(anchor, _MAX_NAME_CHARS)} has no anchor before it", line, path)
             return None
+        self._count(anchored.values - 1, anchored.chars, len(path) + anchored.depth, line)
+        return deepcopy(anchored.value)
+
+    def _node(self, event: yaml.Event, path: FieldPath) -> Any:
         if isinstance(event, yaml.ScalarEvent):
             return event.value if event.style else parse_scalar(event.value)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -144,6 +187,7 @@ class _DocumentReader:
 
     def _fields(self, path: FieldPath) -> Iterator[tuple[str, Any]]:
         first: dict[str, int] = {}
+        merged: list[dict[str, Any]] = []
         for key in self._until(yaml.MappingEndEvent):
             line = self._checked_line(key, path)
             if not isinstance(key, yaml.ScalarEvent):
@@ -152,6 +196,9 @@ class _DocumentReader:
                 self._value(next(self._events), (*path, "?"))
                 continue
             name = key.value
+            if name == _MERGE_KEY and not key.style:
+                merged.append(self._merged_fields(path, line))
+                continue
             if name in first:
                 what = f"duplicate field '{shorten(name, _MAX_NAME_CHARS)}', first set in line {first[name]}"
                 self._add_problem(what, line, (*path, name))
@@ -160,6 +207,21 @@ class _DocumentReader:
             first[name] = line
             yield name, self._value(next(self._events), (*path, name))
             self._lines[(*path, name)] = line
+        # A field that is written here overrides a merged one, and the first of several merged mappings the others.
+        for fields in merged:
+            for name, value in fields.items():
+                if name not in first:
+                    first[name] = self._lines[path]
+                    yield name, value
+
+    def _merged_fields(self, path: FieldPath, line: int) -> dict[str, Any]:
+        """Read the value of a merge key: a mapping, or a list of mappings of which the first has precedence."""
+        value = self._value(next(self._events), (*path, _MERGE_KEY))
+        mappings = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, dict) for each in mappings):
+            self._add_problem("<< must be followed by a mapping or a list of mappings", line, path)
+            return {}
+        return {name: each for mapping in reversed(mappings) for name, each in mapping.items()}
 
     def _until(self, end: type[yaml.Event]) -> Iterator[yaml.Event]:
         for event in self._events:
@@ -173,12 +235,19 @@ class _DocumentReader:
         self._set_end(event)
         assert event.start_mark is not None
         line = event.start_mark.line + 1
-        self._values += 1
+        self._count(1, len(event.value) if isinstance(event, yaml.ScalarEvent) else 0, len(path), line)
+        return line
+
+    def _count(self, values: int, chars: int, depth: int, line: int) -> None:
+        self._values += values
+        self._chars += chars
+        self._deepest = max(self._deepest, depth)
         if self._values > MAX_VALUES:
             raise self._limit_exceeded(f"the file has more than {MAX_VALUES:,} names and values", line)
-        if len(path) > MAX_DEPTH:
+        if self._chars > MAX_EXPANDED_CHARS:
+            raise self._limit_exceeded(f"the file has more than {MAX_EXPANDED_CHARS:,} characters with aliases", line)
+        if depth > MAX_DEPTH:
             raise self._limit_exceeded(f"more than {MAX_DEPTH} levels of nesting", line)
-        return line
 
     def _set_end(self, event: yaml.Event) -> None:
         assert event.end_mark is not None

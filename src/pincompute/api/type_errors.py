@@ -28,6 +28,8 @@ _MAX_TYPO_LENGTH = 64
 _SECRET_FIELDS = frozenset({"environment", "configuration", "env"})
 """Fields with possibly secret values, which must not appear in messages or records."""
 
+_PATTERN_MISMATCH = re.compile(r"Expected `str` matching regex '(.*)'$")
+_EXPECTS_COLLECTION = re.compile("Expected `(array|object)`")
 _WORDS = {
     "str": "a string",
     "int": "a number",
@@ -141,9 +143,31 @@ def _value_errors(type_: Any, value: Any, path: FieldPath, suggestions: Suggesti
         needs_quotes = "Expected `str`" in message and isinstance(value, int | float)
         text = str(value).lower() if isinstance(value, bool) else str(value)
         hint = f'write "{text}"' if needs_quotes else ""
-        yield FieldError(path, f"{path[-1]} is {value!r}: {_translated(message)}", next=hint)
+        expected = _described_pattern(message) or _translated(message)
+        # The shape of a list or mapping is not told by its type.
+        note = _description(type_) if isinstance(value, (dict, list)) or _EXPECTS_COLLECTION.match(message) else ""
+        yield FieldError(path, f"{path[-1]} is {value!r}: {expected}", note, hint)
         return
     yield from _pattern_errors(type_, value, path)
+
+
+def _described_pattern(message: str) -> str:
+    """Replace a regular expression by words, for the patterns that users meet most; empty for others."""
+    found = _PATTERN_MISMATCH.match(message)
+    if not found:
+        return ""
+    pattern = found[1]
+    if pattern.startswith(("^/", "^(/")):
+        return "must start with /" + (" and contain no :" if "[^:]" in pattern else "")
+    if pattern.startswith("^[a-z]"):
+        return "must start with a small letter, and contain only small letters, digits and dashes"
+    return ""
+
+
+def _description(type_: Any) -> str:
+    """Description of the field, which has an example."""
+    descriptions = (getattr(meta, "description", None) for meta in getattr(type_, "__metadata__", ()))
+    return next(filter(None, descriptions), "")
 
 
 def _translated(message: str) -> str:

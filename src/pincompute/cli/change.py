@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 import click
 
 from pincompute.api.change import Change
+from pincompute.api.status import SUCCEEDED
 from pincompute.api.workload_detail import ChangeResult
 from pincompute.base.clock import SystemClock
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect
-from pincompute.cli.workload_ref import parse_workload_ref
+from pincompute.cli.workload_ref import parse_workload_ref, verify_kind
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -52,16 +53,20 @@ async def _change_and_follow(target: Target, ref: str, change: Change, timeout_s
     timer = FollowTimer.start(SystemClock(), timeout_s or 0.0)
     async with connect(target.within(timeout_s)) as platform:
         result = await submit_change(platform, target.project, ref, change)
-        if result.written and timeout_s is not None:
-            summary = await follow_to_goal(platform, result.summary, timer)
-            click.echo(printable(f"{summary.label}  {summary.message}"))
+        if not result.written or timeout_s is None:
+            return
+        if result.summary.goal == SUCCEEDED:
+            # It is reached by the work, and not by the change.
+            click.echo(f"next: pin get {result.summary.name}", err=True)
+            return
+        summary = await follow_to_goal(platform, result.summary, timer)
+        click.echo(printable(f"{summary.label}  {summary.message}"))
 
 
 async def submit_change(platform: PlatformClient, project: str, ref: str, change: Change) -> ChangeResult:
     """Submit a change and print its result as soon as it is written, before it is followed."""
     workload = parse_workload_ref(ref)
-    if workload.kind:
-        workload.require_kind((await platform.get_workload(project, workload.name)).kind)
+    await verify_kind(platform, project, workload)
     result = await platform.change(project, workload.name, change)
     first, *details = result.messages
     click.echo(f"{result.summary.label}  {first}")

@@ -45,9 +45,10 @@ async def _delete_workloads(target: Target, refs: Sequence[WorkloadRef], *, conf
 async def _require_all(platform: PlatformClient, project: str, refs: Sequence[WorkloadRef]) -> list[WorkloadSummary]:
     """Return the summaries of all refs; refuse where one is unknown, so that none is deleted."""
     by_name = {each.name: each for each in await platform.list_summaries(project)}
-    refuse_all(
-        unknown_workload_problem(project, each.name, sorted(by_name)) for each in refs if each.name not in by_name
-    )
+    unknown = [each.name for each in refs if each.name not in by_name]
+    if unknown and len(unknown) < len(refs):
+        click.echo("nothing is deleted, as not all of these workloads exist:", err=True)
+    refuse_all(unknown_workload_problem(project, name, sorted(by_name)) for name in unknown)
     for ref in refs:
         ref.require_kind(by_name[ref.name].kind)
     return [by_name[name] for name in dict.fromkeys(each.name for each in refs)]

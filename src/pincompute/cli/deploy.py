@@ -13,12 +13,13 @@ import click
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.clock import SystemClock
-from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import DOCUMENT_INVALID, USAGE
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import USAGE
 from pincompute.cli.durations import parse_time_span
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.text_files import file_option, read_text_file, require_files
 
 _DOCUMENT_MARKERS = ("---", "...")
 """Begin a line that starts or ends a YAML document."""
@@ -27,7 +28,8 @@ Submit = Callable[[PlatformClient], Awaitable[WorkloadSummary]]
 
 
 @click.command()
-@click.argument("names_or_files", nargs=-1, required=True, type=click.Path(), metavar="NAME_OR_FILES...")
+@click.argument("names_or_files", nargs=-1, type=click.Path(), metavar="NAME_OR_FILES...")
+@file_option
 @click.option("--image", help="Container image of a new service; the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port that the new service listens on.")
 @click.option("--version", help="Published build to deploy; it fixes the file and the images.")
@@ -45,6 +47,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     *,
     target: Target,
     names_or_files: tuple[str, ...],
+    files: tuple[str, ...],
     image: str | None,
     port: int | None,
     version: str | None,
@@ -60,8 +63,9 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
 
     NAME_OR_FILES is a file such as hello.yaml, or a name: of a build published as --version, or of a new service with
     --image and --port, for which a file is written. Several files, a folder, or a file of several documents are a set:
-    all are accepted or none. In an emergency --break-glass skips a project's review.
+    all are accepted or none; - is standard input. In an emergency --break-glass skips a project's review.
     """
+    names_or_files = require_files(names_or_files, files)
     timeout_s = None if no_wait else timeout
     break_glass = None if because is None else BreakGlassRequest(because, parse_time_span(span))
     notice = _override_notice(span) if break_glass else ""
@@ -83,7 +87,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
             asyncio.run(_confirm_build(target, name_or_file, version))
         submit = partial(_submit_build, target, name_or_file, version, break_glass)
     elif image is None and port is None:
-        text = _read_document_text(Path(name_or_file), name_or_file)
+        text = read_text_file(Path(name_or_file), f"pin deploy {Path(name_or_file).stem} --image IMAGE --port 8080")
         submit = partial(_submit_text, target, text, Path(name_or_file), break_glass)
     else:
         # Loads YAML, which only a new service needs.
@@ -105,14 +109,15 @@ def _is_one_document(names_or_files: tuple[str, ...]) -> bool:
     """Whether there is certainly at most one document, told without loading a YAML parser."""
     if len(names_or_files) != 1:
         return False
-    try:
-        lines = Path(names_or_files[0]).read_text().splitlines()
-        return not any(line.startswith(_DOCUMENT_MARKERS) for line in lines)
-    except IsADirectoryError:
+    file = Path(names_or_files[0])
+    if file.is_dir():
         return False
-    except (OSError, UnicodeDecodeError):
+    try:
+        lines = read_text_file(file).splitlines()
+    except Refused:
         # Reported later, by the code that submits the file.
         return True
+    return not any(line.startswith(_DOCUMENT_MARKERS) for line in lines)
 
 
 def _require_one(names_or_files: tuple[str, ...]) -> str:
@@ -163,22 +168,12 @@ async def _submit_and_follow(target: Target, submit: Submit, timeout_s: float | 
         if timeout_s is None:
             click.echo(f"{submitted.label}  submitted        next: pin get {submitted.name}")
             return
-        reached = await follow_to_goal(platform, submitted, timer)
+        if submitted.done:
+            # A submission that changes anything is not observed yet, and so not done.
+            click.echo(f"{submitted.label}  unchanged", err=True)
+        reached = submitted if submitted.done else await follow_to_goal(platform, submitted, timer)
     if reached.simulated:
         address = f", and {reached.address} does not answer" if reached.address else ""
         click.echo(f"{reached.label} is simulated: no program runs{address}", err=True)
     else:
         click.echo(f"{reached.address or reached.message}        next: pin logs {reached.name}")
-
-
-def _read_document_text(file: Path, name: str) -> str:
-    try:
-        return file.read_text()
-    except FileNotFoundError:
-        hint = f"pin deploy {file.stem} --image IMAGE --port 8080"
-        raise Refused(Problem(USAGE, f"no such file: '{name}'", next=hint)) from None
-    except UnicodeDecodeError as error:
-        raise Refused(Problem(DOCUMENT_INVALID, "not a text file", Where(str(file)))) from error
-    except OSError as error:
-        what = f"the file cannot be read: {error.strerror or error}"
-        raise Refused(Problem(DOCUMENT_INVALID, what, Where(str(file)))) from error

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from pincompute.api.documents import Document, read_documents
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
+from pincompute.cli.text_files import read_text_file
+
+MAX_FILES = 1_000
+"""More than any set has: a folder such as / must not be read whole."""
 
 
 def read_files(files: Sequence[Path]) -> list[Document]:
@@ -18,7 +23,7 @@ def read_files(files: Sequence[Path]) -> list[Document]:
     problems: list[Problem] = []
     for file in _expand_folders(files):
         try:
-            documents += read_documents(_read_text(file), str(file))
+            documents += read_documents(read_text_file(file), str(file))
         except Refused as refused:
             problems += refused.problems
     refuse_all(problems)
@@ -33,8 +38,8 @@ def read_file_set(files: Sequence[Path]) -> list[Document]:
     if len(files) > 1 or files[0].is_dir():
         return read_files(files)
     try:
-        documents = read_documents(files[0].read_text(), str(files[0]))
-    except (OSError, UnicodeDecodeError, Refused):
+        documents = read_documents(read_text_file(files[0]), str(files[0]))
+    except Refused:
         return []
     return list(documents) if len(documents) > 1 else []
 
@@ -72,18 +77,9 @@ def _expand_folders(files: Sequence[Path]) -> list[Path]:
     """Replace each folder by the YAML files in it."""
     expanded: list[Path] = []
     for file in files:
-        expanded += sorted(file.rglob("*.yaml")) if file.is_dir() else [file]
+        expanded += sorted(islice(file.rglob("*.yaml"), MAX_FILES + 1)) if file.is_dir() else [file]
+    if len(expanded) > MAX_FILES:
+        raise Refused(Problem(USAGE, f"more than {MAX_FILES:,} YAML files", next="name a smaller folder"))
     if not expanded:
         raise Refused(Problem(USAGE, f"no YAML files in {', '.join(str(each) for each in files)}"))
     return expanded
-
-
-def _read_text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except FileNotFoundError:
-        raise Refused(Problem(USAGE, f"no such file: '{file}'")) from None
-    except UnicodeDecodeError:
-        raise Refused(Problem(USAGE, f"not a text file: '{file}'")) from None
-    except OSError as error:
-        raise Refused(Problem(USAGE, f"'{file}' cannot be read: {error.strerror or error}")) from error

@@ -27,14 +27,13 @@ from pincompute.base.reasons import (
     TIMED_OUT,
     WORKLOAD_UNKNOWN,
 )
+from pincompute.cli.exit_codes import INTERRUPTED
 from pincompute.cli.log_formatter import LogFormatter
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.objects.image import nearest_image
 
 MILESTONES = ("scheduled", "started")
 LAST_LOG_LINES = 20
-EXIT_INTERRUPTED = 130
-"""128 plus the number of SIGINT, as shells report it."""
 _TERMINATED_REASONS = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED)}
 """Reasons of a workload whose program has terminated."""
 
@@ -81,7 +80,7 @@ async def follow_to_goal(
             )
     except asyncio.CancelledError:
         print_part(f"\n{submitted.name} continues in the background        see: pin get {submitted.name}")
-        raise SystemExit(EXIT_INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
     finally:
         click.echo(err=True)
 

@@ -16,7 +16,8 @@ from pincompute.api.receipt import SubmissionOutcome
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused
 from pincompute.cli.desk_client import delivery_pending
-from pincompute.cli.follow import EXIT_INTERRUPTED, FollowTimer, await_goal
+from pincompute.cli.exit_codes import INTERRUPTED
+from pincompute.cli.follow import FollowTimer, await_goal
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.watch import Screen
 
@@ -76,7 +77,7 @@ async def follow_set(
         return list(await asyncio.gather(*(_follow_one(platform, each, timer, updates, board) for each in outcomes)))
     except asyncio.CancelledError:
         click.echo("\nall workloads continue in the background        see: pin get", err=True)
-        raise SystemExit(EXIT_INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
     finally:
         for watch in watches:
             watch.cancel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import click
 
@@ -13,8 +12,9 @@ from pincompute.base.reasons import USAGE
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.list_filter import ListFilter, workload_table
 from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.workload_ref import WorkloadRef, parse_kind, parse_workload_ref
+from pincompute.cli.workload_ref import WorkloadRef, find_kind, parse_kind, parse_workload_ref, short_kind
 
 
 @click.command()
@@ -27,7 +27,13 @@ from pincompute.cli.workload_ref import WorkloadRef, parse_kind, parse_workload_
 def get(  # noqa: PLR0913  (options, by name)
     target: Target, names: tuple[str, ...], kind: str, output: str | None, *, wrong: bool, watch: bool
 ) -> None:
-    """List workloads, or show one briefly."""
+    """List workloads, or show one briefly.
+
+    `pin get services` lists one kind, as --kind service does.
+    """
+    if len(names) == 1 and not kind and names[0].endswith("s") and find_kind(names[0]):
+        # A workload of such a name is still found with its kind: service/jobs.
+        names, kind = (), names[0]
     refs = tuple(parse_workload_ref(each) for each in names)
     list_filter = ListFilter(refs, parse_kind(kind) if kind else "", wrong, output or "")
     if watch:
@@ -49,9 +55,7 @@ def _watch(target: Target, list_filter: ListFilter) -> None:
     if list_filter.output not in WATCH_FORMATS:
         what = f"--watch cannot print {list_filter.output}"
         raise Refused(Problem(USAGE, what, next="pin get --watch, or with --output json for one workload a line"))
-    with suppress(KeyboardInterrupt):
-        # Ctrl-C is the usual end of a watch.
-        asyncio.run(watch_workloads(target, list_filter))
+    asyncio.run(watch_workloads(target, list_filter))
 
 
 async def _fetch_one(target: Target, ref: WorkloadRef) -> str:
@@ -62,7 +66,7 @@ async def _fetch_one(target: Target, ref: WorkloadRef) -> str:
     async with connect(target) as platform:
         workload = await platform.get_workload(target.project, ref.name)
     ref.require_kind(workload.kind)
-    return format_workload(workload, SystemClock().now())
+    return printable(format_workload(workload, SystemClock().now()))
 
 
 async def _fetch_all(target: Target) -> list[WorkloadSummary]:
@@ -76,7 +80,7 @@ def _format_list(workloads: list[WorkloadSummary], output: str | None, project: 
     if output == "yaml":
         return as_yaml(workloads)
     if output == "name":
-        return "".join(f"{each.name}\n" for each in workloads)
+        return "".join(f"{short_kind(each.kind)}/{each.name}\n" for each in workloads)
     if not workloads:
         hint = "pin get" if filtered else "pin deploy NAME --image IMAGE --port 8080"
         found = "no matching workloads" if filtered else "no workloads"

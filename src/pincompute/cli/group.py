@@ -14,12 +14,38 @@ import click
 from pincompute import __version__
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
+from pincompute.cli.colours import forced_colour
+from pincompute.cli.exit_codes import INTERRUPTED, exit_code
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 CommandTable = Mapping[str, tuple[str, str]]
 """Location and one-line help of each command, by name."""
+
+
+COMMANDS_ON_WORKLOADS = frozenset(
+    {
+        "break",
+        "delete",
+        "get",
+        "heal",
+        "logs",
+        "pause",
+        "port-forward",
+        "provenance",
+        "rerun",
+        "restart",
+        "resume",
+        "rollback",
+        "scale",
+        "shell",
+        "show",
+        "wait",
+        "why",
+    }
+)
+"""Commands whose first argument is a workload."""
 
 
 class LazyGroup(click.Group):
@@ -43,6 +69,20 @@ class LazyGroup(click.Group):
         _enable_gc()
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, *arguments = args
+        if name not in self._table and not name.startswith("-") and not ctx.resilient_parsing:
+            from pincompute.cli.redirects import unknown_command_problem
+
+            raise Refused(unknown_command_problem(name, arguments, self._listed))
+        if name in COMMANDS_ON_WORKLOADS and len(arguments) > 1:
+            from pincompute.cli.workload_ref import join_kind_and_name
+
+            arguments = join_kind_and_name(arguments)
+        return super().resolve_command(ctx, [name, *arguments])
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Complete from the table, without importing any command."""
         from click.shell_completion import CompletionItem
@@ -57,10 +97,19 @@ class LazyGroup(click.Group):
         return self._overview.rstrip()
 
     def invoke(self, ctx: click.Context) -> Any:
+        ctx.color = forced_colour()
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            from pincompute.cli.redirects import UNSAFE_SUGGESTIONS
+
+            safe = [each for each in error.possibilities or () if each not in UNSAFE_SUGGESTIONS]
+            raise click.NoSuchOption(error.option_name, possibilities=safe, ctx=error.ctx) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:
+            # Ctrl-C is the usual end of `--watch` and `--follow`.
+            sys.exit(INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output has gone, as in `pin logs web | head`. Click ends the process silently.
             raise
@@ -68,7 +117,7 @@ class LazyGroup(click.Group):
             if os.environ.get("PIN_DEBUG"):
                 raise
             click.echo(_error_text(error), err=True)
-            sys.exit(1)
+            sys.exit(exit_code(error))
 
 
 def _enable_gc() -> None:

@@ -43,7 +43,7 @@ class ImportOptions(NamedTuple):
 
 @click.command("import")
 @click.argument("deployment", metavar="deployment/NAME")
-@click.option("--namespace", "-n", default="", help="Namespace of the Deployment; the project by default.")
+@click.option("--namespace", default="", help="Namespace of the Deployment; the project by default.")
 @click.option("--as", "workload_name", default="", help="Name of the workload; the Deployment's name by default.")
 @click.option("--port", type=click.IntRange(1, 65535), default=None, help="Port, if the Deployment names none.")
 @click.option("--output", "-o", "file", type=click.Path(path_type=Path), help="Write the file to this path.")

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from pincompute.api.workload_summary import WorkloadSummary, unknown_workload_problem
 from pincompute.base.problem import refuse_all
+from pincompute.cli.colours import colour_reason
+from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.workload_ref import WorkloadRef
 
@@ -47,5 +49,6 @@ def workload_table(workloads: Sequence[WorkloadSummary], *, wide: bool, min_widt
 def _summary_row(summary: WorkloadSummary, *, wide: bool) -> tuple[str, ...]:
     # The prefix is the same for every kind and takes too much width.
     kind = summary.kind.removeprefix("Pinterest")
-    row = (summary.label, kind, summary.ready_text, summary.reason, summary.address)
-    return (*row, summary.message) if wide else row
+    row = (summary.label, kind, summary.ready_text, colour_reason(summary.reason), summary.address)
+    # A message may quote the last line of a tenant's program.
+    return (*row, printable(summary.message)) if wide else row

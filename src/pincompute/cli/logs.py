@@ -15,6 +15,7 @@ from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.durations import parse_time_span
 from pincompute.cli.log_formatter import LogFormatter
 from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_ref import WorkloadRef, parse_replica_ref, verify_kind
 
 _MAX_TAIL_LINES = 100_000
 
@@ -47,21 +48,18 @@ def logs(target: Target, workload: str, **options: Any) -> None:
     All replicas at once, with restarts marked, also after the pods are deleted. NAME/REPLICA selects one replica or
     task, such as resize/12.
     """
-    name, _, replica = workload.partition("/")
-    try:
-        asyncio.run(_print_logs(target, name, LogQuery(replica=replica, **options)))
-    except KeyboardInterrupt:
-        # Ctrl-C is the usual end of --follow.
-        return
+    ref, replica = parse_replica_ref(workload)
+    asyncio.run(_print_logs(target, ref, LogQuery(replica=replica, **options)))
 
 
-async def _print_logs(target: Target, name: str, query: LogQuery) -> None:
+async def _print_logs(target: Target, ref: WorkloadRef, query: LogQuery) -> None:
     # A file or another program gets the lines as they were printed.
-    formatter = LogFormatter(name, raw=not sys.stdout.isatty())
+    formatter = LogFormatter(ref.name, raw=not sys.stdout.isatty())
     async with (
         connect(target) as platform,
-        aclosing(platform.logs(target.project, name, query)) as items,
+        aclosing(platform.logs(target.project, ref.name, query)) as items,
     ):
+        await verify_kind(platform, target.project, ref)
         async for item in items:
             # Markers about all replicas are remarks on the logs, and no part of them.
             concerns_all = isinstance(item, LogMarker) and not item.replica

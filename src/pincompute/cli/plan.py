@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pincompute.cli.files import read_files
 from pincompute.cli.output import as_json
 from pincompute.cli.provenance import format_links
 from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.text_files import file_option, require_files
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, preview_plan
 
@@ -40,23 +42,33 @@ class _DumperWithoutAliases(yaml.SafeDumper):
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="FILES...", nargs=-1, type=click.Path())
+@file_option
 @click.option("--version", help="Published build to preview; give its name in place of files.")
 @click.option(
     "--output", "-o", type=click.Choice(["yaml", "json"]), help="Kubernetes objects as YAML, or the preview as JSON."
 )
 @click.option("--offline", is_flag=True, help="Do not compare with the cluster.")
 @platform_options
-def plan(target: Target, files: tuple[Path, ...], version: str | None, output: str | None, *, offline: bool) -> None:
+def plan(  # noqa: PLR0913  (options, by name)
+    target: Target,
+    paths: tuple[str, ...],
+    files: tuple[str, ...],
+    version: str | None,
+    output: str | None,
+    *,
+    offline: bool,
+) -> None:
     """Show what files would create and change, or with --version a published build.
 
     Nothing is changed. A folder stands for the files in it; a set is accepted whole or not at all. Exits with 1 if the
     deploy would be refused.
     """
+    names_or_files = [Path(each) for each in require_files(paths, files)]
     if version is not None:
-        _plan_build(target, files, version, output)
+        _plan_build(target, names_or_files, version, output)
         return
-    documents = read_files(files)
+    documents = read_files(names_or_files)
     resources = parse_resources(documents, target.project)
     previews = _preview_offline(resources) if offline else _preview_or_fall_back(target, documents, resources)
     click.echo(_format_previews(previews, output), nl=False)
@@ -64,7 +76,7 @@ def plan(target: Target, files: tuple[Path, ...], version: str | None, output: s
         raise SystemExit(1)
 
 
-def _plan_build(target: Target, names: tuple[Path, ...], version: str, output: str | None) -> None:
+def _plan_build(target: Target, names: Sequence[Path], version: str, output: str | None) -> None:
     if len(names) != 1:
         what = f"--version needs one name, and {len(names)} are given"
         raise Refused(Problem(USAGE, what, next="pin plan NAME --version VERSION"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
 
 import click
 
@@ -13,6 +12,7 @@ from pincompute.base.reasons import PORT_IN_USE, PORT_NOT_LISTENING, USAGE
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect, platform_options
+from pincompute.cli.workload_ref import WorkloadRef, parse_replica_ref, verify_kind
 from pincompute.kube.socket_forward import relay
 
 LOCALHOST = "127.0.0.1"
@@ -40,13 +40,14 @@ def port_forward(target: Target, workload: str, ports: LocalAndRemotePort) -> No
     PORT is by default the port that the workload listens on, and LOCAL the same as PORT. With :PORT any free local port
     is used.
     """
-    name, _, replica = workload.partition("/")
-    with suppress(KeyboardInterrupt):
-        asyncio.run(_forward_connections(target, name, replica, ports))
+    ref, replica = parse_replica_ref(workload)
+    asyncio.run(_forward_connections(target, ref, replica, ports))
 
 
-async def _forward_connections(target: Target, name: str, replica: str, ports: LocalAndRemotePort) -> None:
+async def _forward_connections(target: Target, ref: WorkloadRef, replica: str, ports: LocalAndRemotePort) -> None:
+    name = ref.name
     async with connect(target) as platform:
+        await verify_kind(platform, target.project, ref)
         port = ports[1] or await _workload_port(platform, target.project, name)
         local_port = port if ports[0] is None else ports[0]
 

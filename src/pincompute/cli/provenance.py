@@ -11,7 +11,7 @@ from pincompute.api.provenance import ProvenanceChain, ProvenanceLink
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.workload_ref import parse_workload_ref
+from pincompute.cli.workload_ref import WorkloadRef, parse_workload_ref, verify_kind
 
 
 @click.command()
@@ -23,15 +23,16 @@ def provenance(target: Target, workload: str, output: str | None) -> None:
 
     Verifies each link: commit, reviewers, file, builder, submission, revision, replicas. Exits with 1 if one fails.
     """
-    chain = asyncio.run(_fetch_chain(target, parse_workload_ref(workload).name))
+    chain = asyncio.run(_fetch_chain(target, parse_workload_ref(workload)))
     click.echo({"json": as_json, "yaml": as_yaml}[output](chain) if output else _format_chain(chain), nl=False)
     if not all(each.verified for each in chain.links):
         raise SystemExit(1)
 
 
-async def _fetch_chain(target: Target, name: str) -> ProvenanceChain:
+async def _fetch_chain(target: Target, ref: WorkloadRef) -> ProvenanceChain:
     async with connect(target) as platform:
-        return await platform.provenance(target.project, name)
+        await verify_kind(platform, target.project, ref)
+        return await platform.provenance(target.project, ref.name)
 
 
 def _format_chain(chain: ProvenanceChain) -> str:

@@ -11,9 +11,9 @@ from pincompute.api.exec_request import DEFAULT_SHELL, ExecRequest
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PROGRAM_UNKNOWN
 from pincompute.cli.completions import complete_workload_names
-from pincompute.cli.follow import EXIT_INTERRUPTED
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.terminal import attach_terminal, is_interactive
+from pincompute.cli.workload_ref import WorkloadRef, parse_replica_ref, verify_kind
 
 EXECUTABLE_NOT_FOUND = "executable file not found"
 """Part of the container runtime's error message for a missing program."""
@@ -29,17 +29,15 @@ def shell(target: Target, workload: str, program: tuple[str, ...], container: st
 
     Uses the newest replica, or NAME/REPLICA. Standard input is passed on, and the exit code is the program's.
     """
-    name, _, replica = workload.partition("/")
+    ref, replica = parse_replica_ref(workload)
     terminal = is_interactive()
     request = ExecRequest(
         replica=replica, container=container, command=program or DEFAULT_SHELL, terminal=terminal, input=True
     )
     try:
-        sys.exit(asyncio.run(_run_program(target, name, request)))
+        sys.exit(asyncio.run(_run_program(target, ref, request)))
     except Refused as refused:
-        raise _simplify_error(refused, name, request) from refused
-    except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+        raise _simplify_error(refused, ref.name, request) from refused
 
 
 def _simplify_error(refused: Refused, name: str, request: ExecRequest) -> Refused:
@@ -52,6 +50,8 @@ def _simplify_error(refused: Refused, name: str, request: ExecRequest) -> Refuse
     return Refused(Problem(PROGRAM_UNKNOWN, what, next=f"pin shell {name}"))
 
 
-async def _run_program(target: Target, name: str, request: ExecRequest) -> int:
-    async with connect(target) as platform, platform.exec(target.project, name, request) as stream:
-        return await attach_terminal(stream, terminal=request.terminal)
+async def _run_program(target: Target, ref: WorkloadRef, request: ExecRequest) -> int:
+    async with connect(target) as platform:
+        await verify_kind(platform, target.project, ref)
+        async with platform.exec(target.project, ref.name, request) as stream:
+            return await attach_terminal(stream, terminal=request.terminal)

@@ -45,7 +45,7 @@ def platform_options(command: CommandT) -> CommandT:
     """Add the options of a platform; the command gets them together as `target`."""
     options = (
         click.option("--name", "platform", help="Platform, as in `pin up --name`."),
-        click.option("--project", "-p", help="Project; your default project if not given."),
+        click.option("--project", "-p", "-n", help="Project; your default project if not given."),
         click.option("--kubeconfig", default="", help="Use the cluster of this kubeconfig, without a desk."),
         click.option("--context", default="", help="Context of the kubeconfig."),
     )

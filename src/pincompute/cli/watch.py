@@ -14,6 +14,7 @@ from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import WORKLOAD_UNKNOWN
+from pincompute.cli.colours import forced_colour
 from pincompute.cli.list_filter import ListFilter, workload_table
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect
@@ -36,10 +37,17 @@ class Screen:
     def redraw(self, text: str) -> None:
         """Draw over the previous text. Lines are cut to the terminal: a wrapped line could not be drawn over."""
         width, height = shutil.get_terminal_size()
-        lines = [line[:width] for line in text.splitlines()][: max(1, height - 1)]
+        lines = [_cut(line, width) for line in text.splitlines()][: max(1, height - 1)]
         up = f"\033[{self._drawn_lines}A\033[J" if self._drawn_lines else ""
-        click.echo(up + "\n".join(lines), color=True, err=self._err)
+        drawn = "\n".join(lines)
+        click.echo(up + (click.unstyle(drawn) if forced_colour() is False else drawn), color=True, err=self._err)
         self._drawn_lines = len(lines)
+
+
+def _cut(line: str, width: int) -> str:
+    """A line that is cut loses its colours, whose codes could be cut too."""
+    plain = click.unstyle(line)
+    return line if len(plain) <= width else plain[:width]
 
 
 class ChangeLines:

@@ -12,17 +12,18 @@ from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.output import as_json
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.workload_ref import parse_workload_ref
+from pincompute.cli.workload_ref import parse_replica_ref, verify_kind
 
 
 @click.command()
-@click.argument("workload", shell_complete=complete_workload_names)
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
 @click.option("--output", "-o", type=click.Choice(["json"]), help="Output format for programs.")
 @platform_options
 def why(target: Target, workload: str, output: str | None) -> None:
     """Explain why a workload is not ready or not done.
 
-    Exits with 1 for a problem, and with 0 for a workload that is fine, paused or still starting.
+    NAME/REPLICA explains one replica or task. Exits with 1 for a problem, and with 0 for a workload that is fine,
+    paused or still starting.
     """
     diagnosis = asyncio.run(_fetch_diagnosis(target, workload))
     if output == "json":
@@ -33,10 +34,14 @@ def why(target: Target, workload: str, output: str | None) -> None:
 
 
 async def _fetch_diagnosis(target: Target, text: str) -> Diagnosis:
-    ref = parse_workload_ref(text)
+    ref, replica = parse_replica_ref(text)
     async with connect(target) as platform:
-        if ref.kind:
-            ref.require_kind((await platform.get_workload(target.project, ref.name)).kind)
+        await verify_kind(platform, target.project, ref)
+        if replica:
+            # Loads every kind, which the diagnosis of a whole workload, made by the desk, does not need.
+            from pincompute.planning.diagnosis.replica import explain_replica
+
+            return explain_replica(await platform.describe(target.project, ref.name), replica)
         return await platform.explain(target.project, ref.name)
 
 

@@ -45,6 +45,17 @@ TimedItem = tuple[int, LogItem]
 """An item with its time in nanoseconds since 1970, by which the streams are merged."""
 
 
+def _require_container(
+    project: str, name: str, pods: Sequence[LoggedPod], stored: Sequence[ContainerRun], container: str
+) -> None:
+    """Refuse a container that no pod has. One that has not printed yet, or a file that may come, is no error."""
+    known = {each.name for pod in pods for each in pod.spec.all_containers} | {run.container for run in stored}
+    if known and container not in known:
+        what = f"{name} has no container or log file '{container}'"
+        note = f"its containers and log files: {', '.join(sorted(known)[:MAX_NAMED_REPLICAS])}"
+        raise Refused(Problem(NO_LOGS, what, Where(object=f"{project}/{name}"), note, f"pin logs {name}"))
+
+
 class LogReader:
     """Reads from the kubelet while a pod exists, as it has a line first, and from the log store otherwise."""
 
@@ -68,6 +79,8 @@ class LogReader:
 
         def find() -> tuple[list[ContainerHistory], list[ContainerHistory]]:
             found = container_histories(owner, pods, stored, query.container)
+            if not found and query.container and not query.follow:
+                _require_container(project, owner.name, pods, stored, query.container)
             return found, self.select(project, found, owner, query)
 
         return await beside_loop(find, large=len(pods) + len(stored) > MAX_QUICK_RUNS)
