@@ -109,7 +109,8 @@ def _fields(schema: dict[str, Any], prefix: str) -> list[str]:
     for name, field in schema.get("properties", {}).items():
         path = f"{prefix}{name}"
         required = " **Required.**" if name in schema.get("required", ()) else ""
-        lines.append(f"| `{path}` | {field.get('description', '').replace('|', '/')}{required} | {_type(field)} |")
+        description = field.get("description", "").replace("|", "\\|")
+        lines.append(f"| `{path}` | {description}{required} | {_type(field)} |")
         # Kubernetes documents the fields of a pod template.
         if name != "template":
             lines += _fields(field, f"{path}.")

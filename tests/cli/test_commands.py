@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -166,6 +167,19 @@ def test_closed_pipe_ends_silently() -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_closed_pipe_in_a_task_ends_silently() -> None:
+    @click.command()
+    def logs() -> None:
+        raise ExceptionGroup("tasks", [BrokenPipeError(), ConnectionResetError()])
+
+    group = command_group()
+    group.add_command(logs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(group), "get_command", lambda *_: logs)
+        result = CliRunner().invoke(group, ["logs"])
+    assert (result.exit_code, result.output) == (1, "")
 
 
 def test_help_loads_no_command() -> None:

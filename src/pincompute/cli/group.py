@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -114,6 +115,9 @@ class LazyGroup(click.Group):
             # The reader of our output has gone, as in `pin logs web | head`. Click ends the process silently.
             raise
         except Exception as error:
+            if isinstance(error, ExceptionGroup) and error.subgroup(BrokenPipeError):
+                # The same, in a task of several.
+                raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
             if os.environ.get("PIN_DEBUG"):
                 raise
             click.echo(_error_text(error), err=True)
