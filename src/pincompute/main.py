@@ -25,6 +25,7 @@ COMMAND_GROUPS = {
         "get": ("pincompute.cli.get:get", "List workloads, or show one briefly."),
         "show": ("pincompute.cli.show:show", "Show everything known about a workload."),
         "why": ("pincompute.cli.why:why", "Explain why a workload is not ready or not done."),
+        "events": ("pincompute.cli.events:events", "Show the Kubernetes events of a workload."),
         "logs": ("pincompute.cli.logs:logs", "Show the logs of a workload."),
         "wait": ("pincompute.cli.wait:wait", "Wait until a workload is ready, done or deleted."),
         "provenance": (

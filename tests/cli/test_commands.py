@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fake_desk import fake_desk
+from pincompute.api.documents import read_document
 from pincompute.api.receipt import SubmissionReceipt
 from pincompute.base.platform_context import Context, write_context
 from pincompute.main import COMMANDS, PROCESSES, command_group
@@ -84,6 +85,27 @@ def test_hint_names_the_platform_of_the_command(tmp_path: Path) -> None:
     write_context(tmp_path / "state", Context(name="far", desk="http://127.0.0.1:9", token="", kubeconfig=""))
     assert run("get", "--name", "far").stderr.endswith("next: pin status --name far\n")
     assert run("get").stderr.endswith("next: pin status\n")
+
+
+@pytest.mark.usefixtures("unreachable_desk")
+def test_deploy_writes_environment() -> None:
+    run("deploy", "hello", "--image", "hello:dev", "--port", "8080", "--env", "LEVEL=1", "--env", "URL=a=b")
+    assert read_document(Path("hello.yaml").read_text()).content["spec"]["environment"] == {"LEVEL": "1", "URL": "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("hello", "--image", "a", "--port", "1", "--env", "s3cret"), "an environment variable must be NAME=VALUE"),
+        (("hello", "--image", "a", "--port", "1", "--env", "=s3cret"), "an environment variable must be NAME=VALUE"),
+        (("hello.yaml", "--env", "A=s3cret"), "next: environment: {NAME: value} in the file"),
+    ],
+)
+def test_rejects_environment_without_repeating_its_value(words: tuple[str, ...], message: str) -> None:
+    result = run("deploy", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "s3cret" not in result.stderr
 
 
 @pytest.mark.usefixtures("unreachable_desk")
@@ -169,15 +191,15 @@ def test_closed_pipe_ends_silently() -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_closed_pipe_in_a_task_ends_silently() -> None:
-    @click.command()
-    def logs() -> None:
-        raise ExceptionGroup("tasks", [BrokenPipeError(), ConnectionResetError()])
+@click.command()
+def failing_logs() -> None:
+    raise ExceptionGroup("tasks", [BrokenPipeError(), ConnectionResetError()])
 
+
+def test_closed_pipe_in_a_task_ends_silently() -> None:
     group = command_group()
-    group.add_command(logs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(group), "get_command", lambda *_: logs)
+        patch.setitem(group.__dict__["_table"], "logs", (f"{__name__}:failing_logs", ""))
         result = CliRunner().invoke(group, ["logs"])
     assert (result.exit_code, result.output) == (1, "")
 

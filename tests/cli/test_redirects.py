@@ -49,7 +49,7 @@ def test_redirects_lead_to_commands_that_exist_and_shadow_none() -> None:
         assert text.partition("pin ")[2].split()[0] in COMMANDS, text
 
 
-@pytest.mark.parametrize(("command", "option"), [("deploy", "--yess"), ("deploy", "--env"), ("down", "--purg")])
+@pytest.mark.parametrize(("command", "option"), [("deploy", "--yess"), ("deploy", "--ye"), ("down", "--purg")])
 def test_misspelt_option_never_leads_to_an_unsafe_one(command: str, option: str) -> None:
     result = run(command, "x", option)
     assert result.exit_code == 2

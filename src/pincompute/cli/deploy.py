@@ -27,11 +27,27 @@ _DOCUMENT_MARKERS = ("---", "...")
 Submit = Callable[[PlatformClient], Awaitable[WorkloadSummary]]
 
 
+def _parse_environment(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    for each in values:
+        if not each.partition("=")[0] or "=" not in each:
+            # Not quoted: it may be a secret.
+            raise click.BadParameter("an environment variable must be NAME=VALUE")
+    return {name: value for name, _, value in (each.partition("=") for each in values)}
+
+
 @click.command()
 @click.argument("names_or_files", nargs=-1, type=click.Path(), metavar="NAME_OR_FILES...")
 @file_option
 @click.option("--image", help="Container image of a new service; the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port that the new service listens on.")
+@click.option(
+    "--env",
+    "environment",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_parse_environment,
+    help="Environment variable of the new service; repeatable.",
+)
 @click.option("--version", help="Published build to deploy; it fixes the file and the images.")
 @click.option(
     "--break-glass", "because", metavar="REASON", help="Deploy an unreviewed file in an emergency; it is recorded."
@@ -50,6 +66,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     files: tuple[str, ...],
     image: str | None,
     port: int | None,
+    environment: dict[str, str],
     version: str | None,
     because: str | None,
     span: str,
@@ -69,6 +86,9 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     timeout_s = None if no_wait else timeout
     break_glass = None if because is None else BreakGlassRequest(because, parse_time_span(span))
     notice = _override_notice(span) if break_glass else ""
+    if environment and image is None:
+        what = "--env is for a new service; variables of a workload file are written in it"
+        raise Refused(Problem(USAGE, what, next="environment: {NAME: value} in the file"))
     if version is None and image is None and port is None and not _is_one_document(names_or_files):
         # Loads YAML, which only sets need.
         from pincompute.cli.files import read_file_set
@@ -93,7 +113,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         # Loads YAML, which only a new service needs.
         from pincompute.cli.short_form import format_short_form
 
-        text = format_short_form(name_or_file, image, port, replicas, simulated=simulated)
+        text = format_short_form(name_or_file, image, port, replicas, environment, simulated=simulated)
         submit = partial(_write_and_submit, target, text, Path(f"{name_or_file}.yaml"), break_glass)
     asyncio.run(_submit_and_follow(target, submit, timeout_s, notice))
 

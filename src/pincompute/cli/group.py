@@ -29,6 +29,7 @@ COMMANDS_ON_WORKLOADS = frozenset(
     {
         "break",
         "delete",
+        "events",
         "get",
         "heal",
         "logs",

@@ -35,7 +35,6 @@ OTHER_ARGUMENTS = {
     "create": "pin deploy FILE",
     "debug": "pin why NAME",
     "edit": "edit the workload's file, then: pin deploy FILE",
-    "events": "pin show NAME",
     "history": "pin show NAME",
     "launch": "pin deploy FILE",
     "releases": "pin show NAME",

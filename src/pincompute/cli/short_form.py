@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -15,11 +16,21 @@ from pincompute.base.reasons import USAGE
 from pincompute.cli.yaml_writer import format_document
 
 
-def format_short_form(name: str, image: str | None, port: int | None, replicas: int, *, simulated: bool) -> str:
+def format_short_form(  # noqa: PLR0913  (the options of a new service)
+    name: str,
+    image: str | None,
+    port: int | None,
+    replicas: int,
+    environment: Mapping[str, str] | None = None,
+    *,
+    simulated: bool,
+) -> str:
     if image is None or port is None:
         missing = "--image" if image is None else "--port"
         raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE --port 8080"))
-    spec: dict[str, str | int] = {"image": image, "port": port, "replicas": replicas}
+    spec: dict[str, object] = {"image": image, "port": port, "replicas": replicas}
+    if environment:
+        spec["environment"] = dict(environment)
     if simulated:
         spec["simulated"] = True
     document = {"apiVersion": API_VERSION, "kind": PinterestService.__name__, "metadata": {"name": name}, "spec": spec}

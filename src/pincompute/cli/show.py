@@ -11,15 +11,15 @@ import msgspec
 
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
-from pincompute.api.workload_detail import EventDetail, NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
+from pincompute.api.workload_detail import NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
 from pincompute.base.clock import SystemClock
 from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.detail import fetch_detail, format_events
 from pincompute.cli.durations import format_age
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
-from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.workload_ref import parse_workload_ref
+from pincompute.cli.target import Target, platform_options
 from pincompute.cli.workload_summary import format_workload
 
 _MAX_REPLICAS_SHOWN = 20
@@ -33,21 +33,13 @@ _HEALTHY_STATES = ("Ready", "Running", "Succeeded")
 @platform_options
 def show(target: Target, workload: str, output: str | None) -> None:
     """Show everything known about a workload."""
-    detail = asyncio.run(_fetch_detail(target, workload))
+    detail = asyncio.run(fetch_detail(target, workload))
     if output == "json":
         click.echo(as_json(detail), nl=False)
     elif output == "yaml":
         click.echo(as_yaml(detail), nl=False)
     else:
         click.echo(printable(format_detail(detail, SystemClock().now())), nl=False)
-
-
-async def _fetch_detail(target: Target, text: str) -> WorkloadDetail:
-    ref = parse_workload_ref(text)
-    async with connect(target) as platform:
-        detail = await platform.describe(target.project, ref.name)
-    ref.require_kind(detail.summary.kind)
-    return detail
 
 
 def format_detail(detail: WorkloadDetail, now: datetime) -> str:
@@ -57,7 +49,7 @@ def format_detail(detail: WorkloadDetail, now: datetime) -> str:
         ("conditions", _condition_lines(workload, now)),
         (workload.REPLICA_NOUN[1], list(_replica_lines(detail.replicas, now))),
         ("Kubernetes objects", _native_lines(detail.natives, now)),
-        ("events", _event_lines(detail.events, now)),
+        ("events", format_events(detail.events, now)),
         ("history", list(_revision_lines(detail.history, now))),
     )
     return "\n".join(_format_section(title, lines) for title, lines in sections if lines)
@@ -93,20 +85,6 @@ def _replica_lines(replicas: Sequence[ReplicaDetail], now: datetime) -> Iterator
 def _native_lines(natives: Sequence[NativeDetail], now: datetime) -> list[str]:
     rows = [(each.name, format_age(each.since, now)) for each in natives]
     return format_table(rows, text_columns=1).splitlines() if rows else []
-
-
-def _event_lines(events: Sequence[EventDetail], now: datetime) -> list[str]:
-    rows = [
-        (
-            f"{format_age(each.last_seen, now)} ago",
-            f"x{each.count}" if each.count > 1 else "",
-            "!" if each.warning else "",
-            each.involved_object,
-            f"{each.reason}: {each.note}",
-        )
-        for each in events
-    ]
-    return format_table(rows, text_columns=5).splitlines() if rows else []
 
 
 def _revision_lines(history: Sequence[RevisionDetail], now: datetime) -> Iterator[str]:
