@@ -36,6 +36,7 @@ from pincompute.kube.errors import (
     Unreachable,
 )
 from pincompute.planning.edits import preserve_edits, summarize_edit
+from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.footprint import (
     EMPTY_FOOTPRINT,
     Footprint,
@@ -137,7 +138,7 @@ class KubernetesPlatform:
         plan, footprint = await _plan_beside_loop(self._cache.snapshot(created), observed)
         refuse_all(
             each if str(each.where) else each._replace(where=Where(object=workload.metadata.key))
-            for each in (*plan.problems, *filter(None, (self._host_problem(merged),)))
+            for each in (*plan.problems, *filter(None, (self._host_problem(merged), self._expiry_problem(merged))))
         )
         self._predictions.put(key, _ComputedFootprint(created, version, footprint))
         document: dict[str, Any] = msgspec.to_builtins(workload)
@@ -157,6 +158,11 @@ class KubernetesPlatform:
         _, footprint = await _plan_beside_loop(snapshot, ObservedCounts.of(edit.workload))
         command = ChangeWorkload(change, tuple(edit.effects))
         return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
+
+    def _expiry_problem(self, proposed: Workload) -> Problem | None:
+        stored = self._cache.find(WorkloadKey.of(proposed))
+        created = stored.metadata.creation_timestamp if stored else ""
+        return check_expires_later(proposed, created, self._client.clock.now())
 
     def _host_problem(self, proposed: Workload) -> Problem | None:
         return self._cache.host_verdict(proposed).problem

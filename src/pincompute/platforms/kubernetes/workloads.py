@@ -25,7 +25,7 @@ from pincompute.api.status import SUCCEEDED
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary, unknown_workload_problem
-from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.problem import Problem, Refused, Where, refuse_if
 from pincompute.base.reasons import CONFLICT, NO_LOGS, PROJECT_NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.field_ownership import record_create_as_apply
 from pincompute.controller.resources import CUSTOM_RESOURCES
@@ -36,6 +36,7 @@ from pincompute.kube.port_forward import PortForward
 from pincompute.kube.resource import NAMESPACES, Resource
 from pincompute.planning.diagnosis import explain
 from pincompute.planning.edits import EditResult, preserve_edits, runs_adopted_replicas
+from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.views.history import read_history
 from pincompute.planning.views.plan_preview import PlanningInputs
 from pincompute.planning.views.summary import summarize
@@ -87,6 +88,11 @@ class WorkloadClient:
 
     async def write(self, workload: Workload, *, manager: str) -> WorkloadSummary:
         """Creates or updates a workload; fields of other managers are kept."""
+        if workload.spec.expires:
+            metadata = workload.metadata
+            before = await self.get_of_kind(workload.kind, metadata.namespace, metadata.name)
+            created = before.metadata.creation_timestamp if before else ""
+            refuse_if(check_expires_later(workload, created, self._now()))
         return summarize(await self.write_workload(workload, manager=manager))
 
     async def write_workload(self, workload: Workload, *, manager: str, new: bool = False) -> Workload:
