@@ -1,4 +1,4 @@
-"""`pin get --expiring`: workloads in the order in which they expire, within a time span."""
+"""`pin get --expiring` and `--unowned`: what expires within a time span, and what has no owner or no workload."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pincompute.api.status import Progress
+from pincompute.api.unowned import UnownedObject, UnownedObjects
 from pincompute.api.workload_summary import WorkloadSummary
-from pincompute.cli import get
+from pincompute.cli import get, unowned
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -43,6 +44,14 @@ class FakePlatform:
         assert project == "me"
         return WORKLOADS
 
+    async def list_unowned(self, project: str) -> UnownedObjects:
+        assert project == "me"
+        claim = UnownedObject(
+            kind="PersistentVolumeClaim", name="data-db-0", workload="db", why="its workload was deleted",
+            since="2026-01-29T12:00:00Z",
+        )  # fmt: skip
+        return UnownedObjects(objects=[claim], left_out=3)
+
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -52,6 +61,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(get, "connect", connect)
     monkeypatch.setattr(get, "SystemClock", StoppedClock)
+    monkeypatch.setattr(unowned, "connect", connect)
+    monkeypatch.setattr(unowned, "SystemClock", StoppedClock)
 
     def invoke(*words: str) -> Result:
         return CliRunner().invoke(get.get, ["--project", "me", *words])
@@ -94,3 +105,17 @@ def test_refuses_other_spans(run: Any, span: str) -> None:
     result = run("--expiring", span)
     assert result.exit_code == 2
     assert "must be a time span such as 30s, 10m, 2h or 1d" in result.output
+
+
+def test_lists_unowned_objects_and_counts_the_rest(run: Any) -> None:
+    assert run("--unowned").output.splitlines() == [
+        "KIND                   NAME       WORKLOAD  WHY                       AGE",
+        "PersistentVolumeClaim  data-db-0  db        its workload was deleted   2d",
+        "and 3 more",
+    ]
+    assert run("--unowned", "--output", "name").output == "PersistentVolumeClaim/data-db-0\n"
+
+
+@pytest.mark.parametrize("words", [("web",), ("--wrong",), ("--kind", "service"), ("--expiring",), ("--watch",)])
+def test_unowned_lists_whole_projects_only(run: Any, words: tuple[str, ...]) -> None:
+    assert "cannot be combined" in str(run("--unowned", *words).exception)

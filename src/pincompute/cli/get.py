@@ -33,13 +33,31 @@ from pincompute.objects.times import format_time
     metavar="SPAN",
     help="Only workloads that expire within a time span, with the time; 7d by default.",
 )
+@click.option("--unowned", is_flag=True, help="Workloads without an owner, and objects without a workload.")
 @click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Output format.")
 @click.option("--watch", "-w", is_flag=True, help="Keep running and show changes.")
 @platform_options
 def get(  # noqa: PLR0913  (options, by name)
-    target: Target, names: tuple[str, ...], kind: str, expiring: str, output: str | None, *, wrong: bool, watch: bool
+    target: Target,
+    names: tuple[str, ...],
+    kind: str,
+    expiring: str,
+    output: str | None,
+    *,
+    wrong: bool,
+    unowned: bool,
+    watch: bool,
 ) -> None:
     """List workloads, or show one briefly."""
+    if unowned:
+        # Loaded only where it is needed.
+        from pincompute.cli.unowned import show_unowned
+
+        if names or kind or expiring or wrong or watch:
+            what = "--unowned lists a whole project: it cannot be combined with names and other filters"
+            raise Refused(Problem(USAGE, what, next="pin get --unowned"))
+        asyncio.run(show_unowned(target, output or ""))
+        return
     refs = tuple(parse_workload_ref(each) for each in names)
     now = SystemClock().now()
     until = format_time(now + timedelta(seconds=parse_time_span(expiring))) if expiring else ""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, PROJECT_LABEL, SYSTEM_NAMESPACE, WORKLOAD_LABEL
+from pincompute.api.structs import LenientStruct, Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.reasons import QUOTA_USED_UP
 from pincompute.controller.resources import (
@@ -33,6 +34,7 @@ from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
 from pincompute.planning.views.events import Event
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, PlanningInputs
+from pincompute.planning.views.unowned import LabelledObject
 
 
 class LiveState(NamedTuple):
@@ -172,10 +174,29 @@ async def _list_natives(client: Client, kinds: Collection[Resource], namespace: 
     )
 
 
-async def _list_items(client: Client, resource: Resource, namespace: str, labels: str) -> list[Object]:
+async def list_labelled_objects(client: Client, project: str) -> list[LabelledObject]:
+    """Metadata of all natives and pods in a project that have the label of a workload."""
+    kinds = (*WORKLOAD_NATIVES.values(), PODS)
+    listings = await asyncio.gather(
+        *(_list_items(client, each, project, WORKLOAD_LABEL, _MetadataOnly) for each in kinds)
+    )
+    return [
+        LabelledObject(resource.kind, item.metadata)
+        for resource, items in zip(kinds, listings, strict=True)
+        for item in items
+    ]
+
+
+class _MetadataOnly(LenientStruct, frozen=True):
+    metadata: Metadata
+
+
+async def _list_items(
+    client: Client, resource: Resource, namespace: str, labels: str, type_: type[Any] | None = None
+) -> list[Any]:
     """Items of one kind; none of an optional kind that the cluster does not serve."""
     try:
-        return (await client.list(resource, namespace, labels=labels)).items
+        return (await client.list(resource, namespace, labels=labels, type=type_)).items
     except NotFound:
         if resource.kind not in OPTIONAL_NATIVES:
             raise

@@ -20,8 +20,10 @@ from pincompute.api.logs import LogItem, LogQuery
 from pincompute.api.membership import ReviewMode
 from pincompute.api.names import PROJECT_LABEL, REVIEW_LABEL, SUBMISSION_ANNOTATION
 from pincompute.api.preview import Preview
+from pincompute.api.project import Project
 from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.status import SUCCEEDED
+from pincompute.api.unowned import UnownedObjects
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary, unknown_workload_problem
@@ -40,11 +42,13 @@ from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.views.history import read_history
 from pincompute.planning.views.plan_preview import PlanningInputs
 from pincompute.planning.views.summary import summarize
+from pincompute.planning.views.unowned import find_unowned
 from pincompute.planning.views.workload_detail import workload_detail
 from pincompute.platforms.kubernetes.changes import MAX_WRITE_ATTEMPTS, manifest_of, preview_change, write_change
 from pincompute.platforms.kubernetes.cluster_reader import (
     last_edit_time,
     list_events,
+    list_labelled_objects,
     list_revision_records,
     read_live_state,
     read_planning_context,
@@ -182,6 +186,20 @@ class WorkloadClient:
         if not found:
             await self.require_project(project)
         return found
+
+    async def list_unowned(self, project: str) -> UnownedObjects:
+        """Workloads without an owner, and objects whose workload was deleted."""
+        # Objects first: those of a workload that is created meanwhile would seem to have none.
+        objects = await list_labelled_objects(self._client, project)
+        workloads, found = await asyncio.gather(self.list_workloads(project), self._find_project(project))
+        return find_unowned(found, workloads, objects)
+
+    async def _find_project(self, name: str) -> Project | None:
+        """None for a project that is only a namespace, and for callers who may not read projects."""
+        try:
+            return msgspec.convert(await self._client.get(CUSTOM_RESOURCES[Project.__name__], name), Project)
+        except (NotFound, Forbidden):
+            return None
 
     async def get_project(self, name: str) -> ProjectView:
         """A project with its quota usage, counted from the live cluster."""
