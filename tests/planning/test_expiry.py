@@ -16,6 +16,7 @@ from pincompute.planning.diagnosis.explain import diagnose
 from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.notable_events import status_events
 from pincompute.planning.plan import Plan
+from pincompute.planning.revision_number import keep_edits
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.summary import summarize
 from runtime_builders import build_resource
@@ -216,7 +217,10 @@ def test_diagnosis_and_summary_say_when_and_what_to_do() -> None:
     ],
 )
 def test_time_in_the_past_is_refused_at_deploy(expires: str, created: str, refused: bool) -> None:
-    problem = check_expires_later(workload(expires=expires), created, NOW)
+    proposed = workload(expires=expires)
+    metadata = msgspec.structs.replace(proposed.metadata, creation_timestamp=created)
+    stored = msgspec.structs.replace(proposed, metadata=metadata) if created else None
+    problem = check_expires_later(proposed, stored, NOW)
     assert (problem is not None) == refused
     if problem:
         assert str(problem.where) == "me/web spec.expires"
@@ -233,3 +237,29 @@ def test_invalid_field_changes_nothing_that_runs(expires: str) -> None:
     # That of a project bounds nothing, and is reported there.
     running = plan_snapshot(at(workload(expires=""), NOW, project=project(expires)))
     assert not running.problems
+
+
+def test_expired_project_cannot_be_overruled_by_edits() -> None:
+    """A deployer may change any field of a workload, and not its project."""
+    _, snapshot = pass_at(at(workload(), NOW, project=project("10d")), NOW + 10 * DAY)
+    for changes in ({"replicas": 50}, {"expires": ""}, {"expires": "365d"}, {"image": "web:2"}):
+        edited, _ = pass_at(with_spec(snapshot, **changes), NOW + 11 * DAY)
+        assert not any(pods_wanted(each) for each in edited.wanted), changes
+
+
+def test_rollback_keeps_the_present_end() -> None:
+    owner = workload(expires="60d")
+    assert keep_edits(owner.spec, workload(expires="30d", image="web:0").spec).expires == "60d"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_owner_and_cost_centre_of_a_project_restart_nothing(kind: str) -> None:
+    first, second = project(""), project("")
+    other = msgspec.structs.replace(second.spec, owner="team-shop", cost_centre="4711")
+    plans = [
+        plan_snapshot(at(workload(kind), NOW, project=each))
+        for each in (first, msgspec.structs.replace(second, spec=other))
+    ]
+    templates = [[template for native in each.wanted for template in pod_templates_in(native)] for each in plans]
+    assert templates[0] == templates[1] != []
+    assert all(native["metadata"]["annotations"]["pinterest.com/owner"] == "team-shop" for native in plans[1].wanted)

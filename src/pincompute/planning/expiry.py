@@ -76,11 +76,11 @@ def check_expires_field(resource: Workload | Project) -> Problem | None:
     return None
 
 
-def check_expires_later(workload: Workload, created: str, now: datetime) -> Problem | None:
-    """Problem of a workload to deploy, whose life would have ended. `created` is empty for a new one."""
-    expiry = own_expiry(msgspec.structs.replace(
-        workload, metadata=msgspec.structs.replace(workload.metadata, creation_timestamp=created)
-    ), now)  # fmt: skip
+def check_expires_later(workload: Workload, stored: Workload | None, now: datetime) -> Problem | None:
+    """Problem of a workload to deploy, whose life would have ended. `stored` is the present one, if there is one."""
+    created = stored.metadata.creation_timestamp if stored else ""
+    metadata = msgspec.structs.replace(workload.metadata, creation_timestamp=created)
+    expiry = own_expiry(msgspec.structs.replace(workload, metadata=metadata), now)
     if expiry is None or now < expiry.ends:
         return None
     expires = workload.spec.expires

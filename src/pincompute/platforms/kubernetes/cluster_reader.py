@@ -11,7 +11,6 @@ import msgspec
 
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, PROJECT_LABEL, SYSTEM_NAMESPACE, WORKLOAD_LABEL
-from pincompute.api.structs import LenientStruct, Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.reasons import QUOTA_USED_UP
 from pincompute.controller.resources import (
@@ -34,7 +33,6 @@ from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
 from pincompute.planning.views.events import Event
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, PlanningInputs
-from pincompute.planning.views.unowned import LabelledObject
 
 
 class LiveState(NamedTuple):
@@ -166,7 +164,7 @@ async def read_planning_context(client: Client, submitted: Sequence[CustomResour
 
 async def _list_natives(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
     """Natives in full. Their kind is added, because the items of a list response lack it."""
-    listings = await asyncio.gather(*(_list_items(client, each, namespace, labels) for each in kinds))
+    listings = await asyncio.gather(*(list_items(client, each, namespace, labels) for each in kinds))
     return tuple(
         {"apiVersion": resource.api_version, "kind": resource.kind, **item}
         for resource, items in zip(kinds, listings, strict=True)
@@ -174,24 +172,7 @@ async def _list_natives(client: Client, kinds: Collection[Resource], namespace: 
     )
 
 
-async def list_labelled_objects(client: Client, project: str) -> list[LabelledObject]:
-    """Metadata of all natives and pods in a project that have the label of a workload."""
-    kinds = (*WORKLOAD_NATIVES.values(), PODS)
-    listings = await asyncio.gather(
-        *(_list_items(client, each, project, WORKLOAD_LABEL, _MetadataOnly) for each in kinds)
-    )
-    return [
-        LabelledObject(resource.kind, item.metadata)
-        for resource, items in zip(kinds, listings, strict=True)
-        for item in items
-    ]
-
-
-class _MetadataOnly(LenientStruct, frozen=True):
-    metadata: Metadata
-
-
-async def _list_items(
+async def list_items(
     client: Client, resource: Resource, namespace: str, labels: str, type_: type[Any] | None = None
 ) -> list[Any]:
     """Items of one kind; none of an optional kind that the cluster does not serve."""

@@ -50,12 +50,12 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import as_first_generation, converged_plan, is_large
 from pincompute.planning.views.summary import summarize
-from pincompute.platforms.kubernetes.changes import write_change_to_workload
+from pincompute.platforms.kubernetes.changes import recreated_problem, write_change_to_workload
 from pincompute.platforms.kubernetes.fleet import FleetClient
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
 from pincompute.platforms.kubernetes.read_your_writes import ReadYourWrites
 from pincompute.platforms.kubernetes.workload_cache import WorkloadCache
-from pincompute.platforms.kubernetes.workloads import WorkloadClient, recreated_problem
+from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from pincompute.platforms.protocol import (
     ChangeWorkload,
     DeleteWorkload,
@@ -160,9 +160,7 @@ class KubernetesPlatform:
         return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
 
     def _expiry_problem(self, proposed: Workload) -> Problem | None:
-        stored = self._cache.find(WorkloadKey.of(proposed))
-        created = stored.metadata.creation_timestamp if stored else ""
-        return check_expires_later(proposed, created, self._client.clock.now())
+        return check_expires_later(proposed, self._cache.find(WorkloadKey.of(proposed)), self._client.clock.now())
 
     def _host_problem(self, proposed: Workload) -> Problem | None:
         return self._cache.host_verdict(proposed).problem

@@ -50,9 +50,7 @@ async def preview_resources(
         planned = await beside_loop(partial(preview_plan, snapshot, live), large=is_large(resource))
         previews += planned.previews
         problems += planned.problems
-        if isinstance(resource, Workload) and (
-            problem := check_expires_later(resource, snapshot.owner.metadata.creation_timestamp, now)
-        ):
+        if isinstance(resource, Workload) and (problem := check_expires_later(resource, snapshot.owner, now)):
             problems.append(problem)
     refuse_all(problems)
     previews = await _add_free_capacity(client, previews)
