@@ -11,7 +11,7 @@ from typing import Any
 from pincompute.api.membership import ReviewMode
 from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, OPERATOR, REVIEW_LABEL, SYSTEM_NAMESPACE
 from pincompute.api.status import READY
-from pincompute.base.reasons import PAUSED
+from pincompute.base.reasons import EXPIRED, PAUSED
 from pincompute.controller.pass_history import PassHistory, PassRecord
 from pincompute.controller.passes import Key, Outcome
 from pincompute.kube.access import Access
@@ -138,13 +138,13 @@ class SimulatedCluster:
         return self.lease is not None and self.lease.held
 
     def unhealthy_workloads(self) -> list[str]:
-        """Long-running workloads that are not ready although the cluster is settled and they are not paused."""
+        """Long-running workloads that are not ready in a settled cluster, except for paused and expired ones."""
         return [
             f"{each['kind']} {each['metadata']['name']} is not ready: {ready.get('reason')}: {ready.get('message')}"
             for kind, each in self.store.everything()
             if kind.kind in LONG_RUNNING_KINDS
             for ready in [_ready_condition(each)]
-            if (ready.get("status") != "True" and ready.get("reason") != PAUSED.code)
+            if (ready.get("status") != "True" and ready.get("reason") not in {PAUSED.code, EXPIRED.code})
             or each["status"].get("observedGeneration") != each["metadata"]["generation"]
         ]
 

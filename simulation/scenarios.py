@@ -242,7 +242,37 @@ def _runtime() -> Scenario:
     )
 
 
+def _expiry() -> Scenario:
+    """Every kind expires; one workload is postponed in time, and the others are deleted after their grace period."""
+    hour_s = 3600.0
+    specs: dict[str, tuple[str, Object]] = {
+        "PinterestService": ("web", {"port": 8080, "replicas": 2}),
+        "PinterestStatefulSet": ("db", {"port": 5432, "storage": "1Gi", "retention": {"deleted": "delete"}}),
+        "PinterestDaemon": ("exporter", {}),
+        "PinterestCronJob": ("nightly", {"schedule": "0 3 1 1 *"}),
+        "PinterestJobSet": ("count", {"tasks": 2, "image": "slow-count:1"}),
+        "PinterestTrainingJob": ("ranking", {"workers": 1, "framework": "pytorch", "image": "slow-train:1"}),
+    }
+
+    def document(kind: str, expires: str) -> Object:
+        name, spec = specs[kind]
+        return make_document(kind, name, **{"image": f"{name}:1", "expires": expires, **spec})
+
+    return Scenario(
+        "Expiry",
+        (
+            write_step("create", *(document(kind, "1h") for kind in specs)),
+            wait_step("until they are stopped", 1.1 * hour_s),
+            write_step("postpone one", document("PinterestService", "3h"), needs_previous_step=True),
+            wait_step("until the others are deleted", 2.5 * hour_s),
+            wait_step("until it is stopped, too", 3.5 * hour_s),
+            wait_step("until it is deleted, too", 7 * hour_s),
+        ),
+    )
+
+
 SCENARIOS = {each.name: each for each in (
     _service(), _stateful_set(), _daemon(), _job_set(), _cron_job(), _training_job(), _project(), _runtime(),
+    _expiry(),
     *verb_scenarios.verb_scenarios(), *combined_scenarios.combined_scenarios(), import_scenario.import_scenario(),
 )}  # fmt: skip

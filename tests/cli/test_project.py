@@ -95,3 +95,10 @@ def test_small_usage_fills_one_cell_and_long_lists_are_cut() -> None:
     output = format_project(view, NOW, bars=True)
     assert "█░░░░░░░░░░░░░░░░░░░" in output
     assert f"and {50 - MAX_LISTED} more        next: pin get --project ads" in output
+
+
+def test_expiry_of_a_project_is_shown() -> None:
+    end = "2026-01-31T12:00:00Z"
+    soon, over = ProjectView(project="ads", expires=end), ProjectView(project="ads", expires=end, expired=True)
+    assert f"  expires    {end}: its workloads are stopped then" in format_project(soon, NOW, bars=False)
+    assert f"  expired    {end}: its workloads are stopped\n" in format_project(over, NOW, bars=False)

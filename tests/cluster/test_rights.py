@@ -67,6 +67,8 @@ NEEDED_BUT_NOT_AUDITED = {
         for each in (*WORKLOADS.values(), Project)
     ),
     RARE,
+    # A workload lives for an hour and is kept for another one before it is deleted.
+    *(ApiPermission(OPERATOR, GROUP, each.plural(), "delete") for each in WORKLOADS.values()),
     # Needed by some clusters, in whose audit logs it does not appear.
     *(ApiPermission(DESK, "", f"pods/{way}", "create") for way in ("exec", "portforward")),
     # Leases are excluded from the audit log.

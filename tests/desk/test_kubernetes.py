@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pincompute.api.documents import read_document
 from pincompute.api.names import CLI_MANAGER, DESK, SUBMISSION_ANNOTATION
 from pincompute.api.validation import parse_workload
 from pincompute.api.workload import Workload
+from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import CONFLICT
 from pincompute.controller.resources import CUSTOM_RESOURCES
@@ -269,3 +271,29 @@ async def test_deleted_workload_is_created_again(plane: ControlPlane) -> None:
                 await asyncio.sleep(0.01)
         await sent(here, workload, "s-2")
         assert client.reads == 0
+
+
+def expiring(expires: str) -> str:
+    return HELLO.replace("port: 8080", f"port: 8080, expires: {expires}")
+
+
+async def test_deploy_of_a_life_that_is_over_is_refused(plane: ControlPlane) -> None:
+    """A span counts from the creation of the workload that exists, not from that of the file."""
+    async with platform(plane) as (here, _, project):
+        past = of(expiring("2026-01-01"), project)
+        with pytest.raises(Refused, match="expires is 2026-01-01, which was over at 2026-01-02T00:00:00Z"):
+            await here.render(past, None)
+        with pytest.raises(Refused, match="expires is 2026-01-01"):
+            await here.preview([past])
+        workload = of(expiring("1h"), project)
+        await seen(here, workload, await sent(here, workload))
+        later = datetime.now(UTC) + timedelta(hours=2)
+
+        def now(_: SystemClock) -> datetime:
+            return later
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SystemClock, "now", now)
+            with pytest.raises(Refused, match=r"expires is 1h, which was over at .*, counted from its creation at"):
+                await here.render(workload, None)
+            assert (await here.render(of(expiring("3h"), project), None)).workload

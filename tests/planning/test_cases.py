@@ -148,6 +148,7 @@ def result(snapshot: Snapshot) -> dict[str, Any]:
         "why": planned.why.text() if planned.why else None,
         "wake_after": planned.wake_after_s,
         "retained": ["/".join(each) for each in planned.retained],
+        "delete_owner": planned.delete_owner or None,
     }
     return {name: value for name, value in fields.items() if value not in (None, [])}
 

@@ -60,6 +60,21 @@ def test_undisturbed_scenario_settles_after_every_step(scenario: Scenario) -> No
     assert undisturbed.passes <= MAX_PASSES
 
 
+def test_expired_workloads_of_every_kind_are_deleted_once_each() -> None:
+    """The service of the scenario is postponed while it is stopped, and deleted after the others."""
+    undisturbed = run_undisturbed(SCENARIOS["Expiry"])
+    descriptions = [each.description for each in SCENARIOS["Expiry"].steps]
+    deleted = [
+        (write.split("/")[-2], descriptions[step])
+        for write, step in zip(undisturbed.writes, undisturbed.steps, strict=True)
+        if write.startswith("DELETE /apis/pinterest.com/")
+    ]
+    assert sorted(deleted) == sorted(
+        (kind.plural(), f"until {'it is deleted, too' if name == 'PinterestService' else 'the others are deleted'}")
+        for name, kind in WORKLOADS.items()
+    )
+
+
 @pytest.mark.parametrize("kind", ["PinterestService", "Runtime"])
 def test_run_with_crash_is_reproducible(kind: str) -> None:
     """With other hash seeds as well: no decision may depend on the order of a set."""

@@ -16,6 +16,7 @@ from pincompute.api.names import CLI_MANAGER, WORKLOAD_LABEL
 from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.validation import parse_resource
 from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.base.clock import Clock
 from pincompute.controller import resources
 from pincompute.controller.pass_history import PassHistory, PassRecord
 from pincompute.controller.passes import Key
@@ -142,9 +143,12 @@ class OperatedCluster(NamedTuple):
 
 
 @asynccontextmanager
-async def operated_cluster(plane: ControlPlane, access: Access | None = None) -> AsyncGenerator[OperatedCluster]:
+async def operated_cluster(
+    plane: ControlPlane, access: Access | None = None, clock: Clock | None = None
+) -> AsyncGenerator[OperatedCluster]:
     """`access` gives the operator other permissions, or another route to the API server."""
-    async with cluster_client(plane) as client, CountingClient(access or plane.access(), agent="operator") as operator:
+    operator_client = CountingClient(access or plane.access(), agent="operator", clock=clock)
+    async with cluster_client(plane) as client, operator_client as operator:
         await _delete_all_resources(client)
         project = await new_project(client)
         manager = ControllerManager(operator, TEST_CLUSTER)

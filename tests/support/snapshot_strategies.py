@@ -109,7 +109,8 @@ def _owner_references(native: Native) -> list[Object]:
 
 
 def _with_name(pod: Pod, index: int) -> Pod:
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=f"pod-{index}"))
+    metadata = msgspec.structs.replace(pod.metadata, name=f"pod-{index}", uid=f"uid-of-pod-{index}")
+    return msgspec.structs.replace(pod, metadata=metadata)
 
 
 _pod_statuses = values_of(inspect.type_info(PodStatus))

@@ -48,6 +48,7 @@ HINTS: dict[FieldPath, Strategy] = {
     ("allowed", "*"): st.sampled_from(["info", "debug", 3]),
     ("minimum",): st.integers(0, 5),
     ("maximum",): st.integers(1, 10),
+    ("expires",): st.sampled_from(["1h", "30d", "2025-12-31", "2026-02-01T00:00:00Z", "2026-01-31", "2026-12-31"]),
     ("until",): st.sampled_from(["2026-12-31", "2027-01-01"]),
     ("configurationPath",): st.sampled_from(["/etc/hello", "/srv/a"]),
     ("environment", "*key"): _variables,

@@ -26,7 +26,9 @@ from pincompute.api.project_view import (
 )
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.objects.times import format_time
 from pincompute.planning.break_glass import check_break_glass_expired
+from pincompute.planning.expiry import own_expiry
 from pincompute.planning.views.summary import summarize
 
 
@@ -46,12 +48,15 @@ def build_project_view(
     """The overview; for a namespace without a Project it has no owner, no members and no quota."""
     by_name = sorted(workloads, key=lambda each: each.metadata.name)
     spec = project.spec if project else ProjectSpec(owner="", review=ReviewMode.OPEN)
+    expiry = own_expiry(project, now) if project else None
     return ProjectView(
         project=name,
         owner=spec.owner,
         contact=spec.contact,
         cost_centre=spec.cost_centre,
         review=spec.review,
+        expires=format_time(expiry.ends) if expiry else "",
+        expired=expiry is not None and expiry.ends <= now,
         members={role: names for role in ProjectRole if (names := member_names(spec.members.holders_of(role)))},
         builders=sorted(spec.landing.builders) if spec.landing else [],
         hosts=sorted(spec.hosts),

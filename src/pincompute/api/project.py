@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import NAME_PATTERN, CustomResource, FieldError, Spec, ValidationRule
+from pincompute.api.expiry import Expires, expiry_errors
 from pincompute.api.hosts import LISTED_HOST_PATTERN
 from pincompute.api.identity import KUBERNETES_NAME_PREFIX
 from pincompute.api.landing import Landing
@@ -208,6 +209,7 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         Meta(description="Taints and runtime classes that are open to its pods, such as {tolerations: [dedicated]}."),
     ] = Placement()
     policies: PolicyList = []
+    expires: Expires = ""
 
     @property
     def owner_text(self) -> str:
@@ -225,6 +227,7 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
                 f"tiers: {', '.join(Tier)}",
                 "quota: {on-demand: {}}",
             )
+        yield from expiry_errors(self.expires)
         yield from _member_errors(self.members)
         if self.landing:
             yield from self.landing.field_errors(("landing",))

@@ -88,6 +88,9 @@ class ProjectView(LenientStruct, frozen=True, omit_defaults=False):
     contact: str = ""
     cost_centre: str = ""
     review: ReviewMode = ReviewMode.LANDED
+    expires: str = ""
+    """Time at which its workloads are stopped; empty if it never expires."""
+    expired: bool = False
     members: dict[ProjectRole, list[str]] = {}
     builders: list[str] = []
     """Builders that may publish for the project."""

@@ -20,7 +20,10 @@ OUTDATED = "Outdated"
 """Replicas run a runtime that was replaced long ago. Set only if true."""
 UNREVIEWED = "Unreviewed"
 """Runs under an emergency override. Set only if true."""
-
+EXPIRES_SOON = "ExpiresSoon"
+"""Reaches the end of its life soon. Set only if true."""
+EXPIRED = "Expired"
+"""Is stopped because its life has ended. Set only if true, and its transition is the time of the stop."""
 HOST_UNLISTED = "HostUnlisted"
 """Is served at a host that its project was not given. Set only if true."""
 
@@ -79,6 +82,9 @@ class WorkloadStatus(ResourceStatus, frozen=True):
     selector: Annotated[str, Meta(description="Label selector of the pods.")] = ""
     simulated: Annotated[bool, Meta(description="True if the workload is simulated and no program runs.")] = False
     progress: Annotated[Progress | None, Meta(description="Progress of the newest revision.")] = None
+    expires: Annotated[
+        str, Meta(description="End of its life, by its file or its project, such as 2026-12-31T18:00:00Z.")
+    ] = ""
 
 
 def find_condition(conditions: list[Condition], type_: str) -> Condition | None:

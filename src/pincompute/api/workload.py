@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from pincompute.api.break_glass import BreakGlass
 from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath, Spec, ValidationRule
+from pincompute.api.expiry import Expires, expiry_errors
 from pincompute.api.pod_template import (
     PodTemplate,
     containers_of,
@@ -117,6 +118,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
     ] = None
     iam_role: Annotated[str, Meta(description="IAM role in the cloud, such as ads-reader.", max_length=256)] = ""
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
+    expires: Expires = ""
     sidecar_config: Annotated[
         dict[str, dict[str, Any]],
         Meta(description="Parameters of runtime parts, such as logs: {level: debug}.", max_length=32),
@@ -138,6 +140,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         yield from _short_form_errors(self, name)
         yield from template_errors(self.template, ("template",))
         yield from variable_errors(self.environment)
+        yield from expiry_errors(self.expires)
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
                 note = "letters, digits and - _ . are allowed"

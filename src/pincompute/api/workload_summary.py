@@ -47,6 +47,8 @@ class WorkloadSummary(LenientStruct, frozen=True, omit_defaults=False):
     progress: Progress = Progress()
     simulated: bool = False
     """Runs on simulated nodes, without a program."""
+    expires: str = ""
+    """End of its life; empty if it never expires."""
 
     @property
     def former_serves(self) -> bool:

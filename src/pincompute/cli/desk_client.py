@@ -21,6 +21,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
+from pincompute.api.unowned import UnownedObjects
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
@@ -129,6 +130,9 @@ class DeskClient:
 
     async def list_summaries(self, project: str) -> list[WorkloadSummary]:
         return await self._fetch("GET", _project_path(project, "workloads"), list[WorkloadSummary])
+
+    async def list_unowned(self, project: str) -> UnownedObjects:
+        return await self._fetch("GET", _project_path(project, "unowned"), UnownedObjects)
 
     def watch(self, project: str) -> AsyncGenerator[WorkloadChange]:
         return self._stream(_project_path(project, "changes"), WorkloadChange)

@@ -3,49 +3,84 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import click
 
 from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
 from pincompute.cli.completions import complete_workload_names
-from pincompute.cli.list_filter import ListFilter, workload_table
+from pincompute.cli.durations import parse_time_span
+from pincompute.cli.list_filter import ListFilter, expiry_table, workload_table
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import WorkloadRef, find_kind, parse_kind, parse_workload_ref, short_kind
+from pincompute.objects.times import format_time
 
 
 @click.command()
 @click.argument("names", nargs=-1, shell_complete=complete_workload_names)
 @click.option("--kind", "-k", default="", help="Only workloads of this kind, such as service or jobset.")
 @click.option("--wrong", is_flag=True, help="Only workloads with a problem.")
+@click.option(
+    "--expiring",
+    is_flag=False,
+    flag_value="7d",
+    default="",
+    metavar="SPAN",
+    help="Only workloads that expire within a time span, with the time; 7d by default.",
+)
+@click.option("--unowned", is_flag=True, help="Workloads without an owner, and objects without a workload.")
 @click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Output format.")
 @click.option("--watch", "-w", is_flag=True, help="Keep running and show changes.")
 @platform_options
 def get(  # noqa: PLR0913  (options, by name)
-    target: Target, names: tuple[str, ...], kind: str, output: str | None, *, wrong: bool, watch: bool
+    target: Target,
+    names: tuple[str, ...],
+    kind: str,
+    expiring: str,
+    output: str | None,
+    *,
+    wrong: bool,
+    unowned: bool,
+    watch: bool,
 ) -> None:
     """List workloads, or show one briefly.
 
     `pin get services` lists one kind, as --kind service does.
     """
+    if unowned:
+        # Loaded only where it is needed.
+        from pincompute.cli.unowned import show_unowned
+
+        if names or kind or expiring or wrong or watch:
+            what = "--unowned lists a whole project: it cannot be combined with names and other filters"
+            raise Refused(Problem(USAGE, what, next="pin get --unowned"))
+        asyncio.run(show_unowned(target, output or ""))
+        return
     if len(names) == 1 and not kind and names[0].endswith("s") and find_kind(names[0]):
         # A workload of such a name is still found with its kind: service/jobs.
         names, kind = (), names[0]
     refs = tuple(parse_workload_ref(each) for each in names)
-    list_filter = ListFilter(refs, parse_kind(kind) if kind else "", wrong, output or "")
+    now = SystemClock().now()
+    until = format_time(now + timedelta(seconds=parse_time_span(expiring))) if expiring else ""
+    list_filter = ListFilter(refs, parse_kind(kind) if kind else "", wrong, output or "", until)
     if watch:
         _watch(target, list_filter)
         return
-    if list_filter.is_single:
+    if list_filter.is_single and not expiring:
         click.echo(asyncio.run(_fetch_one(target, list_filter.refs[0])), nl=False)
         return
     workloads = asyncio.run(_fetch_all(target))
     list_filter.require_existing(target.project, {each.name: each for each in workloads})
     matching = [each for each in workloads if list_filter.matches(each)]
-    click.echo(_format_list(matching, output, target.project, filtered=bool(kind or wrong)), nl=False)
+    if expiring and matching and output in (None, "wide"):
+        click.echo(expiry_table(matching, now))
+        return
+    click.echo(_format_list(matching, output, target.project, filtered=bool(kind or wrong or expiring)), nl=False)
 
 
 def _watch(target: Target, list_filter: ListFilter) -> None:
@@ -60,7 +95,6 @@ def _watch(target: Target, list_filter: ListFilter) -> None:
 
 async def _fetch_one(target: Target, ref: WorkloadRef) -> str:
     # Loads every kind, which a list does not need.
-    from pincompute.base.clock import SystemClock
     from pincompute.cli.workload_summary import format_workload
 
     async with connect(target) as platform:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from pincompute.api.workload_summary import WorkloadSummary, unknown_workload_problem
 from pincompute.base.problem import refuse_all
 from pincompute.cli.colours import colour_reason
+from pincompute.cli.durations import elapsed_s, format_duration
 from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.workload_ref import WorkloadRef
@@ -22,6 +24,8 @@ class ListFilter(NamedTuple):
     kind: str
     failed_only: bool
     output: str
+    expires_before: str = ""
+    """Only workloads whose life ends before this time, in Kubernetes' format."""
 
     @property
     def is_single(self) -> bool:
@@ -30,6 +34,8 @@ class ListFilter(NamedTuple):
 
     def matches(self, summary: WorkloadSummary) -> bool:
         named = not self.refs or summary.name in {each.name for each in self.refs}
+        if self.expires_before and not "" < summary.expires < self.expires_before:
+            return False
         return named and (not self.kind or summary.kind == self.kind) and (not self.failed_only or summary.failed)
 
     def require_existing(self, project: str, by_name: Mapping[str, WorkloadSummary]) -> None:
@@ -44,6 +50,20 @@ def workload_table(workloads: Sequence[WorkloadSummary], *, wide: bool, min_widt
     header = (*TABLE_COLUMNS, "MESSAGE") if wide else TABLE_COLUMNS
     rows = [header, *(_summary_row(each, wide=wide) for each in workloads)]
     return format_table(rows, text_columns=len(header), min_widths=min_widths)
+
+
+def expiry_table(workloads: Sequence[WorkloadSummary], now: datetime) -> str:
+    """The workloads in the order in which they expire."""
+    rows = [
+        (*_summary_row(each, wide=False)[:4], each.expires, _time_left(each.expires, now))
+        for each in sorted(workloads, key=lambda each: (each.expires, each.name))
+    ]
+    return format_table([(*TABLE_COLUMNS[:4], "EXPIRES", "IN"), *rows], text_columns=5)
+
+
+def _time_left(expires: str, now: datetime) -> str:
+    left_s = elapsed_s(now.isoformat(), expires)
+    return format_duration(left_s) if left_s > 0 else "-"
 
 
 def _summary_row(summary: WorkloadSummary, *, wide: bool) -> tuple[str, ...]:

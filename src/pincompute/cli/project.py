@@ -60,7 +60,14 @@ def _format_projects(projects: list[ProjectSummary]) -> str:
 
 
 def format_project(view: ProjectView, now: datetime, *, bars: bool) -> str:
-    lines = [_headline(view), *_members(view), *_policies(view), *_quota(view, bars=bars), *_work(view, now)]
+    lines = [
+        _headline(view),
+        *_members(view),
+        *_expiry(view),
+        *_policies(view),
+        *_quota(view, bars=bars),
+        *_work(view, now),
+    ]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -81,6 +88,12 @@ def _members(view: ProjectView) -> Iterator[str]:
     for title, names in [*rows, ("builders", view.builders), ("hosts", view.hosts)]:
         if names:
             yield _titled(title, ", ".join(names))
+
+
+def _expiry(view: ProjectView) -> Iterator[str]:
+    if view.expires:
+        stop = "its workloads are stopped" if view.expired else "its workloads are stopped then"
+        yield _titled("expired" if view.expired else "expires", f"{view.expires}: {stop}")
 
 
 def _policies(view: ProjectView) -> Iterator[str]:

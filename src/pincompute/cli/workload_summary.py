@@ -9,7 +9,7 @@ import msgspec
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
-from pincompute.api.status import HOST_UNLISTED, UNREVIEWED, Condition, find_condition
+from pincompute.api.status import EXPIRED, EXPIRES_SOON, HOST_UNLISTED, UNREVIEWED, Condition, find_condition
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, find_reason
@@ -168,8 +168,11 @@ def _goal_problem(workload: Workload) -> list[str]:
 
 
 def _notices(workload: Workload) -> list[str]:
-    found = [find_condition(workload.status.conditions, each) for each in (UNREVIEWED, HOST_UNLISTED)]
-    return [f"  {each.message}  [{each.reason}]" for each in found if each]
+    goal = find_condition(workload.status.conditions, workload.GOAL)
+    types = (UNREVIEWED, HOST_UNLISTED, EXPIRES_SOON, EXPIRED)
+    found = [find_condition(workload.status.conditions, each) for each in types]
+    shown = goal.message if goal else ""
+    return [f"  {each.message}  [{each.reason}]" for each in found if each and each.message != shown]
 
 
 def _next_step(workload: Workload, goal: Condition) -> list[str]:

@@ -14,8 +14,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
+
+import structlog
 
 from pincompute.api.status import ResourceStatus
 from pincompute.api.workload import Workload
@@ -30,7 +33,7 @@ from pincompute.controller.events import emit_event
 from pincompute.controller.passes import Key, Outcome, PassResult
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
-from pincompute.kube.errors import Conflict, Forbidden, StorageFull, Unreachable
+from pincompute.kube.errors import Conflict, Forbidden, NotFound, StorageFull, Unreachable
 from pincompute.kube.resource import PODS
 from pincompute.objects.content import Object, object_label
 from pincompute.planning.diff import Difference, diff
@@ -46,6 +49,9 @@ from pincompute.planning.views.plan_preview import is_large
 STALE_CACHE_RETRY_S = 1.0
 """Retry interval while the cache lags behind our own writes. Normally the missing event triggers the pass earlier. But
 if the written object was deleted before a watch was restarted, no event for it ever arrives."""
+
+
+log = structlog.get_logger()
 
 
 class _ApplyResult(NamedTuple):
@@ -105,6 +111,8 @@ class Reconciler:
             await self._reject_duplicate(key, snapshot._replace(owner=duplicate), snapshot.owner)
         # A tenant may write a custom resource of a megabyte: no other one should wait for its plan.
         plan, difference = await beside_loop(partial(_plan_steps, snapshot), large=is_large(snapshot.owner))
+        if plan.delete_owner:
+            return await self._delete_owner(key, snapshot.owner)
         difference = self._limit_to_visible_kinds(snapshot, plan, difference)
         difference = difference._replace(steps=tuple(self._skip_deleting(key, snapshot, difference)))
         if _recreates_natives(snapshot.owner, difference) and not await self._owner_exists(snapshot.owner):
@@ -143,6 +151,21 @@ class Reconciler:
             return Difference((), (*difference.problems, *problems))
         steps = tuple(step for step in difference.steps if _target_kind(step) not in unwatchable)
         return Difference(steps, (*difference.problems, *problems))
+
+    async def _delete_owner(self, key: Key, owner: Workload) -> PassResult:
+        """Deletes an expired workload as the pass saw it: a later edit, such as another `expires`, is a conflict."""
+        metadata = owner.metadata
+        with suppress(NotFound):
+            await self._client.delete(
+                CUSTOM_RESOURCES[owner.kind],
+                metadata.name,
+                metadata.namespace,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+            )
+        self._deleted_owners[key].add(metadata.uid)
+        log.info("expired workload deleted", kind=owner.kind, workload=metadata.key, expires=owner.spec.expires)
+        return PassResult(Outcome.CHANGED, steps=(f"Delete {owner.kind}/{metadata.name}",))
 
     async def _owner_exists(self, owner: Any) -> bool:
         """Asks the API server: the cache may show the deletion of natives before that of their owner."""

@@ -151,20 +151,25 @@ class Client:
         target = Target(resource, name, namespace, subresource)
         return await self._send_for_object(requests.patch(target, body, style, manager))
 
-    async def delete(
+    async def delete(  # noqa: PLR0913
         self,
         resource: Resource,
         name: str,
         namespace: str = "",
         *,
         uid: str = "",
+        resource_version: str = "",
         propagation: str = "Background",
     ) -> Object | None:
         """Deletes an object; with a uid only that object: Conflict if another one has the name now.
 
+        With a resourceVersion also only if the object has not been written since.
+
         Returns the object if it still exists, because finalizers or a grace period delay its deletion.
         """
-        body = await self._transport.send(requests.delete(Target(resource, name, namespace), uid, propagation))
+        body = await self._transport.send(
+            requests.delete(Target(resource, name, namespace), uid, propagation, resource_version)
+        )
         remaining = _object_decoder.decode(body)
         return remaining if remaining.get("kind") == resource.kind else None
 

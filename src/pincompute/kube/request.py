@@ -123,10 +123,10 @@ def patch(target: Target, body: Any, style: PatchStyle, manager: str) -> Request
     )
 
 
-def delete(target: Target, uid: str, propagation: str) -> Request:
+def delete(target: Target, uid: str, propagation: str, resource_version: str = "") -> Request:
     options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-    if uid:
-        options["preconditions"] = {"uid": uid}
+    if preconditions := _query(uid=uid, resourceVersion=resource_version):
+        options["preconditions"] = preconditions
     body = msgspec.json.encode(options)
     return Request("DELETE", target.path, {}, body, JSON_CONTENT_TYPE, target.about, "delete", target.rbac_resource)
 

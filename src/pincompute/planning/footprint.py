@@ -15,7 +15,6 @@ import msgspec
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.names import PRIORITY_CLASS_PREFIX
-from pincompute.api.status import SUCCEEDED, find_condition
 from pincompute.api.workload import Workload
 from pincompute.objects.content import Object
 from pincompute.objects.number_sets import scaled_value
@@ -24,6 +23,7 @@ from pincompute.objects.schedule_times import shortest_interval_s
 from pincompute.planning.plan import Plan
 from pincompute.planning.pods.pod import GPU_RESOURCE
 from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.status import has_ended
 from pincompute.planning.views.plan_preview import converged_plan
 
 
@@ -96,13 +96,6 @@ def current_footprint(snapshot: Snapshot) -> Footprint:
     if has_ended(owner):
         return EMPTY_FOOTPRINT
     return footprint_of(converged_plan(snapshot), ObservedCounts.of(owner))
-
-
-def has_ended(owner: Workload) -> bool:
-    """True if work that ends has succeeded or failed in its present generation."""
-    goal = find_condition(owner.status.conditions, owner.GOAL)
-    is_current = owner.status.observed_generation >= owner.metadata.generation
-    return owner.GOAL == SUCCEEDED and is_current and goal is not None and goal.status != "Unknown"
 
 
 def daemon_node_count(owner: Workload) -> int:

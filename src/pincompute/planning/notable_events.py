@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pincompute.api.status import READY, UNREVIEWED, Condition, ResourceStatus, find_condition
+from pincompute.api.status import EXPIRED, EXPIRES_SOON, READY, UNREVIEWED, Condition, ResourceStatus, find_condition
 from pincompute.base.reasons import find_reason
 from pincompute.objects.content import content_hash, object_label
 from pincompute.objects.field_managers import ForeignEdit
@@ -38,6 +38,7 @@ def status_events(owner: Any, after: ResourceStatus) -> Iterator[EventMessage]:
         note = f"rollout of {owner.metadata.name}@{generation} started"
         yield EventMessage(ROLLOUT_STARTED, "RollOut", note, _event_name(owner, uid, ROLLOUT_STARTED, generation))
     yield from _review_events(owner, before, after)
+    yield from _expiry_events(owner, before, after)
     if now is None or (was and (was.status, was.reason) == (now.status, now.reason)):
         return
     name = _event_name(
@@ -60,6 +61,15 @@ def _review_events(owner: Any, before: ResourceStatus, after: ResourceStatus) ->
     elif was and now is None:
         name = _event_name(owner, owner.metadata.uid, REVIEWED, was.message)
         yield EventMessage(REVIEWED, "Review", f"{owner.metadata.name} runs a reviewed revision again", name)
+
+
+def _expiry_events(owner: Any, before: ResourceStatus, after: ResourceStatus) -> Iterator[EventMessage]:
+    """Events for the end of a life: when it is near, and when it has come."""
+    for type_ in (EXPIRES_SOON, EXPIRED):
+        now = find_condition(after.conditions, type_)
+        if now and find_condition(before.conditions, type_) is None:
+            name = _event_name(owner, owner.metadata.uid, now.reason, now.last_transition_time)
+            yield EventMessage(now.reason, "Expire", now.message, name, warning=True)
 
 
 def drift_event(owner: Any, native: dict[str, Any], found: str, edited: Sequence[ForeignEdit]) -> EventMessage:

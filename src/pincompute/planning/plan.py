@@ -54,5 +54,7 @@ class Plan(NamedTuple):
     """Adoption of existing objects. Its steps are skipped while the plan or the adoption has a problem."""
     problems: tuple[Problem, ...] = ()
     """Problems that forbid any change: if there is one, no step is taken."""
+    delete_owner: bool = False
+    """True if the life of the workload and its grace period are over, so that it is deleted itself."""
     has_next_stage: bool = False
     """True if further objects are wanted once these exist."""

@@ -208,6 +208,8 @@ class Snapshot(NamedTuple):
     runtimes: Runtimes = Runtimes()
     host: HostVerdict = HOST_GRANTED
     """Of a service: whether it gets its custom host, decided among all services of the cluster."""
+    expired: bool = False
+    """The life of the workload has ended: it gets no pods, and keeps its claims."""
 
     def owns_pod(self, pod: Pod) -> bool:
         """True if the chain of controllers leads from the pod to the owner.

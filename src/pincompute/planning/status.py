@@ -10,7 +10,7 @@ from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.names import WORKLOAD_LABEL
 from pincompute.api.service import PinterestService
 from pincompute.api.stateful_set import PinterestStatefulSet
-from pincompute.api.status import Condition, Progress, WorkloadStatus, find_condition
+from pincompute.api.status import SUCCEEDED, Condition, Progress, WorkloadStatus, find_condition
 from pincompute.api.workload import Workload
 from pincompute.base import reasons
 from pincompute.base.problem import Problem
@@ -63,6 +63,13 @@ def paused_problem(owner: _ServingWorkload) -> Problem | None:
     return Problem(
         reasons.PAUSED, f"rollout paused by {owner.spec.rollout.paused}", next=f"pin resume {owner.metadata.name}"
     )
+
+
+def has_ended(owner: Workload) -> bool:
+    """True if work that ends has succeeded or failed in its present generation."""
+    goal = find_condition(owner.status.conditions, owner.GOAL)
+    is_current = owner.status.observed_generation >= owner.metadata.generation
+    return owner.GOAL == SUCCEEDED and is_current and goal is not None and goal.status != "Unknown"
 
 
 def common_status(snapshot: Snapshot, built: BuiltTemplate, pods: Sequence[Pod], why: Problem | None) -> WorkloadStatus:

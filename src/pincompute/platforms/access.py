@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pincompute.api.exec_request import ExecRequest
     from pincompute.api.fleet import Fleet, FleetPod, RollStatus
     from pincompute.api.logs import LogItem, LogQuery
+    from pincompute.api.unowned import UnownedObjects
     from pincompute.api.workload import Workload
     from pincompute.api.workload_detail import Diagnosis, WorkloadDetail
     from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
@@ -32,6 +33,10 @@ class WorkloadReader(Protocol):
     """Reads workloads by project and name, and connects to their replicas. Unknown names raise Refused."""
 
     async def list_summaries(self, project: str) -> list[WorkloadSummary]: ...
+
+    async def list_unowned(self, project: str) -> UnownedObjects:
+        """Workloads without an owner among the members, and objects whose workload was deleted."""
+        ...
 
     async def get_workload(self, project: str, name: str) -> Workload:
         """The resource as it is in the cluster."""

@@ -362,6 +362,7 @@ def test_health_counts_workloads_that_the_wave_has_reached() -> None:
         healthy_service("failing", 43, ready="False", reason="CrashLoop", since=later),
         healthy_service("failing-before", 43, ready="False", reason="CrashLoop", since=DONE_AT),
         healthy_service("paused", 42, ready="False", reason="Paused", since=later),
+        healthy_service("expired", 42, ready="False", reason="Expired", since=later),
         build_service("held", "held", hold={"runtime": 42, "until": "2026-12-31"}),
     ]
     health = roll_health(workloads, known, NOW)

@@ -108,6 +108,16 @@ TIMED_OUT = infrastructure_error(
 )
 PAUSED = info("Paused", "A rollout is paused.", "`pin resume NAME` continues it.")
 SUSPENDED = info("Suspended", "A workload is suspended.", "`pin resume NAME` continues it.")
+EXPIRES_SOON = info(
+    "ExpiresSoon",
+    "The life of a workload or project ends soon, by `expires` in its file or in that of its project.",
+    "Set a later time in `expires`, and deploy the file again.",
+)
+EXPIRED = info(
+    "Expired",
+    "The life of a workload or project has ended: it has no replicas, runs and tasks any more.",
+    "Set a later time in `expires`, and deploy the file again: the workload continues.",
+)
 PROGRESSING = info("Progressing", "The workload progresses towards its goal.", actor=Actor.NONE)
 AVAILABLE = ok("Available", "Every replica is up to date and ready.")
 SUCCEEDED = ok("Succeeded", "All of the work succeeded.")

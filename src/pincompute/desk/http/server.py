@@ -16,6 +16,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
+from pincompute.api.unowned import UnownedObjects
 from pincompute.api.whoami import SignIn, Whoami
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
@@ -123,6 +124,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         web.get("/v1/projects/{project}/builds/{name}/{version}/plans", routes.plan_build),
         web.post("/v1/projects/{project}/plans", routes.plan),
         web.get("/v1/projects/{project}/workloads", routes.list),
+        web.get("/v1/projects/{project}/unowned", routes.unowned),
         web.get("/v1/projects/{project}/changes", routes.watch),
         web.get(workload, routes.get),
         web.delete(workload, routes.delete),
@@ -260,6 +262,12 @@ class WorkloadRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """The workloads of a project."""
         return json_response(await self._desk.list_summaries(path_word(request, "project")))
+
+    @requires(Permission.VIEW)
+    @endpoint(response=UnownedObjects)
+    async def unowned(self, request: web.Request) -> web.StreamResponse:
+        """Workloads of a project without an owner, and Kubernetes objects whose workload was deleted."""
+        return json_response(await self._desk.platform.reader.list_unowned(path_word(request, "project")))
 
     @requires(Permission.VIEW)
     @endpoint(response=WorkloadChange, mode=ResponseMode.STREAM)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from pincompute.api.status import HOST_UNLISTED, UNREVIEWED, Condition, WorkloadStatus, find_condition
+from pincompute.api.status import EXPIRES_SOON, HOST_UNLISTED, UNREVIEWED, Condition, WorkloadStatus, find_condition
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Diagnosis
 from pincompute.base.problem import Problem, Where
@@ -15,6 +15,7 @@ from pincompute.base.reasons import (
     BREAK_GLASS_ACTIVE,
     CANNOT_CHANGE,
     CLUSTER_REFUSED,
+    EXPIRED,
     HOST_NOT_LISTED,
     HOST_RESERVED,
     HOST_TAKEN,
@@ -74,9 +75,13 @@ def diagnose(
     problem = _operator_problem(snapshot, edited) or plan.why or _status_problem(owner, plan)
     scope = event_scope_of(snapshot)
     own_events = [each for each in events if scope.includes(each)]
-    notes = [
-        each for each in (_drift_note(snapshot, own_events), _unreviewed_note(plan.status), _host_note(owner)) if each
-    ]
+    found = (
+        _drift_note(snapshot, own_events),
+        _unreviewed_note(plan.status),
+        _host_note(owner),
+        _expiry_note(plan.status),
+    )
+    notes = [each for each in found if each]
     if _is_progressing(owner, plan, problem):
         problem = failed_create_problem(snapshot, own_events) or problem
     serving_note = summarize(msgspec.structs.replace(owner, status=plan.status)).serving_note
@@ -146,6 +151,12 @@ def _unreviewed_note(status: object) -> str:
     return condition.message if condition and condition.reason == BREAK_GLASS_ACTIVE.code else ""
 
 
+def _expiry_note(status: object) -> str:
+    """A life that ends soon."""
+    condition = find_condition(status.conditions, EXPIRES_SOON) if isinstance(status, WorkloadStatus) else None
+    return condition.message if condition else ""
+
+
 def _host_note(owner: Workload) -> str:
     """A host that the project was not given. The status has it, because it depends on the workloads of all projects."""
     condition = find_condition(owner.status.conditions, HOST_UNLISTED)
@@ -166,8 +177,14 @@ def _healthy_diagnosis(owner: Workload, plan: Plan | None, problem: Problem | No
         reason=problem.reason.code if problem else goal.reason if goal else PROGRESSING.code,
         what=problem.what if problem and is_intended else goal.message if goal else "the operator is reconciling it",
         note=note,
-        next=f"pin resume {owner.metadata.name}" if _is_paused(problem, goal) else "",
+        next=_next_of_intended_state(owner, problem, goal),
     )
+
+
+def _next_of_intended_state(owner: Workload, problem: Problem | None, goal: Condition | None) -> str:
+    if problem and problem.reason is EXPIRED:
+        return problem.next
+    return f"pin resume {owner.metadata.name}" if _is_paused(problem, goal) else ""
 
 
 def _is_progressing(owner: Workload, plan: Plan, problem: Problem | None) -> bool:

@@ -131,9 +131,12 @@ def _manual_runs(
 ) -> tuple[Object, ...]:
     """Jobs of superseded runs that are deleted, and of a requested run that was not created yet.
 
-    Like scheduled runs they wait for an active one, unless overlap is allowed.
+    Like scheduled runs they wait for an active one, unless overlap is allowed; and none starts after the end of the
+    cron job's life.
     """
     owner: PinterestCronJob = snapshot.owner
+    if snapshot.expired:
+        return ()
     numbers: list[int] = [each for each in superseded if each not in runs.manual_run_numbers(cron_runs, owner)]
     requested = runs.requested_run_number(owner)
     if isinstance(requested, int) and requested > runs.latest_manual_run_number(owner, cron_runs):

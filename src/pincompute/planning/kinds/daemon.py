@@ -52,7 +52,8 @@ def plan(snapshot: Snapshot) -> Plan:
     wanted = (
         natives.service_account(snapshot),
         *natives.configuration_files(snapshot),
-        daemon_set,
+        # Kubernetes cannot scale a DaemonSet.
+        *(() if snapshot.expired else (daemon_set,)),
         revision.revision_record(snapshot, built, daemon_pods.current),
     )
     progress = status.pod_progress(daemon_pods.nodes, daemon_pods.current)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
@@ -14,6 +15,7 @@ from pincompute.api.sidecar import PinterestSidecar
 from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.planning.break_glass import add_unreviewed_condition
+from pincompute.planning.expiry import plan_with_expiry
 from pincompute.planning.kinds import cron_job, daemon, job_set, project, service, sidecar, stateful_set, training_job
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.runtimes import roll
@@ -25,16 +27,16 @@ Planner = Callable[[Snapshot], Plan]
 
 
 def _with_expiries(planner: Planner) -> Planner:
-    """Add what all workloads share: holds and emergency overrides expire, and runtimes become outdated.
+    """Add what all workloads share: they, holds and emergency overrides expire, and runtimes become outdated.
 
     The wake-up time covers these, so that the plan changes in time even if no event arrives.
     """
 
-    def plan(snapshot: Snapshot) -> Plan:
+    def plan_unexpired(snapshot: Snapshot) -> Plan:
         planned = add_unreviewed_condition(add_outdated_condition(planner(snapshot), snapshot), snapshot)
         return planned._replace(wake_after_s=soonest(planned.wake_after_s, hold_left_s(snapshot.owner, snapshot.now)))
 
-    return plan
+    return partial(plan_with_expiry, plan_unexpired)
 
 
 PLANNERS: dict[str, Planner] = {

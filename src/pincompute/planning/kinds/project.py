@@ -26,6 +26,7 @@ from pincompute.base.problem import Problem, Where
 from pincompute.objects.content import Object, object_label
 from pincompute.objects.quantity import parse_quantity
 from pincompute.planning import names, natives, status
+from pincompute.planning.expiry import check_expires_field, report_project_expiry
 from pincompute.planning.plan import Plan
 from pincompute.planning.pods.container import EPHEMERAL_STORAGE
 from pincompute.planning.pods.pod import DEFAULT_CPU, DEFAULT_MEMORY, GPU_RESOURCE
@@ -78,8 +79,12 @@ def plan(snapshot: Snapshot) -> Plan:
     waiting = _missing_object(wanted, existing) or uncounted_quota(quotas, snapshot.natives)
     problem = None
     if not waiting:
-        problem = _policy_problem(owner) or quota_problem(owner.metadata.name, quotas, snapshot.natives)
-    return Plan(wanted, _project_status(snapshot, problem, waiting), why=problem)
+        problem = (
+            _policy_problem(owner)
+            or check_expires_field(owner)
+            or quota_problem(owner.metadata.name, quotas, snapshot.natives)
+        )
+    return report_project_expiry(Plan(wanted, _project_status(snapshot, problem, waiting), why=problem), snapshot)
 
 
 def _policy_problem(owner: Project) -> Problem | None:

@@ -126,8 +126,9 @@ def _stateful_set(snapshot: Snapshot, built: BuiltTemplate, partition: int) -> O
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
         "minReadySeconds": rollout.min_ready_seconds,
         "persistentVolumeClaimRetentionPolicy": {
-            "whenDeleted": _RETENTION[spec.retention.deleted],
-            "whenScaled": _RETENTION[spec.retention.scaled_down],
+            # An expired workload is scaled to zero and then deleted by the platform, which deletes no data.
+            "whenDeleted": _RETENTION["keep" if snapshot.expired else spec.retention.deleted],
+            "whenScaled": _RETENTION["keep" if snapshot.expired else spec.retention.scaled_down],
         },
         "template": built.template,
     }

@@ -38,7 +38,7 @@ from pincompute.planning.training.retries import count_failures, retries_exhaust
 
 MUTABLE_FIELDS = (
     "suspended", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role", "hold",
-    "build", "break_glass",
+    "build", "break_glass", "expires",
 )  # fmt: skip
 """Fields that may change without a new job, because they do not affect the training."""
 

@@ -226,7 +226,7 @@ def _is_over_unavailable(owner: Workload, cursor: RollCursor) -> bool:
 
 
 def _is_counted(owner: Workload, runtimes: Runtimes, cursor: RollCursor, now: datetime) -> bool:
-    """True if the roll has reached the workload. Paused ones and those that failed before tell nothing about it."""
+    """True if the roll has reached the workload. Paused, expired and earlier failed ones tell nothing about it."""
     # Work that has begun keeps its runtime; it counts only if sidecars of it were updated in place.
     choose = choose_runtime_if_started_now if owner.status.updated_in_place else choose_runtime
     if choose(owner, runtimes, now).number != runtimes.next:
@@ -234,7 +234,9 @@ def _is_counted(owner: Workload, runtimes: Runtimes, cursor: RollCursor, now: da
     goal = _goal_condition(owner)
     if goal is None or goal.status == "True":
         return True
-    return goal.reason != reasons.PAUSED.code and not (_is_failing(goal) and goal.last_transition_time < cursor.since)
+    return goal.reason not in {reasons.PAUSED.code, reasons.EXPIRED.code} and not (
+        _is_failing(goal) and goal.last_transition_time < cursor.since
+    )
 
 
 def _is_healthy(owner: Workload, number: int) -> bool:

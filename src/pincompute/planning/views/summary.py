@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from pincompute.api.status import (
+    EXPIRED,
+    EXPIRES_SOON,
     HOST_UNLISTED,
     OUTDATED,
     READY,
@@ -62,7 +64,8 @@ def _most_important_condition(conditions: list[Condition], goal: Condition) -> C
 
     While the goal is not reached yet, a secondary condition replaces it only if that one is a problem itself.
     """
-    secondary = filter(None, (find_condition(conditions, each) for each in (OUTDATED, UNREVIEWED, HOST_UNLISTED)))
+    types = (EXPIRED, OUTDATED, UNREVIEWED, HOST_UNLISTED, EXPIRES_SOON)
+    secondary = filter(None, (find_condition(conditions, each) for each in types))
     relevant = (each for each in secondary if each.reason not in _OK_REASONS or goal.status == "True")
     return next(relevant, goal) if goal.reason in _OK_REASONS else goal
 
@@ -82,6 +85,7 @@ def _submitted_summary(workload: Workload) -> WorkloadSummary:
         wanted=wanted,
         image=workload.spec.image,
         address=workload.status.address,
+        expires=workload.status.expires,
     )
 
 

@@ -141,3 +141,17 @@ def manifest_of(workload: Workload, resource_version: str = "") -> Object:
         },
         "spec": without_defaults(workload.spec),
     }
+
+
+def created_by_another_problem(workload: Workload) -> Problem:
+    name = workload.metadata.name
+    what = f"{name} was created by another client in the meantime; nothing was written"
+    next_ = f"pin show {name}, then deploy your file again to overwrite it"
+    return Problem(CONFLICT, what, Where(object=workload.metadata.key), next=next_)
+
+
+def recreated_problem(project: str, name: str) -> Problem:
+    """Refuses a delete by uid, because the name belongs to another workload by now."""
+    what = f"{name} was deleted and recreated in the meantime; the new one was not touched"
+    next_ = f"pin show {name}, then to delete the new one: pin delete {name}"
+    return Problem(CONFLICT, what, Where(object=f"{project}/{name}"), next=next_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -164,7 +164,7 @@ async def read_planning_context(client: Client, submitted: Sequence[CustomResour
 
 async def _list_natives(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
     """Natives in full. Their kind is added, because the items of a list response lack it."""
-    listings = await asyncio.gather(*(_list_items(client, each, namespace, labels) for each in kinds))
+    listings = await asyncio.gather(*(list_items(client, each, namespace, labels) for each in kinds))
     return tuple(
         {"apiVersion": resource.api_version, "kind": resource.kind, **item}
         for resource, items in zip(kinds, listings, strict=True)
@@ -172,10 +172,12 @@ async def _list_natives(client: Client, kinds: Collection[Resource], namespace: 
     )
 
 
-async def _list_items(client: Client, resource: Resource, namespace: str, labels: str) -> list[Object]:
+async def list_items(
+    client: Client, resource: Resource, namespace: str, labels: str, type_: type[Any] | None = None
+) -> list[Any]:
     """Items of one kind; none of an optional kind that the cluster does not serve."""
     try:
-        return (await client.list(resource, namespace, labels=labels)).items
+        return (await client.list(resource, namespace, labels=labels, type=type_)).items
     except NotFound:
         if resource.kind not in OPTIONAL_NATIVES:
             raise

@@ -36,6 +36,7 @@ from pincompute.kube.errors import (
     Unreachable,
 )
 from pincompute.planning.edits import preserve_edits, summarize_edit
+from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.footprint import (
     EMPTY_FOOTPRINT,
     Footprint,
@@ -49,12 +50,12 @@ from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import as_first_generation, converged_plan, is_large
 from pincompute.planning.views.summary import summarize
-from pincompute.platforms.kubernetes.changes import write_change_to_workload
+from pincompute.platforms.kubernetes.changes import recreated_problem, write_change_to_workload
 from pincompute.platforms.kubernetes.fleet import FleetClient
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
 from pincompute.platforms.kubernetes.read_your_writes import ReadYourWrites
 from pincompute.platforms.kubernetes.workload_cache import WorkloadCache
-from pincompute.platforms.kubernetes.workloads import WorkloadClient, recreated_problem
+from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from pincompute.platforms.protocol import (
     ChangeWorkload,
     DeleteWorkload,
@@ -137,7 +138,7 @@ class KubernetesPlatform:
         plan, footprint = await _plan_beside_loop(self._cache.snapshot(created), observed)
         refuse_all(
             each if str(each.where) else each._replace(where=Where(object=workload.metadata.key))
-            for each in (*plan.problems, *filter(None, (self._host_problem(merged),)))
+            for each in (*plan.problems, *filter(None, (self._host_problem(merged), self._expiry_problem(merged))))
         )
         self._predictions.put(key, _ComputedFootprint(created, version, footprint))
         document: dict[str, Any] = msgspec.to_builtins(workload)
@@ -157,6 +158,9 @@ class KubernetesPlatform:
         _, footprint = await _plan_beside_loop(snapshot, ObservedCounts.of(edit.workload))
         command = ChangeWorkload(change, tuple(edit.effects))
         return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
+
+    def _expiry_problem(self, proposed: Workload) -> Problem | None:
+        return check_expires_later(proposed, self._cache.find(WorkloadKey.of(proposed)), self._client.clock.now())
 
     def _host_problem(self, proposed: Workload) -> Problem | None:
         return self._cache.host_verdict(proposed).problem

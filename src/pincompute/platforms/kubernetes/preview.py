@@ -18,6 +18,7 @@ from pincompute.base.problem import Problem, refuse_all
 from pincompute.kube.client import Client
 from pincompute.objects.content import object_label
 from pincompute.planning.edits import preserve_edits
+from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.capacity_preview import describe_free_capacity, planned_pods
 from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, is_large, preview_plan
@@ -49,6 +50,8 @@ async def preview_resources(
         planned = await beside_loop(partial(preview_plan, snapshot, live), large=is_large(resource))
         previews += planned.previews
         problems += planned.problems
+        if isinstance(resource, Workload) and (problem := check_expires_later(resource, snapshot.owner, now)):
+            problems.append(problem)
     refuse_all(problems)
     previews = await _add_free_capacity(client, previews)
     return list(

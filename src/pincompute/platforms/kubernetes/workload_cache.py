@@ -9,15 +9,17 @@ from typing import Any
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.project import Project
+from pincompute.api.status import EXPIRED, find_condition
 from pincompute.api.workload import Workload
 from pincompute.controller.planning_context import PlanningContextCache
 from pincompute.controller.resources import CUSTOM_RESOURCES, RECONCILED_KINDS
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.watch import DELETED, Event
-from pincompute.planning.footprint import ObservedCounts, WorkloadKey, has_ended
+from pincompute.planning.footprint import ObservedCounts, WorkloadKey
 from pincompute.planning.hosts import HostVerdict
 from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.status import has_ended
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
 from pincompute.platforms.kubernetes.cluster_reader import read_cluster
 
@@ -139,4 +141,6 @@ class WorkloadCache:
 def _footprint_inputs(workload: Workload) -> object:
     """Everything that determines the footprint, and the annotations, which name the last submission."""
     metadata = workload.metadata
-    return metadata.uid, metadata.annotations, workload.spec, ObservedCounts.of(workload), has_ended(workload)
+    expired = find_condition(workload.status.conditions, EXPIRED) is not None
+    counts = ObservedCounts.of(workload)
+    return metadata.uid, metadata.annotations, workload.spec, counts, has_ended(workload), expired

@@ -22,11 +22,12 @@ from pincompute.api.names import PROJECT_LABEL, REVIEW_LABEL, SUBMISSION_ANNOTAT
 from pincompute.api.preview import Preview
 from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.status import SUCCEEDED
+from pincompute.api.unowned import UnownedObjects
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary, unknown_workload_problem
-from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import CONFLICT, NO_LOGS, PROJECT_NOT_OPEN, PROJECT_UNKNOWN
+from pincompute.base.problem import Problem, Refused, refuse_if
+from pincompute.base.reasons import NO_LOGS, PROJECT_NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.field_ownership import record_create_as_apply
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
@@ -36,11 +37,19 @@ from pincompute.kube.port_forward import PortForward
 from pincompute.kube.resource import NAMESPACES, Resource
 from pincompute.planning.diagnosis import explain
 from pincompute.planning.edits import EditResult, preserve_edits, runs_adopted_replicas
+from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.views.history import read_history
 from pincompute.planning.views.plan_preview import PlanningInputs
 from pincompute.planning.views.summary import summarize
 from pincompute.planning.views.workload_detail import workload_detail
-from pincompute.platforms.kubernetes.changes import MAX_WRITE_ATTEMPTS, manifest_of, preview_change, write_change
+from pincompute.platforms.kubernetes.changes import (
+    MAX_WRITE_ATTEMPTS,
+    created_by_another_problem,
+    manifest_of,
+    preview_change,
+    recreated_problem,
+    write_change,
+)
 from pincompute.platforms.kubernetes.cluster_reader import (
     last_edit_time,
     list_events,
@@ -59,6 +68,7 @@ from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
 from pincompute.platforms.kubernetes.preview import preview_resources
 from pincompute.platforms.kubernetes.project_watch import watch_project
 from pincompute.platforms.kubernetes.quota_usage import add_quota_usage, list_workloads, usage_by_tier
+from pincompute.platforms.kubernetes.unowned import read_unowned
 
 KindLookup = Callable[[str, str], str]
 """Returns the kind that a workload of this project and name was last seen with; empty if unknown."""
@@ -87,6 +97,9 @@ class WorkloadClient:
 
     async def write(self, workload: Workload, *, manager: str) -> WorkloadSummary:
         """Creates or updates a workload; fields of other managers are kept."""
+        if workload.spec.expires:
+            stored = await self.get_of_kind(workload.kind, workload.metadata.namespace, workload.metadata.name)
+            refuse_if(check_expires_later(workload, stored, self._now()))
         return summarize(await self.write_workload(workload, manager=manager))
 
     async def write_workload(self, workload: Workload, *, manager: str, new: bool = False) -> Workload:
@@ -146,7 +159,7 @@ class WorkloadClient:
             if existing and not (
                 SUBMISSION_ANNOTATION in metadata.annotations and SUBMISSION_ANNOTATION in existing.metadata.annotations
             ):
-                raise Refused(_created_by_another_problem(workload)) from error
+                raise Refused(created_by_another_problem(workload)) from error
             # A desk created it: this one, which lost the response, or the previous leader. Retry as an update.
             raise Conflict(409, "Conflict", "the object was created in between", about=error.about) from error
 
@@ -176,6 +189,10 @@ class WorkloadClient:
         if not found:
             await self.require_project(project)
         return found
+
+    async def list_unowned(self, project: str) -> UnownedObjects:
+        """Workloads without an owner, and objects whose workload was deleted."""
+        return await read_unowned(self._client, project, self.list_workloads)
 
     async def get_project(self, name: str) -> ProjectView:
         """A project with its quota usage, counted from the live cluster."""
@@ -379,17 +396,3 @@ class _WriteRequest(NamedTuple):
     workload: Workload
     resource: Resource
     manager: str
-
-
-def _created_by_another_problem(workload: Workload) -> Problem:
-    name = workload.metadata.name
-    what = f"{name} was created by another client in the meantime; nothing was written"
-    next_ = f"pin show {name}, then deploy your file again to overwrite it"
-    return Problem(CONFLICT, what, Where(object=workload.metadata.key), next=next_)
-
-
-def recreated_problem(project: str, name: str) -> Problem:
-    """Refuses a delete by uid, because the name belongs to another workload by now."""
-    what = f"{name} was deleted and recreated in the meantime; the new one was not touched"
-    next_ = f"pin show {name}, then to delete the new one: pin delete {name}"
-    return Problem(CONFLICT, what, Where(object=f"{project}/{name}"), next=next_)
