@@ -246,14 +246,15 @@ class WorkloadRoutes:
     async def plan(self, request: web.Request) -> web.StreamResponse:
         """Preview documents: what they would become and change. Nothing is written."""
         text, project = request_text(request), path_word(request, "project")
-        return json_response(await self._desk.plan(text, project, call_context(request)))
+        return json_response(await self._desk.previewer.plan(text, project, call_context(request)))
 
     @requires(Permission.VIEW)
     @endpoint(response=BuildPreview, reasons=BUILD_REASONS)
     async def plan_build(self, request: web.Request) -> web.StreamResponse:
         """Preview a published build: what it would change, and whether it may be deployed."""
         version = path_word(request, "version")
-        return json_response(await self._desk.plan_build(*project_and_name(request), version, call_context(request)))
+        names, context = project_and_name(request), call_context(request)
+        return json_response(await self._desk.previewer.plan_build(*names, version, context))
 
     @requires(Permission.VIEW)
     @endpoint(response=list[WorkloadSummary])
