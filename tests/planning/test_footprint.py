@@ -22,6 +22,7 @@ from pincompute.planning.footprint import (
     current_footprint,
     footprint_of,
     largest_footprint,
+    rollout_surge,
 )
 from pincompute.planning.runtimes.selection import Runtimes
 from pincompute.planning.snapshot import Snapshot
@@ -86,6 +87,15 @@ def amounts(found: Footprint) -> tuple[str, int, int, int, int]:
 def test_counts_all_pods_that_may_exist_at_once(footprint: Footprint, expected: tuple[object, ...]) -> None:
     assert amounts(footprint) == expected
     assert footprint.bytes > 0
+
+
+@pytest.mark.parametrize(("replicas", "surge", "more"), [(4, "30%", 2), (4, 1, 1), (4, 0, 0), (0, 2, 0)])
+def test_surge_is_the_part_of_the_pods_that_only_a_rollout_needs(replicas: int, surge: int | str, more: int) -> None:
+    rollout = {"surge": surge, "unavailable": 1}
+    spec = {"image": "web:1", "port": 80, "replicas": replicas, "rollout": rollout}
+    document = {"apiVersion": "pinterest.com/v1", "kind": "PinterestService", "metadata": {"name": "web"}, "spec": spec}
+    plan = converged_plan(Snapshot(parse_one(yaml.safe_dump(document)), (), (), LOCAL_CLUSTER, NOW))
+    assert rollout_surge(plan) == more == footprint_of(plan).pods - replicas
 
 
 @pytest.mark.parametrize(("overlap", "expected"), [("allow", 4), ("forbid", 3), ("replace", 3)])

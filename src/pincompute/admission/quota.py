@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from pincompute.admission.authorization import highest_role
+from pincompute.api.identity import Identity
+from pincompute.api.membership import ProjectRole
 from pincompute.api.preview import Preview
 from pincompute.api.project import Project, TierQuota
 from pincompute.api.project_view import QuotaConsumer, ResourceUsage
@@ -46,6 +49,10 @@ class QuotaRequest(NamedTuple):
     """None for a namespace without a Project: its quota is unlimited."""
     requested: Footprint | None
     """None for a resource that uses no quota."""
+    surge: int = 0
+    """Requested pods that exist only during a rollout."""
+    caller: Identity | None = None
+    """Decides the advice of a refusal; None if unknown."""
 
 
 class QuotaDecision(NamedTuple):
@@ -64,6 +71,9 @@ class QuotaDemand(NamedTuple):
     """Footprint that the workload has in this tier already."""
     used_by_others: Footprint
     """Sum over all other workloads of the tier."""
+    surge: int = 0
+    """Requested pods that exist only during a rollout."""
+    caller: Identity | None = None
 
 
 class Shortage(NamedTuple):
@@ -73,15 +83,33 @@ class Shortage(NamedTuple):
     limit: int
     used_by_others: int
     requested: int
+    surge: int = 0
+
+    @property
+    def never_fits(self) -> bool:
+        """Whether it would not fit either if no other workload ran."""
+        return self.requested > self.limit
 
     def __str__(self) -> str:
-        left = max(0, self.limit - self.used_by_others)
-        requested, used, limit, remaining = (
+        requested, used, limit, left = (
             _format_resource(self.resource, amount)
-            for amount in (self.requested, self.used_by_others, self.limit, left)
+            for amount in (
+                self.requested,
+                self.used_by_others,
+                self.limit,
+                max(0, self.limit - self.used_by_others),
+            )
         )
-        name = _RESOURCE_NAMES[self.resource]
-        return f"{name}: {requested} requested, {limit} allowed, {used} used by other workloads, {remaining} left"
+        asked = f"{_RESOURCE_NAMES[self.resource]}: {requested} requested{self._rollout_text()}"
+        if self.never_fits:
+            return f"{asked}, which never fits: the whole quota is {limit}"
+        return f"{asked}, {limit} allowed, {used} used by other workloads, {left} left"
+
+    def _rollout_text(self) -> str:
+        if not self.surge:
+            return ""
+        replicas = self.requested - self.surge
+        return f" ({replicas} replica{'s' if replicas > 1 else ''} and {self.surge} more during a rollout)"
 
 
 def check_quota(
@@ -92,12 +120,13 @@ def check_quota(
     Workloads of `same_set` were accepted just before with the same submission; a message marks them as such, since
     their names are not in any list yet.
     """
-    key, project, requested = request
+    key, project, requested, surge, caller = request
     if project is None or requested is None:
         return QuotaDecision()
     own = (key.kind, key.name)
     others = {holder: usage for holder, usage in holdings.items() if holder != own}
-    demand = QuotaDemand(key.name, requested, holdings.get(own, EMPTY_FOOTPRINT), total_footprint(others.values()))
+    current, used = holdings.get(own, EMPTY_FOOTPRINT), total_footprint(others.values())
+    demand = QuotaDemand(key.name, requested, current, used, surge, caller)
     if problem := check_tier_open(project, demand):
         return QuotaDecision(problem)
     remaining, shortages = tuple(describe_remaining(project, demand)), find_shortages(project, demand)
@@ -128,7 +157,7 @@ def check_quota_together(
         if request is None:
             decisions.append(QuotaDecision())
             continue
-        key, _, requested = request
+        key, requested = request.key, request.requested
         tier = usage.setdefault((key.project, requested.tier if requested else ""), {})
         decisions.append(check_quota(request, tier, accepted))
         if requested is not None and decisions[-1].problem is None:
@@ -157,7 +186,7 @@ def check_tier_open(project: Project, demand: QuotaDemand) -> Problem | None:
         f"project {project.metadata.name} has no quota for tier {tier}",
         Where(object=f"{project.metadata.name}/{demand.name}"),
         f"its quota names {' and '.join(usable)}",
-        f"write tier: {usable[0]}, or ask {project.spec.owner_text}",
+        f"write tier: {usable[0]}, or {_larger_quota_advice(project, demand)}",
     )
 
 
@@ -225,8 +254,25 @@ def _quota_exceeded(
         f"{demand.name} exceeds the {demand.requested.tier} quota of project {project.metadata.name}",
         Where(object=f"{project.metadata.name}/{demand.name}"),
         "\n".join(lines),
-        f"scale down or delete other workloads, or ask {project.spec.owner_text} for a larger quota",
+        f"{_smaller_demand_advice(shortages, largest)}, or {_larger_quota_advice(project, demand)}",
     )
+
+
+def _smaller_demand_advice(shortages: Sequence[Shortage], users: Sequence[tuple[str, Footprint]]) -> str:
+    """Freeing the quota of others does not help a workload that is larger than all of it."""
+    if users and not any(each.never_fits for each in shortages):
+        return "scale down or delete other workloads"
+    return "request less"
+
+
+def _larger_quota_advice(project: Project, demand: QuotaDemand) -> str:
+    """By the role of the caller: members ask the owner, and only administrators change a quota."""
+    name, field = project.metadata.name, f"spec.quota.{demand.requested.tier}"
+    if demand.caller is not None and demand.caller.is_admin:
+        return f"raise {field}: kubectl edit project {name}"
+    if demand.caller is not None and highest_role(demand.caller, project) is ProjectRole.OWNER:
+        return f"have the infrastructure team raise {field} in the document of project {name}"
+    return f"ask {project.spec.owner_text}, the owner of the project, for a larger quota"
 
 
 def _shortages(limits: TierQuota, demand: QuotaDemand) -> Iterator[Shortage]:
@@ -235,7 +281,7 @@ def _shortages(limits: TierQuota, demand: QuotaDemand) -> Iterator[Shortage]:
             getattr(footprint, resource) for footprint in (demand.requested, demand.current, demand.used_by_others)
         )
         if requested > current and others + requested > limit:
-            yield Shortage(resource, limit, others, requested)
+            yield Shortage(resource, limit, others, requested, demand.surge if resource == "pods" else 0)
 
 
 def _limits(limits: TierQuota) -> Iterator[tuple[str, int]]:

@@ -223,10 +223,10 @@ class Pipeline:
         await self._authorize(item.submission, rendered.workload_key, context)
         if checked.problems:
             # With the quota's problem, so that all of them are fixed at once.
-            shortage = partial(quota_problem, cluster=self._platform.name, rendered=rendered)
+            shortage = partial(quota_problem, cluster=self._platform.name, rendered=rendered, caller=context.caller)
             raise Refused(*checked.problems, *filter(None, (await self._database.transact(shortage),)))
         submission = item.submission._replace(workload_key=rendered.workload_key)
-        return Proposal(submission, rendered, checked.verified_build)
+        return Proposal(submission, rendered, checked.verified_build, context.caller)
 
     async def preview(
         self, deploys: Sequence[tuple[WorkloadKey, DeployFile | DeployBuild]], context: CallContext

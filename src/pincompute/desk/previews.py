@@ -15,6 +15,7 @@ from pincompute.admission.authorization import Permission
 from pincompute.admission.quota import add_quota_to_preview
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_documents
+from pincompute.api.identity import Identity
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
@@ -58,7 +59,7 @@ class Previewer:
                 await self._authorizer.authorize(context.caller, Permission.VIEW, owner)
             else:
                 await self._authorizer.authorize(context.caller, Permission.ADMINISTER)
-        return await self._preview(resources, await self._check_documents(resources, context))
+        return await self._preview(resources, await self._check_documents(resources, context), context.caller)
 
     async def plan_build(self, project: str, name: str, version: str, context: CallContext) -> BuildPreview:
         """Previews the deploy of a build, with every problem for which it would be refused."""
@@ -67,7 +68,7 @@ class Previewer:
         if isinstance(found, Refused):
             raise found
         workloads = [each for each in (found.submitted,) if each]
-        (preview,) = await self._preview(workloads, [_Checked(found.rendered, found.problems)])
+        (preview,) = await self._preview(workloads, [_Checked(found.rendered, found.problems)], context.caller)
         without_errors = msgspec.structs.replace(preview, errors=[])
         return BuildPreview(version, without_errors, provenance_links(found.verdict), preview.errors)
 
@@ -94,7 +95,9 @@ class Previewer:
                 checked.append(_Checked(result.rendered, result.problems))
         return checked
 
-    async def _preview(self, resources: Sequence[CustomResource], checked: Sequence[_Checked]) -> list[Preview]:
+    async def _preview(
+        self, resources: Sequence[CustomResource], checked: Sequence[_Checked], caller: Identity
+    ) -> list[Preview]:
         """Previews with the use of quota beside the others, and the problems for which each would be refused."""
         try:
             previews = await self._platform.preview(resources)
@@ -106,7 +109,8 @@ class Previewer:
             # Together with those of the other documents, as a deploy of the set would report them.
             others = (problem for each in checked for problem in each.problems)
             raise Refused(*dict.fromkeys((*refused.problems, *others))) from refused
-        read = partial(preview_quota, cluster=self._platform.name, rendered=[each.rendered for each in checked])
+        rendered = [each.rendered for each in checked]
+        read = partial(preview_quota, cluster=self._platform.name, rendered=rendered, caller=caller)
         decisions = await self._database.transact(read, slow=True)
         return [
             add_quota_to_preview(preview, decision, each.problems)

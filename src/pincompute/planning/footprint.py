@@ -90,6 +90,11 @@ def footprint_of(planned: Plan, observed: ObservedCounts = ObservedCounts()) -> 
     )
 
 
+def rollout_surge(planned: Plan) -> int:
+    """How many pods of the footprint exist only during a rollout."""
+    return sum(_surge(native["spec"]) for native in planned.wanted if native["kind"] == "Deployment")
+
+
 def current_footprint(snapshot: Snapshot) -> Footprint:
     """The footprint of an existing workload; empty after its work has ended."""
     owner: Workload = snapshot.owner
@@ -116,9 +121,7 @@ def _pod_counts(native: Object, observed: ObservedCounts) -> Iterator[tuple[int,
     spec = native.get("spec", {})
     match native["kind"]:
         case "Deployment":
-            replicas = spec["replicas"]
-            surge = scaled_value(spec["strategy"]["rollingUpdate"]["maxSurge"], replicas, up=True) if replicas else 0
-            yield replicas + surge, spec["template"]
+            yield spec["replicas"] + _surge(spec), spec["template"]
         case "StatefulSet":
             yield spec["replicas"], spec["template"]
         case "DaemonSet":
@@ -132,6 +135,11 @@ def _pod_counts(native: Object, observed: ObservedCounts) -> Iterator[tuple[int,
             roles = next(value for name, value in spec.items() if name.endswith("ReplicaSpecs"))
             for role in roles.values():
                 yield role["replicas"], role["template"]
+
+
+def _surge(deployment: Object) -> int:
+    replicas = deployment["replicas"]
+    return scaled_value(deployment["strategy"]["rollingUpdate"]["maxSurge"], replicas, up=True) if replicas else 0
 
 
 def _concurrent_runs(cron_job: Object, active: int) -> int:

@@ -76,7 +76,8 @@ def test_quota_refusal_has_numbers_holders_and_contact(connection: Connection) -
         "  CPU: 3 requested, 10 allowed, 8 used by other workloads, 2 left\n"
         "  pods: 3 requested, 8 allowed, 8 used by other workloads, 0 left\n"
         "  largest users of CPU: crawl 4, web 3, tiny 1\n"
-        "  next: scale down or delete other workloads, or ask team-ads (#ads-oncall) for a larger quota"
+        "  next: scale down or delete other workloads, or ask team-ads (#ads-oncall), the owner of the"
+        " project, for a larger quota"
     )
     # It is recorded, reserves nothing and is not queued.
     assert record.find_by_id(connection, "ads", "s-9") == kept
