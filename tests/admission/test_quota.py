@@ -23,7 +23,7 @@ def project(pods: int = 4) -> Project:
 
 
 def refusal(request: QuotaRequest, others: dict[tuple[str, str], Footprint] = OTHERS) -> Problem:
-    problem = check_quota(request, others).problem
+    problem = check_quota(request, {"on-demand": others}).problem
     assert problem is not None
     assert problem.what == EXCEEDED or problem.reason.code == "TierClosed"
     return problem

@@ -89,7 +89,7 @@ def quota_problem(
     asked = QuotaDemand(key.name, demand, own, others)
     if not quota.check_tier_open(project, asked) and not quota.find_shortages(project, asked):
         return None
-    held = ledger.held_by_workload(connection, cluster, key.project, demand.tier)
+    held = ledger.held_by_tier(connection, cluster, key.project)
     return quota.check_quota(_quota_request(rendered, caller), held, beside).problem
 
 
@@ -97,8 +97,8 @@ def preview_quota(
     connection: Connection, cluster: str, rendered: Sequence[RenderedWorkload | None], caller: Identity | None = None
 ) -> list[QuotaDecision]:
     """Whether each would fit if all of them were accepted, and what would be left then. Nothing is reserved."""
-    tiers = sorted({(each.workload_key.project, each.footprint.tier) for each in rendered if each and each.footprint})
-    held = {(project, tier): ledger.held_by_workload(connection, cluster, project, tier) for project, tier in tiers}
+    projects = sorted({each.workload_key.project for each in rendered if each and each.footprint})
+    held = {project: ledger.held_by_tier(connection, cluster, project) for project in projects}
     return quota.check_quota_together([_quota_request(each, caller) if each else None for each in rendered], held)
 
 

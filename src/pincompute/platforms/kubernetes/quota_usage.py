@@ -37,13 +37,13 @@ async def list_workloads(client: Client, project: str) -> list[Workload]:
 
 def usage_by_tier(
     workloads: Iterable[Workload], inputs: PlanningInputs, now: datetime
-) -> Mapping[tuple[str, str], QuotaHoldings]:
+) -> Mapping[str, Mapping[str, QuotaHoldings]]:
     """Footprints of all workloads, by project and tier."""
-    usage: dict[tuple[str, str], dict[tuple[str, str], Footprint]] = {}
+    usage: dict[str, dict[str, dict[tuple[str, str], Footprint]]] = {}
     for each in workloads:
         project, kind, name = WorkloadKey.of(each)
         footprint = current_footprint(_snapshot_without_natives(each, inputs, now))
-        usage.setdefault((project, footprint.tier), {})[kind, name] = footprint
+        usage.setdefault(project, {}).setdefault(footprint.tier, {})[kind, name] = footprint
     return usage
 
 
