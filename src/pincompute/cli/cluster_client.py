@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import CustomResource
@@ -74,6 +75,9 @@ class ClusterClient(WorkloadClient):
 
     async def whoami(self) -> Whoami:
         raise _needs_desk("only the desk knows your login; for the cluster's own: kubectl auth whoami")
+
+    async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
+        raise _needs_desk("only the desk has an audit log; for the cluster's own, see the logs of its API server")
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         raise _needs_desk(f"only the desk knows the provenance of {project}/{name}")

@@ -9,14 +9,20 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from pincompute.admission.authorization import Permission
 from pincompute.admission.project_view import OutOfClusterState, build_project_view, visible_projects
 from pincompute.admission.quota import QuotaHoldings
+from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.exec_request import ExecRequest
+from pincompute.api.fleet import RollStatus
 from pincompute.api.identity import Identity
 from pincompute.api.project_view import PendingSubmission, ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
+from pincompute.api.runtime import Runtime
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.aio import beside_loop
@@ -32,6 +38,7 @@ from pincompute.desk.previews import Previewer
 from pincompute.desk.provenance import trace_provenance
 from pincompute.desk.request import CallContext
 from pincompute.desk.store import ledger, outbox, record
+from pincompute.desk.store.audit_log import read_page
 from pincompute.desk.store.database import Connection, Database
 from pincompute.desk.store.write_check import WriteCheck
 from pincompute.planning.footprint import WorkloadKey
@@ -86,6 +93,17 @@ class Desk:
     async def list_projects(self, caller: Identity) -> list[ProjectSummary]:
         return visible_projects(await self.platform.cached_projects(), caller)
 
+    async def audit_page(self, query: AuditQuery, project: str | None = None) -> AuditPage:
+        """A page of the audit log, of one project or of the whole platform."""
+        return await self._database.transact(partial(read_page, query=query, project=project), slow=True)
+
+    async def change_roll(self, number: int, change: dict[str, Any], context: CallContext) -> RollStatus:
+        """Changes settings of a runtime's roll. The audit log has it before it begins, like an exec."""
+        await self._audit(
+            WorkloadKey("", Runtime.__name__, str(number)), "roll", msgspec.json.encode(change).decode(), context
+        )
+        return await self.platform.runtimes.change_roll(number, change)
+
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         """The chain from the commit to the replicas, verified now."""
         detail = await self.platform.reader.describe(project, name)
@@ -116,10 +134,12 @@ class Desk:
         """Authorizes by the kind of the workload, and records the access before it begins."""
         workload = await self.platform.reader.get_workload(project, name)
         await self.authorizer.authorize(context.caller, Permission.EXEC, project, workload.kind)
+        await self._audit(WorkloadKey.of(workload), "enter", words, context)
+
+    async def _audit(self, key: WorkloadKey, act: str, words: str, context: CallContext) -> None:
         audit = partial(
             record.audit_access,
-            at=self.clock.now(), caller=str(context.caller), workload_key=WorkloadKey.of(workload),
-            act="enter", words=words,
+            at=self.clock.now(), caller=str(context.caller), workload_key=key, act=act, words=words,
         )  # fmt: skip
         await self._database.transact(audit)
 

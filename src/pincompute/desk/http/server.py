@@ -36,6 +36,7 @@ from pincompute.base.reasons import (
 from pincompute.desk.authn.authenticator import Authenticator
 from pincompute.desk.desk import Desk
 from pincompute.desk.http.about_routes import AboutRoutes
+from pincompute.desk.http.audit_routes import AuditRoutes
 from pincompute.desk.http.auth import AUTHENTICATED, CALLER, PUBLIC, auth_middlewares, requires
 from pincompute.desk.http.endpoint import (
     BUILD_REASONS,
@@ -134,6 +135,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         web.get(f"{workload}/logs", routes.logs),
         *ExecRoutes(desk).route_table(workload),
         *FleetRoutes(desk).route_table(),
+        *AuditRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()

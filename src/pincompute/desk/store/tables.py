@@ -164,5 +164,6 @@ audit = Table(
     Column("about", Text, nullable=False),
     Column("submission", Text, nullable=False),
     Column("words", Text, nullable=False),
+    Index("audit_of", "project", "number"),
     comment="The audit log. Triggers prevent changes and deletions.",
 )
