@@ -329,9 +329,9 @@ MUTANTS = (
         "tests/desk/test_builds.py",
     ),
     Mutant(
-        "desk/desk.py",
-        "planned_projects.get(rendered.workload_key.project, rendered.project)",
-        "rendered.project",
+        "desk/checks.py",
+        "rendered._replace(project=planned_project)",
+        "rendered",
         _SETS,
     ),
     Mutant("admission/quota.py", "requested > current and others", "others", _TRANSACTION),

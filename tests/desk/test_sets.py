@@ -116,7 +116,8 @@ def test_quota_refusal_names_the_others_of_the_set(record: RecordStore) -> None:
             "ads/web: web exceeds the on-demand quota of project ads  [QuotaTooSmall]\n"
             "  pods: 10 requested, 20 allowed, 12 used by other workloads, 8 left\n"
             "  largest users of pods: crawl (same submission) 12\n"
-            "  next: scale down or delete other workloads, or ask team-ads (#ads-oncall) for a larger quota\n"
+            "  next: scale down or delete other workloads, or ask team-ads (#ads-oncall), the owner of the"
+            " project, for a larger quota\n"
             "nothing of the set was deployed; without errors: crawl, api  [SetRefused]\n"
             "  next: fix the refused documents, and deploy the set again"
         )

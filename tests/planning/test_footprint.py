@@ -13,16 +13,25 @@ from hypothesis import strategies as st
 
 from pincompute.api.cron_job import CronJobStatus
 from pincompute.api.documents import read_document
+from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
 from pincompute.api.kinds import WORKLOADS
+from pincompute.api.project import Quota
+from pincompute.api.status import Condition
 from pincompute.api.validation import parse_resource
+from pincompute.controller.resources import WORKLOAD_NATIVES
 from pincompute.planning.footprint import (
     COUNTED_RESOURCES,
     Footprint,
     ObservedCounts,
     current_footprint,
     footprint_of,
+    has_ended,
     largest_footprint,
+    rollout_surge,
 )
+from pincompute.planning.object_quota import OBJECT_RESOURCES, RESOURCE_OF_TYPE, object_limits, object_quota
+from pincompute.planning.revision import MAX_REVISIONS
+from pincompute.planning.revision_number import expected_revision
 from pincompute.planning.runtimes.selection import Runtimes
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, as_first_generation, converged_plan
@@ -36,6 +45,12 @@ apiVersion: pinterest.com/v1
 kind: PinterestSidecar
 metadata: {name: logs-1}
 spec: {image: logs, cpu: 50m, memory: 64Mi}
+"""
+PLAIN_SERVICE = """\
+apiVersion: pinterest.com/v1
+kind: PinterestService
+metadata: {name: web}
+spec: {image: "web:1", port: 80}
 """
 RUNTIME = 'apiVersion: pinterest.com/v1\nkind: Runtime\nmetadata: {name: "1"}\nspec: {parts: [logs-1]}\n'
 
@@ -88,6 +103,15 @@ def test_counts_all_pods_that_may_exist_at_once(footprint: Footprint, expected: 
     assert footprint.bytes > 0
 
 
+@pytest.mark.parametrize(("replicas", "surge", "more"), [(4, "30%", 2), (4, 1, 1), (4, 0, 0), (0, 2, 0)])
+def test_surge_is_the_part_of_the_pods_that_only_a_rollout_needs(replicas: int, surge: int | str, more: int) -> None:
+    rollout = {"surge": surge, "unavailable": 1}
+    spec = {"image": "web:1", "port": 80, "replicas": replicas, "rollout": rollout}
+    document = {"apiVersion": "pinterest.com/v1", "kind": "PinterestService", "metadata": {"name": "web"}, "spec": spec}
+    plan = converged_plan(Snapshot(parse_one(yaml.safe_dump(document)), (), (), LOCAL_CLUSTER, NOW))
+    assert rollout_surge(plan) == more == footprint_of(plan).pods - replicas
+
+
 @pytest.mark.parametrize(("overlap", "expected"), [("allow", 4), ("forbid", 3), ("replace", 3)])
 def test_counts_active_runs_of_a_periodic_job(overlap: str, expected: int) -> None:
     spec = {"image": "web:1", "schedule": "0 * * * *", "overlap": overlap}
@@ -95,6 +119,78 @@ def test_counts_active_runs_of_a_periodic_job(overlap: str, expected: int) -> No
     owner = parse_one(yaml.safe_dump(document))
     owner = msgspec.structs.replace(owner, status=CronJobStatus(running=["web-1", "web-2", "web-3"]))
     assert current_footprint(Snapshot(owner, (), (), LOCAL_CLUSTER, NOW)).pods == expected
+
+
+CLAIM = {"size": "1Gi", "path": "/data"}
+
+
+def objects(found: Footprint) -> dict[str, int]:
+    return {name: getattr(found, name) for name in OBJECT_RESOURCES if getattr(found, name)}
+
+
+@pytest.mark.parametrize(
+    ("footprint", "expected"),
+    [
+        (used_by("Service", port=80), {"services": 1, "ingresses": 1}),
+        (used_by("Service", port=80, configuration={"a": "b"}), {"services": 1, "ingresses": 1, "config_maps": 2}),
+        (
+            used_by("StatefulSet", port=80, replicas=3, storage="1Gi"),
+            {"services": 1, "claims": 3, "storage": 3 * 1024 * Mi},
+        ),
+        (used_by("JobSet", tasks=100, parallelism=8), {"jobs": 1}),
+        (
+            used_by("JobSet", tasks=5, parallelism=2, claims=[{"name": "out", **CLAIM}]),
+            {"jobs": 1, "claims": 2, "storage": 2 * 1024 * Mi},
+        ),
+        (
+            used_by("JobSet", tasks=5, parallelism=2, claims=[{"name": "out", "retained": True, **CLAIM}]),
+            # The number of the task is in a file.
+            {"jobs": 5, "claims": 5, "storage": 5 * 1024 * Mi, "config_maps": 2},
+        ),
+        (used_by("CronJob", schedule="* * * * *", keep={"succeeded": 3, "failed": 2}), {"cron_jobs": 1, "jobs": 6}),
+        (used_by("Daemon", nodes=7), {}),
+    ],
+)
+def test_counts_objects_and_storage(footprint: Footprint, expected: dict[str, int]) -> None:
+    own = {"config_maps": 1, "service_accounts": 1}
+    assert objects(footprint) == {**own, **expected}
+
+
+def test_counts_the_records_of_former_revisions() -> None:
+    """A change of the content adds one, up to the number that is retained; a scale adds none."""
+    before = parse_one(PLAIN_SERVICE)
+    record = converged_plan(Snapshot(before, (), (), LOCAL_CLUSTER, NOW))
+    content = expected_revision(before).content
+    for revision, recorded, count in ((0, "", 1), (3, content, 3), (3, "other", 4), (40, "other", MAX_REVISIONS)):
+        observed = ObservedCounts(revision=revision, content=recorded)
+        assert footprint_of(record, observed).config_maps == count
+
+
+def test_finished_work_holds_its_objects_only() -> None:
+    document = PLAIN_SERVICE.replace("Service", "JobSet").replace("port: 80", "tasks: 5")
+    owner = parse_one(document)
+    done = Condition("Succeeded", "True", "Succeeded", "", NOW.isoformat(), observed_generation=1)
+    attempt = AttemptStatus(1, tasks="0-4", ended="2026-01-31T11:59:00+00:00")
+    status = JobSetStatus(
+        observed_generation=1,
+        revision=1,
+        content=expected_revision(owner).content,
+        conditions=[done],
+        attempts=[attempt],
+    )
+    ended = msgspec.structs.replace(owner, status=status)
+    assert has_ended(ended)
+    found = current_footprint(Snapshot(ended, (), (), LOCAL_CLUSTER, NOW))
+    assert (found.tier, found.pods, found.cpu, found.bytes) == ("", 0, 0, 0)
+    assert objects(found) == {"jobs": 1, "config_maps": 1, "service_accounts": 1}
+
+
+def test_every_object_that_a_project_limits_is_counted() -> None:
+    limited = {name.removeprefix("count/") for name in object_quota(Quota(storage="1Gi"))}
+    # No workload becomes a Secret.
+    assert limited - {"secrets", "requests.storage"} == RESOURCE_OF_TYPE.keys()
+    assert {each.plural for each in WORKLOAD_NATIVES.values()} >= {name.partition(".")[0] for name in RESOURCE_OF_TYPE}
+    assert [resource for resource, _ in object_limits(Quota(storage="1Gi"))] == list(OBJECT_RESOURCES)
 
 
 def test_counts_injected_sidecars() -> None:

@@ -115,8 +115,8 @@ def new_submission(number: int, name: str = "web", key: str = "", document: str 
 
 
 def cores_footprint(count: int, tier: str = "on-demand") -> Footprint:
-    """That of `count` pods with one core each."""
-    return Footprint(tier, cpu=1000 * count, pods=count)
+    """That of `count` pods with one core each, and a Job for each."""
+    return Footprint(tier, cpu=1000 * count, pods=count, jobs=count)
 
 
 def rendered_workload(owner: Project | None, footprint: Footprint | None, name: str = "web") -> RenderedWorkload:

@@ -11,9 +11,17 @@ from typing import Any, NamedTuple, cast
 from aiohttp.test_utils import TestClient, TestServer
 
 from desk_fixtures import AUTH_HEADERS, LOCAL_AUTHENTICATOR, NO_RATE_LIMIT, SequentialIds, build_verifier
+from pincompute.admission.authorization import project_unknown
+from pincompute.api.custom_resource import CustomResource
+from pincompute.api.preview import Preview
 from pincompute.api.project import Project
+from pincompute.api.runtime import Runtime, RuntimeSpec
+from pincompute.api.sidecar import PinterestSidecar, SidecarSpec
+from pincompute.api.structs import Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
+from pincompute.base.problem import Refused, refuse_all
+from pincompute.desk.authn.authenticator import Authenticator
 from pincompute.desk.desk import Desk
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.http.server import create_app
@@ -22,7 +30,8 @@ from pincompute.desk.policies import PolicyChecker
 from pincompute.desk.store.database import open_database
 from pincompute.kube.client import Client
 from pincompute.planning.footprint import WorkloadKey
-from pincompute.platforms.kubernetes.cluster_reader import LiveState
+from pincompute.planning.runtimes.selection import Runtimes
+from pincompute.planning.views.plan_preview import as_first_generation, preview_plan
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
 from request_cost import measured_holds
 
@@ -77,24 +86,46 @@ class UnwatchedDesk(NamedTuple):
         return meter.longest_ms
 
 
-async def _no_live_state(*_: object) -> LiveState:
-    return LiveState()
+class PreviewingPlatform(UnwatchedPlatform):
+    """Has one runtime, refuses unknown projects, and previews by the plan alone, as there is no cluster to ask."""
 
+    def __init__(self, project: Project) -> None:
+        super().__init__(project)
+        part = PinterestSidecar(metadata=Metadata(name="logs-2"), spec=SidecarSpec(image="logs:2"))
+        runtime = Runtime(metadata=Metadata(name="42"), spec=RuntimeSpec(parts=["logs-2"]))
+        # The watch that would fill it is not run.
+        self._cache._context.runtimes = Runtimes.from_resources([part, runtime])  # noqa: SLF001
 
-async def _no_errors(*_: object) -> Sequence[object]:
-    return ()
+    async def find_project(self, name: str) -> Project | None:
+        if name != self.project.metadata.name:
+            raise Refused(project_unknown(name))
+        return self.project
+
+    async def read_project(self, project: str) -> Project | None:
+        return self.project if project == self.project.metadata.name else None
+
+    async def preview(self, resources: Sequence[CustomResource]) -> list[Preview]:
+        workloads = [each for each in resources if isinstance(each, Workload)]
+        planned = [preview_plan(self._cache.snapshot(as_first_generation(each)), {}) for each in workloads]
+        refuse_all(problem for each in planned for problem in each.problems)
+        return [preview for each in planned for preview in each.previews]
 
 
 @asynccontextmanager
-async def unwatched_desk(folder: Path, project: Project) -> AsyncGenerator[UnwatchedDesk]:
+async def unwatched_desk(
+    folder: Path,
+    project: Project,
+    platform_type: type[UnwatchedPlatform] = UnwatchedPlatform,
+    authenticator: Authenticator = LOCAL_AUTHENTICATOR,
+) -> AsyncGenerator[UnwatchedDesk]:
     database = await open_database(str(folder / "desk.db"))
-    platform, clock = UnwatchedPlatform(project), SystemClock()
+    platform, clock = platform_type(project), SystemClock()
     dispatcher = Dispatcher(database, platform, LedgerSync(database, platform, clock), clock, lambda: 0.5)
-    checker = PolicyChecker((), database, platform.name)
+    checker = PolicyChecker((), database)
     desk = Desk(
         database, dispatcher, build_verifier(folder, database), clock=clock, ids=SequentialIds(), policies=checker
     )
-    async with TestClient(TestServer(create_app(desk, LOCAL_AUTHENTICATOR, limits=NO_RATE_LIMIT))) as http:
+    async with TestClient(TestServer(create_app(desk, authenticator, limits=NO_RATE_LIMIT))) as http:
         yield UnwatchedDesk(http, platform)
         await asyncio.sleep(0)
     await database.close()

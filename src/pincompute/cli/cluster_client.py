@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
+from msgspec.structs import replace
+
+from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.change import Change
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_document, read_documents
 from pincompute.api.logs import LogItem, LogQuery
 from pincompute.api.names import CLI_MANAGER
 from pincompute.api.preview import BuildPreview, Preview
+from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
 from pincompute.api.validation import parse_resources, parse_workload
@@ -21,7 +26,7 @@ from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused, refuse_all
-from pincompute.base.reasons import USAGE
+from pincompute.base.reasons import PROJECT_UNKNOWN, USAGE
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
@@ -55,11 +60,8 @@ class ClusterClient(WorkloadClient):
         if break_glass:
             raise _needs_desk("an emergency override is granted and recorded by the desk")
         workloads = parse_resources(documents, project, parse_workload)
-        previews = await self.preview_with_quota(workloads)
+        previews = await self._preview_write(workloads)
         refuse_all(Problem.from_json(error) for each in previews for error in each.errors)
-        # A plan dry-runs the creation of objects; errors of changes, such as immutable fields, show in an apply.
-        results = await asyncio.gather(*(_or_refused(self.dry_run(each, manager=CLI_MANAGER)) for each in workloads))
-        refuse_all(problem for each in results if isinstance(each, Refused) for problem in each.problems)
         writes = ((each, self.write(each, manager=CLI_MANAGER)) for each in workloads)
         return [_outcome(each, await _or_refused(write)) for each, write in writes]
 
@@ -74,11 +76,36 @@ class ClusterClient(WorkloadClient):
     async def whoami(self) -> Whoami:
         raise _needs_desk("only the desk knows your login; for the cluster's own: kubectl auth whoami")
 
+    async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
+        raise _needs_desk("only the desk has an audit log; for the cluster's own, see the logs of its API server")
+
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         raise _needs_desk(f"only the desk knows the provenance of {project}/{name}")
 
     async def plan(self, text: str, project: str) -> list[Preview]:
-        return await self.preview_with_quota(parse_resources(read_documents(text), project))
+        return await self._preview_write(parse_resources(read_documents(text), project))
+
+    async def _preview_write(self, resources: Sequence[CustomResource]) -> list[Preview]:
+        """Previews a write, with what the API server would refuse of it: project, rights and values.
+
+        The preview dry-runs the creation of objects; errors of changes, such as immutable fields, show in an apply.
+        """
+        previews = await self.preview_with_quota(resources)
+        planned = {each.metadata.name for each in resources if isinstance(each, Project)}
+        refused = await asyncio.gather(*(self._write_problems(each, planned) for each in resources))
+        return [_with_errors(*each) for each in zip(previews, refused, strict=True)]
+
+    async def _write_problems(self, resource: CustomResource, planned_projects: Collection[str]) -> list[Problem]:
+        if not isinstance(resource, Workload):
+            return []
+        result = await _or_refused(self.dry_run(resource, manager=CLI_MANAGER))
+        if not isinstance(result, Refused):
+            return []
+        if result.problems[0].reason.http_status >= 500:
+            raise result
+        # A project of the same set is written before.
+        written_before = resource.metadata.namespace in planned_projects
+        return [each for each in result.problems if not (written_before and each.reason is PROJECT_UNKNOWN)]
 
     async def change(  # pyrefly: ignore  # commands name no field manager
         self, project: str, name: str, change: Change
@@ -102,6 +129,12 @@ class ClusterClient(WorkloadClient):
 async def open_cluster_client(kubeconfig: str, context: str) -> AsyncIterator[PlatformClient]:
     async with Client(load_kubeconfig(kubeconfig, context), agent="pin") as client:
         yield ClusterClient(client)
+
+
+def _with_errors(preview: Preview, problems: Sequence[Problem]) -> Preview:
+    """Adds problems that the dry run of the objects has not reported."""
+    known = {each["detail"] for each in preview.errors}
+    return replace(preview, errors=[*(each.json() for each in problems if each.what not in known), *preview.errors])
 
 
 async def _or_refused(work: Awaitable[T]) -> T | Refused:

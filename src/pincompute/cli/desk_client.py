@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import click
 import msgspec
 
+from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.change import Change
 from pincompute.api.exec_request import ExecRequest
@@ -121,6 +122,10 @@ class DeskClient:
 
     async def list_projects(self) -> list[ProjectSummary]:
         return await self._fetch("GET", "/v1/projects", list[ProjectSummary])
+
+    async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
+        path = "/v1/audit" if project is None else _project_path(project, "audit")
+        return await self._fetch("GET", f"{path}?{_encode_query(query)}", AuditPage)
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         return await self._fetch("GET", _project_path(project, "workloads", name, "provenance"), ProvenanceChain)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from pincompute.api.audit import AuditPage, AuditQuery
     from pincompute.api.break_glass import BreakGlassRequest
     from pincompute.api.change import Change
     from pincompute.api.documents import Document
@@ -57,6 +58,10 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
 
     async def list_projects(self) -> list[ProjectSummary]:
         """List the projects that the caller may view."""
+        ...
+
+    async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
+        """A page of the audit log of a project; of the whole platform for None."""
         ...
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain: ...

@@ -7,7 +7,7 @@ import structlog
 from pincompute.admission.authorization import Permission, authorize, highest_role
 from pincompute.api.identity import Identity
 from pincompute.api.whoami import Membership, Whoami
-from pincompute.base.problem import Refused
+from pincompute.base.problem import Problem, Refused
 from pincompute.platforms.protocol import Platform
 
 log = structlog.get_logger()
@@ -21,16 +21,22 @@ class Authorizer:
 
     async def authorize(self, caller: Identity, permission: Permission, project: str = "", kind: str = "") -> None:
         """Raises Refused if the caller lacks a permission."""
-        if caller.is_admin:
-            return
-        cached = (await self._platform.cached_projects()).get(project)
-        if authorize(caller, permission, project, cached, kind) is None:
-            return
-        # The cache may lack a member added a moment ago. An unknown project is read, too: a denial must take as
-        # long as for an existing one, or its duration would tell which projects exist.
-        if problem := authorize(caller, permission, project, await self._platform.read_project(project), kind):
+        if problem := await self.find_problem(caller, permission, project, kind):
             log.warning("permission denied", caller=str(caller), permission=permission.name, project=project, kind=kind)
             raise Refused(problem)
+
+    async def find_problem(
+        self, caller: Identity, permission: Permission, project: str = "", kind: str = ""
+    ) -> Problem | None:
+        """Why the caller lacks a permission, or None."""
+        if caller.is_admin:
+            return None
+        cached = (await self._platform.cached_projects()).get(project)
+        if authorize(caller, permission, project, cached, kind) is None:
+            return None
+        # The cache may lack a member added a moment ago. An unknown project is read, too: a denial must take as
+        # long as for an existing one, or its duration would tell which projects exist.
+        return authorize(caller, permission, project, await self._platform.read_project(project), kind)
 
     async def whoami(self, caller: Identity) -> Whoami:
         """The caller's identity, and its role in each project."""

@@ -9,43 +9,41 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from pincompute.admission.authorization import Permission
 from pincompute.admission.project_view import OutOfClusterState, build_project_view, visible_projects
-from pincompute.admission.quota import QuotaHoldings, add_quota_to_preview
-from pincompute.admission.reviews import workload_of_build
-from pincompute.api.custom_resource import CustomResource
-from pincompute.api.documents import read_documents
+from pincompute.admission.quota import QuotaHoldings
+from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.exec_request import ExecRequest
+from pincompute.api.fleet import RollStatus
 from pincompute.api.identity import Identity
-from pincompute.api.preview import BuildPreview, Preview
-from pincompute.api.project import Project
 from pincompute.api.project_view import PendingSubmission, ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
-from pincompute.api.validation import parse_resources
+from pincompute.api.runtime import Runtime
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.aio import beside_loop
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Problem, Refused
 from pincompute.desk.authorization import Authorizer
-from pincompute.desk.builds import BuildVerifier, verified_build
+from pincompute.desk.builds import BuildVerifier
+from pincompute.desk.checks import ItemChecker
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.pipeline import Pipeline
 from pincompute.desk.policies import PolicyChecker
-from pincompute.desk.provenance import provenance_links, trace_provenance
+from pincompute.desk.previews import Previewer
+from pincompute.desk.provenance import trace_provenance
 from pincompute.desk.request import CallContext
 from pincompute.desk.store import ledger, outbox, record
+from pincompute.desk.store.audit_log import read_page
 from pincompute.desk.store.database import Connection, Database
 from pincompute.desk.store.write_check import WriteCheck
-from pincompute.desk.transaction import preview_quota
 from pincompute.planning.footprint import WorkloadKey
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.access import ReplicaConnection
-from pincompute.platforms.protocol import PlatformUnavailable, RenderedWorkload
 
 _MAX_QUICK_WORKLOADS = 256
 """Longer lists are summarized beside the event loop."""
@@ -66,7 +64,9 @@ class Desk:
     ) -> None:
         self.builds = builds
         self.authorizer = Authorizer(dispatcher.platform)
-        self.pipeline = Pipeline(database, dispatcher, self.authorizer, builds, policies, clock=clock, ids=ids)
+        checker = ItemChecker(database, dispatcher.platform, builds, policies, clock)
+        self.pipeline = Pipeline(database, dispatcher, self.authorizer, checker, clock=clock, ids=ids)
+        self.previewer = Previewer(database, dispatcher.platform, self.authorizer, self.pipeline)
         self.clock = clock
         self._policies = policies
         self._database = database
@@ -92,6 +92,17 @@ class Desk:
 
     async def list_projects(self, caller: Identity) -> list[ProjectSummary]:
         return visible_projects(await self.platform.cached_projects(), caller)
+
+    async def audit_page(self, query: AuditQuery, project: str | None = None) -> AuditPage:
+        """A page of the audit log, of one project or of the whole platform."""
+        return await self._database.transact(partial(read_page, query=query, project=project), slow=True)
+
+    async def change_roll(self, number: int, change: dict[str, Any], context: CallContext) -> RollStatus:
+        """Changes settings of a runtime's roll. The audit log has it before it begins, like an exec."""
+        await self._audit(
+            WorkloadKey("", Runtime.__name__, str(number)), "roll", msgspec.json.encode(change).decode(), context
+        )
+        return await self.platform.runtimes.change_roll(number, change)
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         """The chain from the commit to the replicas, verified now."""
@@ -123,77 +134,18 @@ class Desk:
         """Authorizes by the kind of the workload, and records the access before it begins."""
         workload = await self.platform.reader.get_workload(project, name)
         await self.authorizer.authorize(context.caller, Permission.EXEC, project, workload.kind)
+        await self._audit(WorkloadKey.of(workload), "enter", words, context)
+
+    async def _audit(self, key: WorkloadKey, act: str, words: str, context: CallContext) -> None:
         audit = partial(
             record.audit_access,
-            at=self.clock.now(), caller=str(context.caller), workload_key=WorkloadKey.of(workload),
-            act="enter", words=words,
+            at=self.clock.now(), caller=str(context.caller), workload_key=key, act=act, words=words,
         )  # fmt: skip
         await self._database.transact(audit)
-
-    async def plan(self, text: str, project: str, context: CallContext) -> list[Preview]:
-        """Previews documents: the objects that they become, and their changes. Nothing is written or recorded."""
-        resources = await self.pipeline.long_texts.parse(text, partial(_parse_resources, text, project))
-        for resource in resources:
-            # A preview shows what exists already.
-            if isinstance(resource, Workload | Project):
-                owner = resource.metadata.namespace or resource.metadata.name
-                await self.authorizer.authorize(context.caller, Permission.VIEW, owner)
-            else:
-                await self.authorizer.authorize(context.caller, Permission.ADMINISTER)
-        previews = await self.platform.preview(resources)
-        planned_projects = {each.metadata.name: each for each in resources if isinstance(each, Project)}
-        rendered = [await self._render_for_preview(each, planned_projects) for each in resources]
-        denials = [await self._policies.denials(each, context.caller) if each else () for each in rendered]
-        return await self._add_quota(previews, rendered, denials)
-
-    async def _render_for_preview(
-        self, resource: CustomResource, planned_projects: Mapping[str, Project]
-    ) -> RenderedWorkload | None:
-        """None for what is no workload, or has no project yet. A project of the same set counts as it will be."""
-        if not isinstance(resource, Workload):
-            return None
-        try:
-            rendered = await self.platform.render(resource, None)
-        except (PlatformUnavailable, Refused):
-            return None
-        return rendered._replace(project=planned_projects.get(rendered.workload_key.project, rendered.project))
-
-    async def _add_quota(
-        self,
-        previews: Sequence[Preview],
-        rendered: Sequence[RenderedWorkload | None],
-        problems: Sequence[Sequence[Problem]],
-    ) -> list[Preview]:
-        """Adds to each preview its use of quota beside the others, and the problems for which it would be refused."""
-        read = partial(preview_quota, cluster=self.platform.name, rendered=rendered)
-        decisions = await self._database.transact(read, slow=True)
-        return [
-            add_quota_to_preview(preview, decision, found)
-            for preview, decision, found in zip(previews, decisions, problems, strict=True)
-        ]
-
-    async def plan_build(self, project: str, name: str, version: str, context: CallContext) -> BuildPreview:
-        """Previews the deploy of a build, with every problem for which it would be refused. Nothing is written."""
-        build = await self.builds.find_build(project, name, version)
-        workload = workload_of_build(build)
-        try:
-            rendered = await self.platform.render(workload, None)
-        except PlatformUnavailable as unavailable:
-            raise Refused(unavailable.problem) from unavailable
-        verdict = await self.builds.review_verdict(build, rendered.project)
-        previews = await self.platform.preview([workload])
-        denials = await self._policies.denials(rendered, context.caller, verified_build(build, verdict))
-        (preview,) = await self._add_quota(previews, [rendered], [[*verdict.problems(), *denials]])
-        without_errors = msgspec.structs.replace(preview, errors=[])
-        return BuildPreview(version, without_errors, provenance_links(verdict), preview.errors)
 
 
 def _summarize_all(workloads: Sequence[Workload]) -> list[WorkloadSummary]:
     return [summarize(each) for each in workloads]
-
-
-def _parse_resources(text: str, project: str) -> list[CustomResource]:
-    return parse_resources(read_documents(text), project)
 
 
 def _read_out_of_cluster(

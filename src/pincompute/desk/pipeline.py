@@ -3,7 +3,7 @@
 `Pipeline.submit` is the whole of it; the other methods here are its steps, and `request` has the first, parsing. Every
 request goes this way: deploys of a file, of a set of files or of a published build, changes and deletions. They differ
 in what is rendered and in what of that must have been reviewed, which is the one `match` in
-`Pipeline._render_and_review`.
+`checks.ItemChecker`.
 
 Guarantees:
 
@@ -23,42 +23,30 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from pincompute.admission.authorization import Permission
-from pincompute.admission.break_glass import (
-    check_break_glass_needed,
-    set_break_glass,
-)
-from pincompute.admission.reviews import (
-    check_review_required,
-    workload_of_build,
-)
-from pincompute.api.change import Rollback
+from pincompute.api.identity import Identity
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Problem, Refused, Where, refuse_if
+from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import DESK_BUSY, SUBMISSION_UNKNOWN
 from pincompute.desk.authorization import Authorizer
-from pincompute.desk.builds import BuildVerifier
+from pincompute.desk.checks import CheckedItem, ItemChecker
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.limits.long_texts import LongTexts
 from pincompute.desk.limits.request_queue import Busy
-from pincompute.desk.policies import PolicyChecker
 from pincompute.desk.request import (
-    ApplyChange,
     CallContext,
     DeployBuild,
     DeployDocuments,
     DeployFile,
     Item,
-    RemoveWorkload,
     Request,
     RequestParser,
 )
-from pincompute.desk.rollback_review import check_rollback_target
 from pincompute.desk.store import outbox, record
 from pincompute.desk.store.database import Connection, Database
 from pincompute.desk.store.outbox import OutboxEntry
@@ -69,12 +57,10 @@ from pincompute.desk.store.record import (
     Submission,
     SubmissionRecord,
     SubmissionState,
-    VerifiedBuild,
 )
-from pincompute.desk.transaction import Proposal, find_repeated, record_acceptance, record_refusals
-from pincompute.planning.break_glass import check_break_glass_expired
+from pincompute.desk.transaction import Proposal, find_repeated, quota_problem, record_acceptance, record_refusals
 from pincompute.planning.footprint import WorkloadKey
-from pincompute.platforms.protocol import PlatformUnavailable, RenderedWorkload
+from pincompute.platforms.protocol import PlatformUnavailable
 
 MAX_UNDELIVERED = 5_000
 """Accepted submissions that may wait for delivery. Accepted work is never dropped, so beyond that none is accepted."""
@@ -112,8 +98,7 @@ class Pipeline:
         database: Database,
         dispatcher: Dispatcher,
         authorizer: Authorizer,
-        builds: BuildVerifier,
-        policies: PolicyChecker,
+        checker: ItemChecker,
         *,
         clock: Clock,
         ids: Ids,
@@ -122,9 +107,7 @@ class Pipeline:
         self._dispatcher = dispatcher
         self._platform = dispatcher.platform
         self._authorizer = authorizer
-        self._builds = builds
-        self._policies = policies
-        self._clock = clock
+        self._checker = checker
         self._parser = RequestParser(clock, ids, self._platform.name)
         self.long_texts = LongTexts()
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
@@ -234,49 +217,44 @@ class Pipeline:
         return _Outcome(proposals, refusals)
 
     async def _check_item(self, item: Item, pending: Workload | None, context: CallContext) -> Proposal:
-        rendered, verified_build = await self._render_and_review(item, pending)
+        checked = await self._checker.check(item, pending, context.caller)
+        rendered = checked.rendered
         # Authorized again, as the kind is known only now: members may not deploy every kind.
         await self._authorize(item.submission, rendered.workload_key, context)
-        await self._policies.enforce(item.submission.verb, rendered, context.caller, verified_build)
-        return Proposal(item.submission._replace(workload_key=rendered.workload_key), rendered, verified_build)
+        if checked.problems:
+            # With the quota's problem, so that all of them are fixed at once.
+            shortage = partial(quota_problem, cluster=self._platform.name, rendered=rendered, caller=context.caller)
+            raise Refused(*checked.problems, *filter(None, (await self._database.transact(shortage),)))
+        submission = item.submission._replace(workload_key=rendered.workload_key)
+        return Proposal(submission, rendered, checked.verified_build, context.caller)
 
-    async def _render_and_review(
-        self, item: Item, pending: Workload | None
-    ) -> tuple[RenderedWorkload, VerifiedBuild | None]:
-        """Renders an item, and checks that the result may run in its project; also returns its verified build.
+    async def preview(
+        self, deploys: Sequence[tuple[WorkloadKey, DeployFile | DeployBuild]], context: CallContext
+    ) -> list[CheckedItem | Refused]:
+        """Checks deploys as `submit` does, and records nothing: with all problems but those of the quota.
 
-        `pending` is the workload as it was last accepted, if that is not delivered yet.
+        Refused stands for what cannot be rendered. Raises Refused where the desk cannot decide now.
         """
-        match item.action:
-            case DeployFile(workload):
-                rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
-                check_file = check_break_glass_needed if item.override else check_review_required
-                refuse_if(check_file(rendered.project, workload))
-                return rendered, None
-            case DeployBuild(project, name, version):
-                build = await self._builds.find_build(project, name, version)
-                workload = workload_of_build(build)
-                rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
-                if item.override:
-                    refuse_if(check_break_glass_needed(rendered.project, workload))
-                verified = await self._builds.verify_build(
-                    build, rendered.project, break_glass=item.override is not None
-                )
-                return rendered, verified
-            case ApplyChange(project, name, change):
-                rendered = await self._platform.render_change(project, name, change, pending)
-                if rendered.workload:
-                    # It was reviewed when it was deployed, or runs under an override that must not have expired.
-                    refuse_if(check_break_glass_expired(rendered.workload, self._clock.now()))
-                    if isinstance(change, Rollback):
-                        await check_rollback_target(self._database, self._builds, rendered.workload, rendered.project)
-                return rendered, None
-            case RemoveWorkload(project, name, uid):
-                return await self._platform.render_delete(project, name, uid, pending), None
-            case Refused() as refused:
-                raise refused
-            case _:
-                assert_never(item.action)
+        items = [self._parser.preview_item(key, action, context) for key, action in deploys]
+        lookup = await self._look_up([item.submission for item in items]) if items else _Lookup([], [], 0)
+        found: list[CheckedItem | Refused] = []
+        for item, pending in zip(items, lookup.pending, strict=True):
+            await asyncio.sleep(0)
+            try:
+                found.append(await self._preview_item(item, pending, context.caller))
+            except PlatformUnavailable as unavailable:
+                raise Refused(unavailable.problem) from unavailable
+            except Refused as refused:
+                if refused.problems[0].reason.http_status >= 500:
+                    raise
+                found.append(refused)
+        return found
+
+    async def _preview_item(self, item: Item, pending: Workload | None, caller: Identity) -> CheckedItem:
+        checked = await self._checker.check(item, pending, caller)
+        key = checked.rendered.workload_key
+        denied = await self._authorizer.find_problem(caller, Permission.DEPLOY, key.project, key.kind)
+        return checked._replace(problems=(denied, *checked.problems)) if denied else checked
 
     # 7. Record
 

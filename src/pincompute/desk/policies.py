@@ -16,12 +16,11 @@ from pincompute.api.project import Project
 from pincompute.api.structs import StrictStruct
 from pincompute.api.type_errors import type_errors
 from pincompute.base.aio import beside_loop
-from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.problem import Problem, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID
 from pincompute.desk.store import record
 from pincompute.desk.store.database import Database
 from pincompute.desk.store.record import BREAK_GLASS, DEPLOY, VerifiedBuild
-from pincompute.desk.transaction import quota_problem
 from pincompute.planning.footprint import EMPTY_FOOTPRINT
 from pincompute.planning.views.plan_preview import is_large
 from pincompute.platforms.protocol import RenderedWorkload
@@ -49,38 +48,27 @@ def read_policies(text: str, file: str) -> tuple[Policy, ...]:
 class PolicyChecker:
     """Evaluates the platform's policies and those of a workload's project."""
 
-    def __init__(self, platform: tuple[Policy, ...], database: Database, cluster: str) -> None:
+    def __init__(self, platform: tuple[Policy, ...], database: Database) -> None:
         self.platform_policies = platform
         self._database = database
-        self._cluster = cluster
 
-    async def enforce(
+    async def find_denials(
         self, verb: str, rendered: RenderedWorkload, caller: Identity, build: VerifiedBuild | None
-    ) -> None:
-        """Raises Refused if a policy denies a workload; with the quota's problem, so that both are fixed at once."""
+    ) -> tuple[Problem, ...]:
+        """The policies that deny a workload. No policy denies a deletion."""
         workload, key, project = rendered.workload, rendered.workload_key, rendered.project
         if workload is None or not (self.platform_policies or (project and project.spec.policies)):
-            return
+            return ()
         if build is None and workload.spec.build and verb not in {DEPLOY, BREAK_GLASS}:
             # A change keeps the build that the workload was deployed as.
             last = await self._database.transact(partial(record.last_deployment, project=key.project, name=key.name))
             build = last[1] if last else None
-        if denials := await self.denials(rendered, caller, build):
-            shortage = await self._database.transact(partial(quota_problem, cluster=self._cluster, rendered=rendered))
-            raise Refused(*denials, *filter(None, (shortage,)))
-
-    async def denials(
-        self, rendered: RenderedWorkload, caller: Identity, build: VerifiedBuild | None = None
-    ) -> tuple[Problem, ...]:
-        """The policies that deny a workload. No policy denies a deletion."""
-        if rendered.workload is None:
-            return ()
-        facts = _build_facts(build, rendered.project) if build else {}
+        facts = _build_facts(build, project) if build else {}
         footprint = rendered.footprint or EMPTY_FOOTPRINT
-        policy_input = PolicyInput(rendered.workload, footprint, rendered.project, caller, facts)
+        policy_input = PolicyInput(workload, footprint, project, caller, facts)
         evaluate = partial(evaluate_policies, self.platform_policies, policy_input)
         # A rule may visit each item of a large workload; so does the explanation of its denial.
-        return await beside_loop(evaluate, large=is_large(rendered.workload))
+        return await beside_loop(evaluate, large=is_large(workload))
 
 
 def _build_facts(build: VerifiedBuild, project: Project | None) -> dict[str, Any]:

@@ -191,7 +191,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
         if not database.shared:
             # The only desk of this database: without the leadership it could not deliver what it accepts.
             await dispatcher.caught_up.wait()
-        checker = PolicyChecker(policies, database, platform.name)
+        checker = PolicyChecker(policies, database)
         yield Desk(database, dispatcher, builds, clock=clock, ids=ids or RandomIds(), policies=checker)
     finally:
         for task in (leader_tasks, watches):

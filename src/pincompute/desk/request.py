@@ -23,6 +23,7 @@ from pincompute.api.break_glass import BreakGlass, BreakGlassRequest
 from pincompute.api.change import Change
 from pincompute.api.documents import Document, read_document, read_documents
 from pincompute.api.identity import Identity
+from pincompute.api.project import Project
 from pincompute.api.validation import parse_each_resource, parse_workload
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
@@ -103,6 +104,8 @@ class DeployFile(NamedTuple):
     """One document of `DeployDocuments`, parsed and validated."""
 
     workload: Workload
+    planned_project: Project | None = None
+    """In a preview: the project as the same set would change it."""
 
 
 Action = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
@@ -145,6 +148,11 @@ class RequestParser:
             case _:
                 assert_never(request)
 
+    def preview_item(self, key: WorkloadKey, action: DeployFile | DeployBuild, context: CallContext) -> Item:
+        """An item that is checked and never recorded; it takes no id."""
+        submission = Submission("", self._clock.now(), str(context.caller), self._cluster, key, DEPLOY, "")
+        return Item(submission, action)
+
     def _parse_documents(self, request: DeployDocuments, context: CallContext) -> list[Item]:
         text, project = request.text, request.project
         try:
@@ -155,7 +163,7 @@ class RequestParser:
         items: list[Item] = []
         described = 0
         for document, parsed in zip(
-            documents, parse_each_resource(documents, project, _parse_file_workload), strict=True
+            documents, parse_each_resource(documents, project, parse_file_workload), strict=True
         ):
             if isinstance(parsed, Refused):
                 first = parsed.problems[: max(1, _MAX_SET_PROBLEMS - described)]
@@ -198,7 +206,7 @@ def _read_set(text: str) -> Sequence[Document]:
     return documents
 
 
-def _parse_file_workload(document: Document, project: str) -> Workload:
+def parse_file_workload(document: Document, project: str) -> Workload:
     """A file may not say of itself that it is a published build, or that it has an override."""
     workload = parse_workload(document, project)
     refuse_if(check_claimed_build(workload))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pincompute.admission import quota
 from pincompute.admission.quota import QuotaDecision, QuotaDemand, QuotaRequest
+from pincompute.api.identity import Identity
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import IDEMPOTENCY_KEY_REUSED
 from pincompute.desk.document_sets import document_label, skipped_problem
@@ -27,6 +28,8 @@ class Proposal(NamedTuple):
     submission: Submission
     rendered: RenderedWorkload
     verified_build: VerifiedBuild | None = None
+    caller: Identity | None = None
+    """Decides the advice of a refusal."""
 
 
 def record_acceptance(connection: Connection, *proposals: Proposal) -> list[SubmissionRecord]:
@@ -37,8 +40,8 @@ def record_acceptance(connection: Connection, *proposals: Proposal) -> list[Subm
         return repeated
     reserved: list[WorkloadKey] = []
     refused: dict[str, Refused] = {}
-    for submission, rendered, _ in proposals:
-        if problem := quota_problem(connection, submission.cluster, rendered, reserved):
+    for submission, rendered, _, caller in proposals:
+        if problem := quota_problem(connection, submission.cluster, rendered, caller, reserved):
             refused[submission.id] = Refused(problem)
             continue
         # Reserved one after the other, so that each is checked beside those before it.
@@ -71,7 +74,11 @@ def find_repeated(connection: Connection, submissions: Sequence[Submission]) -> 
 
 
 def quota_problem(
-    connection: Connection, cluster: str, rendered: RenderedWorkload, beside: Collection[WorkloadKey] = ()
+    connection: Connection,
+    cluster: str,
+    rendered: RenderedWorkload,
+    caller: Identity | None = None,
+    beside: Collection[WorkloadKey] = (),
 ) -> Problem | None:
     """Why a workload does not fit into its project's quota; `beside` names the others of its set in the message."""
     project, demand, key = rendered.project, rendered.footprint, rendered.workload_key
@@ -82,17 +89,17 @@ def quota_problem(
     asked = QuotaDemand(key.name, demand, own, others)
     if not quota.check_tier_open(project, asked) and not quota.find_shortages(project, asked):
         return None
-    held = ledger.held_by_workload(connection, cluster, key.project, demand.tier)
-    return quota.check_quota(_quota_request(rendered), held, beside).problem
+    held = ledger.held_by_tier(connection, cluster, key.project)
+    return quota.check_quota(_quota_request(rendered, caller), held, beside).problem
 
 
 def preview_quota(
-    connection: Connection, cluster: str, rendered: Sequence[RenderedWorkload | None]
+    connection: Connection, cluster: str, rendered: Sequence[RenderedWorkload | None], caller: Identity | None = None
 ) -> list[QuotaDecision]:
     """Whether each would fit if all of them were accepted, and what would be left then. Nothing is reserved."""
-    tiers = sorted({(each.workload_key.project, each.footprint.tier) for each in rendered if each and each.footprint})
-    held = {(project, tier): ledger.held_by_workload(connection, cluster, project, tier) for project, tier in tiers}
-    return quota.check_quota_together([_quota_request(each) if each else None for each in rendered], held)
+    projects = sorted({each.workload_key.project for each in rendered if each and each.footprint})
+    held = {project: ledger.held_by_tier(connection, cluster, project) for project in projects}
+    return quota.check_quota_together([_quota_request(each, caller) if each else None for each in rendered], held)
 
 
 def _lock_projects(connection: Connection, submissions: Sequence[Submission]) -> None:
@@ -114,7 +121,7 @@ def _find_repeated_one(connection: Connection, submission: Submission) -> Submis
 
 
 def _insert_acceptance(connection: Connection, proposal: Proposal) -> SubmissionRecord:
-    submission, rendered, verified_build = proposal
+    submission, rendered, verified_build, _ = proposal
     accepted = Decision(DecidedBy.DESK, submission.at, accepted=True, rule="", words="")
     inserted = _insert(connection, submission, accepted)
     if rendered.workload is not None:
@@ -145,5 +152,5 @@ def _insert(connection: Connection, submission: Submission, decision: Decision) 
     return record.record_of(submission, decision)
 
 
-def _quota_request(rendered: RenderedWorkload) -> QuotaRequest:
-    return QuotaRequest(rendered.workload_key, rendered.project, rendered.footprint)
+def _quota_request(rendered: RenderedWorkload, caller: Identity | None) -> QuotaRequest:
+    return QuotaRequest(rendered.workload_key, rendered.project, rendered.footprint, rendered.surge, caller)

@@ -1,4 +1,4 @@
-"""Quota footprint of a workload: the requests of all pods that it may have at the same time.
+"""Quota footprint of a workload: the requests of all pods that it may have at the same time, and its objects.
 
 The footprint is computed from the plan, and therefore includes injected sidecars and the surge of a rollout.
 """
@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.daemon import PinterestDaemon
+from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.names import PRIORITY_CLASS_PREFIX
 from pincompute.api.workload import Workload
 from pincompute.objects.content import Object
-from pincompute.objects.number_sets import scaled_value
+from pincompute.objects.number_sets import parse_numbers, scaled_value
 from pincompute.objects.quantity import parse_quantity
 from pincompute.objects.schedule_times import shortest_interval_s
+from pincompute.planning.object_counts import count_objects
+from pincompute.planning.object_quota import OBJECT_RESOURCES
 from pincompute.planning.plan import Plan
 from pincompute.planning.pods.pod import GPU_RESOURCE
 from pincompute.planning.snapshot import Snapshot
@@ -40,7 +43,7 @@ class WorkloadKey(NamedTuple):
 
 
 class Footprint(NamedTuple):
-    """Amounts of one tier, in whole units so that sums are exact."""
+    """Amounts of one tier and of the objects, in whole units so that sums are exact."""
 
     tier: str = ""
     cpu: int = 0
@@ -51,10 +54,23 @@ class Footprint(NamedTuple):
     pods: int = 0
     bytes: int = 0
     """Total size of the workload's Kubernetes objects as JSON."""
+    # Of all tiers together:
+    storage: int = 0
+    """Bytes of its volumes."""
+    config_maps: int = 0
+    services: int = 0
+    service_accounts: int = 0
+    claims: int = 0
+    jobs: int = 0
+    cron_jobs: int = 0
+    ingresses: int = 0
 
 
-COUNTED_RESOURCES = ("cpu", "memory", "gpus", "pods", "bytes")
+TIER_RESOURCES = ("cpu", "memory", "gpus", "pods", "bytes")
+"""Limited for each tier. `OBJECT_RESOURCES` are limited for the whole project."""
+COUNTED_RESOURCES = (*TIER_RESOURCES, *OBJECT_RESOURCES)
 EMPTY_FOOTPRINT = Footprint()
+_NOTHING_OF_A_TIER: dict[str, Any] = {name: Footprint._field_defaults[name] for name in ("tier", *TIER_RESOURCES)}
 _TERMINATION_S = 30
 """Time for which the pods of a run that exceeded its deadline still count: the default grace period of a pod."""
 MAX_AMOUNT = 2**53
@@ -68,11 +84,17 @@ class ObservedCounts(NamedTuple):
     """Nodes on which a daemon runs, each with one of its pods."""
     active_runs: int = 0
     """Active runs of a periodic job."""
+    revision: int = 0
+    content: str = ""
+    """Of the newest revision: the records of earlier ones are retained."""
+    retained_jobs: int = 0
+    """Jobs of the attempts of a batch, finished ones included."""
 
     @classmethod
     def of(cls, owner: Workload) -> ObservedCounts:
         active_runs = len(owner.status.running) if isinstance(owner, PinterestCronJob) else 0
-        return cls(max(1, daemon_node_count(owner)), active_runs)
+        nodes, revision, content = max(1, daemon_node_count(owner)), owner.status.revision, owner.status.content
+        return cls(nodes, active_runs, revision, content, _job_count(owner))
 
 
 def footprint_of(planned: Plan, observed: ObservedCounts = ObservedCounts()) -> Footprint:  # noqa: B008  (immutable)
@@ -80,6 +102,13 @@ def footprint_of(planned: Plan, observed: ObservedCounts = ObservedCounts()) -> 
     templates = [each for native in planned.wanted for each in _pod_counts(native, observed)]
     tiers = [_tier_of(template) for _, template in templates]
     requests = [(count, _pod_requests(template["spec"])) for count, template in templates]
+    objects = dict(count_objects(planned.wanted, templates, observed.revision, observed.content))
+    runs = sum(
+        _concurrent_runs(native["spec"], observed.active_runs)
+        for native in planned.wanted
+        if native["kind"] == "CronJob"
+    )
+    objects["jobs"] = max(objects["jobs"] + runs, Fraction(observed.retained_jobs))
     return Footprint(
         tier=tiers[0] if tiers else "",
         cpu=_bounded_amount(sum(count * each["cpu"] for count, each in requests) * 1000),
@@ -87,15 +116,32 @@ def footprint_of(planned: Plan, observed: ObservedCounts = ObservedCounts()) -> 
         gpus=_bounded_amount(sum(count * each[GPU_RESOURCE] for count, each in requests)),
         pods=sum(count for count, _ in requests),
         bytes=sum(len(msgspec.json.encode(native)) for native in planned.wanted),
+        **{resource: _bounded_amount(amount) for resource, amount in objects.items()},
     )
 
 
+def rollout_surge(planned: Plan) -> int:
+    """How many pods of the footprint exist only during a rollout."""
+    return sum(_surge(native["spec"]) for native in planned.wanted if native["kind"] == "Deployment")
+
+
 def current_footprint(snapshot: Snapshot) -> Footprint:
-    """The footprint of an existing workload; empty after its work has ended."""
+    """The footprint of an existing workload. After its work has ended, only objects and storage are left."""
     owner: Workload = snapshot.owner
-    if has_ended(owner):
-        return EMPTY_FOOTPRINT
-    return footprint_of(converged_plan(snapshot), ObservedCounts.of(owner))
+    found = footprint_of(converged_plan(snapshot), ObservedCounts.of(owner))
+    return objects_of(found) if has_ended(owner) else found
+
+
+def objects_of(footprint: Footprint) -> Footprint:
+    """The amounts that no tier limits."""
+    return footprint._replace(**_NOTHING_OF_A_TIER)
+
+
+def _job_count(owner: Workload) -> int:
+    if not isinstance(owner, PinterestJobSet):
+        return 0
+    per_task = owner.spec.has_retained_claims
+    return sum(len(parse_numbers(each.tasks)) if per_task else 1 for each in owner.status.attempts)
 
 
 def daemon_node_count(owner: Workload) -> int:
@@ -109,9 +155,7 @@ def _pod_counts(native: Object, observed: ObservedCounts) -> Iterator[tuple[int,
     spec = native.get("spec", {})
     match native["kind"]:
         case "Deployment":
-            replicas = spec["replicas"]
-            surge = scaled_value(spec["strategy"]["rollingUpdate"]["maxSurge"], replicas, up=True) if replicas else 0
-            yield replicas + surge, spec["template"]
+            yield spec["replicas"] + _surge(spec), spec["template"]
         case "StatefulSet":
             yield spec["replicas"], spec["template"]
         case "DaemonSet":
@@ -125,6 +169,11 @@ def _pod_counts(native: Object, observed: ObservedCounts) -> Iterator[tuple[int,
             roles = next(value for name, value in spec.items() if name.endswith("ReplicaSpecs"))
             for role in roles.values():
                 yield role["replicas"], role["template"]
+
+
+def _surge(deployment: Object) -> int:
+    replicas = deployment["replicas"]
+    return scaled_value(deployment["strategy"]["rollingUpdate"]["maxSurge"], replicas, up=True) if replicas else 0
 
 
 def _concurrent_runs(cron_job: Object, active: int) -> int:

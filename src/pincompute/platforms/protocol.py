@@ -55,6 +55,8 @@ class RenderedWorkload(NamedTuple):
     """The quota that it needs; None if it needs none."""
     project: Project | None = None
     """The project with the quota; None: unlimited."""
+    surge: int = 0
+    """Pods of the footprint that exist only during a rollout."""
 
 
 class Delivery(NamedTuple):

@@ -26,6 +26,7 @@ from pincompute.desk.store.database import (
     open_database,
 )
 from pincompute.desk.store.tables import METADATA, audit, decisions, submissions
+from pincompute.desk.store.tables import ledger as ledger_table
 from pincompute.planning.footprint import MAX_AMOUNT, Footprint
 from pincompute.platforms.protocol import ObservedUsage
 from record_fixtures import CLUSTER, workload_key
@@ -95,9 +96,11 @@ async def test_sums_include_rows_from_before_their_migration(where: str) -> None
     await before.transact(partial(migrate, revision="0003"))
     for name in ("web", "crawl"):
         held = Footprint("on-demand", cpu=MAX_AMOUNT)
-        await before.transact(
-            partial(ledger.reserve, cluster=CLUSTER, key=workload_key(name), submission=name, footprint=held)
-        )
+        # The columns of later migrations have defaults.
+        former = ("tier", "cpu", "memory", "gpus", "pods", "bytes")
+        amounts = {column: getattr(held, column) for column in former}
+        row = {"cluster": CLUSTER, **workload_key(name)._asdict(), "submission": name, **amounts}
+        await before.transact(lambda connection, row=row: connection.execute(ledger_table.insert(), row))
     await before.close()
     after = await open_database(where)
     own, others = await after.transact(

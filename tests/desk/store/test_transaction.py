@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
+from pincompute.api.project import Quota, TierQuota
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.desk.store import ledger, outbox, record
 from pincompute.desk.store.database import Connection
 from pincompute.desk.store.record import SubmissionRecord, SubmissionState
 from pincompute.desk.store.tables import audit
-from pincompute.desk.transaction import Proposal, record_acceptance, record_refusals
+from pincompute.desk.transaction import Proposal, preview_quota, record_acceptance, record_refusals
 from pincompute.planning.footprint import EMPTY_FOOTPRINT, Footprint
 from pincompute.platforms.protocol import Delivery, ObservedUsage
 from record_fixtures import (
@@ -76,7 +78,8 @@ def test_quota_refusal_has_numbers_holders_and_contact(connection: Connection) -
         "  CPU: 3 requested, 10 allowed, 8 used by other workloads, 2 left\n"
         "  pods: 3 requested, 8 allowed, 8 used by other workloads, 0 left\n"
         "  largest users of CPU: crawl 4, web 3, tiny 1\n"
-        "  next: scale down or delete other workloads, or ask team-ads (#ads-oncall) for a larger quota"
+        "  next: scale down or delete other workloads, or ask team-ads (#ads-oncall), the owner of the"
+        " project, for a larger quota"
     )
     # It is recorded, reserves nothing and is not queued.
     assert record.find_by_id(connection, "ads", "s-9") == kept
@@ -101,6 +104,40 @@ def test_object_size_is_limited(connection: Connection) -> None:
     refused = weighing(2, "batch", 400).decisions[0].refusal()
     assert held(connection) == {"web": 1}
     assert "object bytes: 400Ki requested, 1Mi allowed, 700Ki used by other workloads, 324Ki left" in refused.text()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        ({"services": 2}, {"services": 2}, "Services: 2 requested, 3 allowed, 2 used by"),
+        # One is that of the namespace.
+        ({"config_maps": 1}, {"config_maps": 2}, "ConfigMaps: 2 requested, 2 allowed, 1 used by"),
+        ({"claims": 1}, {"claims": 4}, "PersistentVolumeClaims: 4 requested, which never fits: the whole quota is 3"),
+        ({"storage": 600}, {"storage": 500}, "storage: 500 requested, 1000 allowed, 600 used by"),
+    ],
+)  # fmt: skip
+def test_objects_and_storage_are_counted_over_all_tiers(
+    connection: Connection, first: dict[str, int], second: dict[str, int], text: str
+) -> None:
+    spec = Quota(on_demand=TierQuota(), reserved=TierQuota(), objects=3, storage="1000")
+    project = project_with_quota()
+    project = msgspec.structs.replace(project, spec=msgspec.structs.replace(project.spec, quota=spec))
+
+    def submit(number: int, name: str, tier: str, amounts: dict[str, int]) -> SubmissionRecord:
+        rendered = rendered_workload(project, Footprint(tier, **amounts), name)
+        (preview,) = preview_quota(connection, CLUSTER, [rendered])
+        decided = accept_one(connection, new_submission(number, name), rendered)
+        refused = decided.decisions[0].refusal().problems if decided.state is SubmissionState.REFUSED else (None,)
+        assert (preview.problem,) == refused
+        return decided
+
+    assert submit(1, "web", "on-demand", first).state is SubmissionState.ACCEPTED
+    refusal = submit(2, "batch", "reserved", second).decisions[0].refusal()
+    field = "storage" if "storage" in first else "objects"
+    assert refusal.problems[0].what == f"batch exceeds the {field} quota of project ads"
+    assert text in refusal.text()
+    # A workload that does not need more of it passes, also in another tier.
+    assert submit(3, "web", "reserved", first).state is SubmissionState.ACCEPTED
 
 
 def test_without_a_project_quota_is_unlimited(connection: Connection) -> None:

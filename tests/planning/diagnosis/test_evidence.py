@@ -90,11 +90,24 @@ def test_explains_affinity_taints_and_cordoned_nodes() -> None:
     assert candidate_nodes(pod(), fit) == []
 
 
+def test_counts_neither_finished_nor_deleted_pods_of_a_used_up_quota() -> None:
+    """The rejection counted them, and the users of the quota would contradict that number."""
+    (kept, ended, deleted) = (pod(f"ads-{number}") for number in range(3))
+    ended = msgspec.convert({**msgspec.to_builtins(ended), "status": {"phase": "Succeeded"}}, PodRequirements)
+    gone = msgspec.structs.replace(deleted.metadata, deletion_timestamp="2026-01-31T12:00:00Z")
+    evidence = CapacityEvidence(project_pods=(kept, ended, msgspec.structs.replace(deleted, metadata=gone)))
+    problem = Problem(QUOTA_USED_UP, "q", note="2 of 1 pods used")
+    assert add_capacity_numbers(snapshot(owner()), problem, evidence).note == "1 of 1 pods used\npods used by ads (1)"
+
+
 def test_lists_users_of_a_quota_the_largest_first() -> None:
     pods = (pod("web-1", cpu="2"), pod("web-2", cpu="2"), pod("resize-1", cpu="500m"), pod("db-0", tier="reserved"))
-    note = "a replica needs 2 cpu, 4500m of 5 used"
+    note = "a replica needs 2 cpu, 5 of 5 used"
     for problem, text in (
-        (Problem(QUOTA_USED_UP, "q", note=note), f"{note}\ncpu used by web (4) and resize (0.5)"),
+        (
+            Problem(QUOTA_USED_UP, "q", note=note),
+            "a replica needs 2 cpu, 4.5 of 5 used\ncpu used by web (4) and resize (0.5)",
+        ),
         (
             Problem(QUOTA_USED_UP, "q", note="3 of 3 pods used"),
             "3 of 3 pods used\npods used by web (2) and resize (1)",

@@ -17,6 +17,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import CLAIM_NOT_BOUND, CRASH_LOOP, POD_NOT_CREATED, POD_SETUP_SLOW, Reason
 from pincompute.planning.diagnosis.evidence import refine_with_events
 from pincompute.planning.diagnosis.explain import diagnose, diagnose_from_status
+from pincompute.planning.diagnosis.failed_create import rejection_problem
 from pincompute.planning.diagnosis.quotas import quota_exceeded_problem
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Snapshot
@@ -263,3 +264,19 @@ def test_says_that_a_request_above_the_quota_itself_never_fits(limited: str, wha
     problem = quota_exceeded_problem(snapshot(owner()), message)
     assert problem
     assert problem.what == what
+
+
+@pytest.mark.parametrize(
+    ("running", "surge", "note"),
+    [
+        (1, 1, "1 of 1 pods used; a rollout needs 1 more than 1 replica"),
+        (0, 1, "1 of 1 pods used"),
+        (1, 0, "1 of 1 pods used"),
+    ],
+)
+def test_says_that_a_rollout_needs_more_pods_than_replicas(running: int, surge: int, note: str) -> None:
+    message = "exceeded quota: on-demand, requested: pods=1, used: pods=1, limited: pods=1"
+    rolling = msgspec.convert({"port": 8080, "image": "a", "rollout": {"surge": surge}}, type(owner().spec))
+    pod = msgspec.convert({"metadata": {"name": "hello-1", "labels": {WORKLOAD_LABEL: "hello"}}}, Pod)
+    state = snapshot(msgspec.structs.replace(owner(), spec=rolling), *[pod] * running)
+    assert rejection_problem(state, message).note == note

@@ -14,7 +14,7 @@ from pincompute.desk.desk import Desk
 from pincompute.desk.http.auth import requires
 from pincompute.desk.http.endpoint import ResponseMode, endpoint
 from pincompute.desk.http.path_parameters import path_number
-from pincompute.desk.http.requests import decode_body
+from pincompute.desk.http.requests import call_context, decode_body
 from pincompute.desk.http.responses import json_response, stream_response
 from pincompute.objects.content import Object
 
@@ -56,12 +56,8 @@ class FleetRoutes:
     )
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change settings of a runtime's roll; null restores a default."""
-        return json_response(
-            await self._desk.platform.runtimes.change_roll(
-                path_number(request, "number"),
-                _checked_change(decode_body(request, _object.decode, _INVALID)),
-            )
-        )
+        number, change = path_number(request, "number"), _checked_change(decode_body(request, _object.decode, _INVALID))
+        return json_response(await self._desk.change_roll(number, change, call_context(request)))
 
     @requires(Permission.ADMINISTER)
     @endpoint(response=RollStatus, mode=ResponseMode.STREAM, reasons=(RUNTIME_UNKNOWN,))

@@ -37,6 +37,7 @@ from pincompute.base.reasons import (
 from pincompute.desk.authn.authenticator import Authenticator
 from pincompute.desk.desk import Desk
 from pincompute.desk.http.about_routes import AboutRoutes
+from pincompute.desk.http.audit_routes import AuditRoutes
 from pincompute.desk.http.auth import AUTHENTICATED, CALLER, PUBLIC, auth_middlewares, requires
 from pincompute.desk.http.endpoint import (
     BUILD_REASONS,
@@ -136,6 +137,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         web.get(f"{workload}/logs", routes.logs),
         *ExecRoutes(desk).route_table(workload),
         *FleetRoutes(desk).route_table(),
+        *AuditRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()
@@ -248,14 +250,15 @@ class WorkloadRoutes:
     async def plan(self, request: web.Request) -> web.StreamResponse:
         """Preview documents: what they would become and change. Nothing is written."""
         text, project = request_text(request), path_word(request, "project")
-        return json_response(await self._desk.plan(text, project, call_context(request)))
+        return json_response(await self._desk.previewer.plan(text, project, call_context(request)))
 
     @requires(Permission.VIEW)
     @endpoint(response=BuildPreview, reasons=BUILD_REASONS)
     async def plan_build(self, request: web.Request) -> web.StreamResponse:
         """Preview a published build: what it would change, and whether it may be deployed."""
         version = path_word(request, "version")
-        return json_response(await self._desk.plan_build(*project_and_name(request), version, call_context(request)))
+        names, context = project_and_name(request), call_context(request)
+        return json_response(await self._desk.previewer.plan_build(*names, version, context))
 
     @requires(Permission.VIEW)
     @endpoint(response=list[WorkloadSummary])

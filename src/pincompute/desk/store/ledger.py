@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql
 from pincompute.desk.store.database import Connection
 from pincompute.desk.store.tables import ledger, projects, sums
 from pincompute.planning.footprint import COUNTED_RESOURCES, Footprint, WorkloadKey
+from pincompute.planning.object_quota import OBJECT_RESOURCES
 from pincompute.platforms.protocol import ObservedUsage
 
 CURRENT = ""
@@ -45,12 +46,13 @@ _own_rows = sql.and_(
 )
 _USAGE = (
     sql.select(
+        sums.c.tier,
         *(sums.c[each] for each in COUNTED_RESOURCES),
         *(sql.func.sum(ledger.c[each]) for each in COUNTED_RESOURCES),
         *(sql.func.max(ledger.c[each]) for each in COUNTED_RESOURCES),
     )
     .outerjoin_from(sums, ledger, _own_rows)
-    .where(*(sums.c[each] == sql.bindparam(each) for each in ("cluster", "project", "tier")))
+    .where(*(sums.c[each] == sql.bindparam(each) for each in ("cluster", "project")))
     .group_by(*sums.c)
 )
 _of_workload = [ledger.c[each] == sql.bindparam(f"of_{each}") for each in ("cluster", *WorkloadKey._fields)]
@@ -97,16 +99,22 @@ def own_and_other_usage(
 ) -> tuple[Footprint, Footprint]:
     """The quota held by a workload, and an upper bound of that held by all others of its project together.
 
-    The bound adds all rows of a workload, although only the largest counts: so one row of `sums` has it, however many
-    workloads the project has. A refusal is computed from the exact numbers (`held_by_workload`).
+    Pods and their requests are those of the tier, objects and storage those of all tiers. The bound adds all rows of a
+    workload, although only the largest counts: so one row of `sums` for each tier has it, however many workloads the
+    project has. A refusal is computed from the exact numbers (`held_by_tier`).
     """
-    where = {"cluster": cluster, "project": key.project, "tier": tier, "own_kind": key.kind, "own_name": key.name}
+    where = {"cluster": cluster, "project": key.project, "own_kind": key.kind, "own_name": key.name}
+    own, others = dict.fromkeys(COUNTED_RESOURCES, 0), dict.fromkeys(COUNTED_RESOURCES, 0)
     size = len(COUNTED_RESOURCES)
-    # A tier without rows has no sum either.
-    row = connection.execute(_USAGE, where).first() or [0] * 3 * size
-    total, own_total, own_max = ([int(each or 0) for each in row[at : at + size]] for at in range(0, 3 * size, size))
-    others = (every - own for every, own in zip(total, own_total, strict=True))
-    return Footprint(tier, *own_max), Footprint(tier, *others)
+    for of_tier, *row in connection.execute(_USAGE, where):
+        total, own_total, own_max = (
+            [int(each or 0) for each in row[at : at + size]] for at in range(0, 3 * size, size)
+        )
+        for number, resource in enumerate(COUNTED_RESOURCES):
+            if of_tier == tier or resource in OBJECT_RESOURCES:
+                own[resource] = max(own[resource], own_max[number])
+                others[resource] += total[number] - own_total[number]
+    return Footprint(tier, **own), Footprint(tier, **others)
 
 
 def reserve(connection: Connection, cluster: str, key: WorkloadKey, submission: str, footprint: Footprint) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sql
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Table, Text
 
+from pincompute.planning.object_quota import OBJECT_RESOURCES
+
 METADATA = sql.MetaData()
 
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
@@ -102,6 +104,7 @@ ledger = Table(
     Column("pods", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
     Column("written", BigInteger),
+    *(Column(each, BigInteger, nullable=False, server_default="0") for each in OBJECT_RESOURCES),
     Index(
         "ledger_unsettled",
         "cluster",
@@ -125,6 +128,7 @@ sums = Table(
     Column("gpus", _SUM, nullable=False),
     Column("pods", _SUM, nullable=False),
     Column("bytes", _SUM, nullable=False),
+    *(Column(each, _SUM, nullable=False, server_default="0") for each in OBJECT_RESOURCES),
     comment="Sums of the ledger's rows, kept by triggers.",
 )
 
@@ -160,5 +164,6 @@ audit = Table(
     Column("about", Text, nullable=False),
     Column("submission", Text, nullable=False),
     Column("words", Text, nullable=False),
+    Index("audit_of", "project", "number"),
     comment="The audit log. Triggers prevent changes and deletions.",
 )

@@ -67,7 +67,8 @@ def add_capacity_numbers(snapshot: Snapshot, problem: Problem, evidence: Capacit
     if problem.reason in CAPACITY_REASONS and evidence.pending_pod:
         numbers = free_capacity.explain_unschedulable(evidence.pending_pod, evidence.capacity, owner.REPLICA_NOUN[0])
     elif problem.reason is QUOTA_USED_UP:
-        numbers = quota_usage.explain_quota_usage(problem.note, owner.spec.tier, evidence.project_pods)
+        current = quota_usage.with_current_usage(problem.note, owner.spec.tier, evidence.project_pods)
+        return problem._replace(note=current)
     return problem._replace(note="\n".join(each for each in (problem.note, numbers) if each))
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 
 from pincompute.api.names import PRIORITY_CLASS_PREFIX, REVISION_ANNOTATION
+from pincompute.api.service import PinterestService
 from pincompute.api.status import find_condition
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
@@ -18,6 +19,7 @@ from pincompute.base.reasons import (
     QUOTA_USED_UP,
     ROLLOUT_STALLED,
 )
+from pincompute.objects.number_sets import scaled_value
 from pincompute.planning.diagnosis import quotas
 from pincompute.planning.diagnosis.cause import Cause, Causes, Rank, Recheck
 from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
@@ -107,8 +109,18 @@ def missing_replicas(snapshot: Snapshot) -> int:
 
 def rejection_problem(snapshot: Snapshot, message: str) -> Problem:
     """The problem behind the API server's message about a rejected pod."""
-    by_quota = quotas.quota_exceeded_problem(snapshot, message) or quotas.quota_unspecified_problem(snapshot, message)
-    return by_quota or _admission_problem(snapshot, message)
+    if exceeded := quotas.quota_exceeded_problem(snapshot, message):
+        return exceeded._replace(note="; ".join(filter(None, (exceeded.note, _rollout_note(snapshot)))))
+    return quotas.quota_unspecified_problem(snapshot, message) or _admission_problem(snapshot, message)
+
+
+def _rollout_note(snapshot: Snapshot) -> str:
+    """Explains a rejected pod beyond all replicas: a rollout starts it before it ends a former one."""
+    owner = snapshot.owner
+    if not isinstance(owner, PinterestService) or not owner.spec.replicas or missing_replicas(snapshot) > 0:
+        return ""
+    replicas, more = owner.spec.replicas, scaled_value(owner.spec.rollout.surge, owner.spec.replicas, up=True)
+    return f"a rollout needs {more} more than {replicas} replica{'s' if replicas > 1 else ''}" if more else ""
 
 
 def _admission_problem(snapshot: Snapshot, message: str) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from pincompute.api.names import TIER_LABEL, WORKLOAD_LABEL
@@ -14,22 +14,40 @@ from pincompute.planning.pods.pod import GPU_RESOURCE
 _RESOURCE_KEYS = {"cpu": "cpu", "memory": "memory", "gpus": GPU_RESOURCE}
 
 
-def explain_quota_usage(note: str, tier: str, pods: Sequence[PodRequirements]) -> str:
-    """The largest users of each resource that the note names; empty if no pod of the tier uses any."""
-    of_tier = [each for each in pods if each.is_active and each.metadata.labels.get(TIER_LABEL) == tier]
-    resources = [each for each in ("cpu", "memory", "gpus", "pods") if re.search(rf"\b{each}\b", note)]
-    lines = [line for each in resources if (line := _users_line(each, of_tier))]
-    return "; ".join(lines)
+def with_current_usage(note: str, tier: str, pods: Sequence[PodRequirements]) -> str:
+    """The note with the usage as it is now, and its largest users, for each resource that the note names.
+
+    The rejection has the usage of that moment, which would contradict the users: some of those pods are gone. Finished
+    and deleted pods are not counted.
+    """
+    of_tier = [
+        each
+        for each in pods
+        if each.is_active and not each.metadata.deletion_timestamp and each.metadata.labels.get(TIER_LABEL) == tier
+    ]
+    lines: list[str] = []
+    for resource in ("cpu", "memory", "gpus", "pods"):
+        if not re.search(rf"\b{resource}\b", note) or not (used := _usage_by_workload(resource, of_tier)):
+            continue
+        total = format_amount(resource, sum(used.values(), Fraction(0)))
+        before, after = ("", f" {resource} used") if resource == "pods" else (f" {resource}, ", " used")
+        note = re.sub(
+            rf"({before})\S+( of \S+{after})", lambda found, total=total: f"{found[1]}{total}{found[2]}", note
+        )
+        lines.append(_users_line(resource, used))
+    return "\n".join(each for each in (note, "; ".join(lines)) if each)
 
 
-def _users_line(resource: str, pods: Sequence[PodRequirements]) -> str:
+def _usage_by_workload(resource: str, pods: Sequence[PodRequirements]) -> dict[str, Fraction]:
     used: dict[str, Fraction] = {}
     for pod in pods:
         name = pod.metadata.labels.get(WORKLOAD_LABEL, f"pod {pod.metadata.name}")
         amount = pod.requested(_RESOURCE_KEYS[resource]) if resource in _RESOURCE_KEYS else 1
         used[name] = used.get(name, Fraction(0)) + amount
-    largest = sorted((name for name in used if used[name]), key=lambda name: (-used[name], name))
-    if not largest:
-        return ""
+    return {name: amount for name, amount in used.items() if amount}
+
+
+def _users_line(resource: str, used: Mapping[str, Fraction]) -> str:
+    largest = sorted(used, key=lambda name: (-used[name], name))
     users = join_first_few([f"{name} ({format_amount(resource, used[name])})" for name in largest])
     return f"{resource} used by {users}"

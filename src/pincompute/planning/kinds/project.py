@@ -27,6 +27,7 @@ from pincompute.objects.content import Object, object_label
 from pincompute.objects.quantity import parse_quantity
 from pincompute.planning import names, natives, status
 from pincompute.planning.expiry import check_expires_field, report_project_expiry
+from pincompute.planning.object_quota import object_quota
 from pincompute.planning.plan import Plan
 from pincompute.planning.pods.container import EPHEMERAL_STORAGE
 from pincompute.planning.pods.pod import DEFAULT_CPU, DEFAULT_MEMORY, GPU_RESOURCE
@@ -36,20 +37,6 @@ from pincompute.planning.snapshot import Native, Snapshot
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 """Label that Kubernetes sets on every namespace."""
-_DEFAULT_SERVICES = 1000
-"""Each one usually takes an address of a range that all projects share."""
-_DEFAULT_OBJECTS = 10_000
-_COUNTED_RESOURCES = {
-    "configmaps": _DEFAULT_OBJECTS,
-    "secrets": _DEFAULT_OBJECTS,
-    "services": _DEFAULT_SERVICES,
-    "serviceaccounts": _DEFAULT_OBJECTS,
-    "persistentvolumeclaims": _DEFAULT_OBJECTS,
-    "jobs.batch": _DEFAULT_OBJECTS,
-    "cronjobs.batch": _DEFAULT_OBJECTS,
-    "ingresses.networking.k8s.io": _DEFAULT_OBJECTS,
-}
-"""Types of objects with a quota, and the number without one in the project."""
 _DEFAULT_EPHEMERAL_LIMIT = "50Gi"
 _MAX_EPHEMERAL_LIMIT = "200Gi"
 _NO_PODS = {"pods": "0"}
@@ -133,15 +120,10 @@ def _quotas(owner: Project) -> tuple[Object, ...]:
     """Quotas by priority class, with none for tiers that are not listed and for pods without a tier."""
     quota = owner.spec.quota
     by_class = quota.by_priority_class()
-    counts = {
-        f"count/{name}": default if quota.objects is None else quota.objects
-        for name, default in _COUNTED_RESOURCES.items()
-    }
-    objects = {"requests.storage": quota.storage, **counts}
     hard = {
         **{name: _tier_limits(tier_quota) for name, tier_quota in by_class.items()},
         names.NO_TIER: _NO_PODS,
-        names.OBJECTS: _set_limits(objects),
+        names.OBJECTS: _set_limits(object_quota(quota)),
     }
     scopes = {**{name: _scope("In", [name]) for name in by_class}, names.NO_TIER: _scope("NotIn", by_class)}
     return tuple(

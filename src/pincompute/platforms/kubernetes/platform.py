@@ -44,6 +44,7 @@ from pincompute.planning.footprint import (
     WorkloadKey,
     current_footprint,
     footprint_of,
+    rollout_surge,
 )
 from pincompute.planning.hosts import host_claim
 from pincompute.planning.plan import Plan
@@ -142,7 +143,7 @@ class KubernetesPlatform:
         )
         self._predictions.put(key, _ComputedFootprint(created, version, footprint))
         document: dict[str, Any] = msgspec.to_builtins(workload)
-        return RenderedWorkload(key, PutWorkload(document), merged, footprint, project)
+        return RenderedWorkload(key, PutWorkload(document), merged, footprint, project, rollout_surge(plan))
 
     @_raising_unavailable
     async def render_change(
@@ -155,9 +156,9 @@ class KubernetesPlatform:
         if _custom_host(edit.workload) != _custom_host(before):
             refuse_if(self._host_problem(edit.workload))
         snapshot = self._cache.snapshot(as_first_generation(edit.workload))
-        _, footprint = await _plan_beside_loop(snapshot, ObservedCounts.of(edit.workload))
-        command = ChangeWorkload(change, tuple(edit.effects))
-        return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner)
+        plan, footprint = await _plan_beside_loop(snapshot, ObservedCounts.of(edit.workload))
+        command, surge = ChangeWorkload(change, tuple(edit.effects)), rollout_surge(plan)
+        return RenderedWorkload(WorkloadKey.of(edit.workload), command, edit.workload, footprint, owner, surge)
 
     def _expiry_problem(self, proposed: Workload) -> Problem | None:
         return check_expires_later(proposed, self._cache.find(WorkloadKey.of(proposed)), self._client.clock.now())

@@ -14,7 +14,14 @@ from pincompute.api.workload import Workload
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
 from pincompute.planning.edits import preserve_edits
-from pincompute.planning.footprint import Footprint, ObservedCounts, WorkloadKey, current_footprint, footprint_of
+from pincompute.planning.footprint import (
+    Footprint,
+    ObservedCounts,
+    WorkloadKey,
+    current_footprint,
+    footprint_of,
+    rollout_surge,
+)
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, converged_plan
 from pincompute.platforms.kubernetes.cluster_reader import read_planning_context
@@ -30,13 +37,13 @@ async def list_workloads(client: Client, project: str) -> list[Workload]:
 
 def usage_by_tier(
     workloads: Iterable[Workload], inputs: PlanningInputs, now: datetime
-) -> Mapping[tuple[str, str], QuotaHoldings]:
+) -> Mapping[str, Mapping[str, QuotaHoldings]]:
     """Footprints of all workloads, by project and tier."""
-    usage: dict[tuple[str, str], dict[tuple[str, str], Footprint]] = {}
+    usage: dict[str, dict[str, dict[tuple[str, str], Footprint]]] = {}
     for each in workloads:
         project, kind, name = WorkloadKey.of(each)
         footprint = current_footprint(_snapshot_without_natives(each, inputs, now))
-        usage.setdefault((project, footprint.tier), {})[kind, name] = footprint
+        usage.setdefault(project, {}).setdefault(footprint.tier, {})[kind, name] = footprint
     return usage
 
 
@@ -62,10 +69,9 @@ async def add_quota_usage(
 
 def _quota_request(workload: Workload, before: Workload | None, inputs: PlanningInputs, now: datetime) -> QuotaRequest:
     wanted = as_first_generation(preserve_edits(before, workload))
-    footprint = footprint_of(
-        converged_plan(_snapshot_without_natives(wanted, inputs, now)), ObservedCounts.of(before or wanted)
-    )
-    return QuotaRequest(WorkloadKey.of(workload), inputs.projects.get(workload.metadata.namespace), footprint)
+    plan = converged_plan(_snapshot_without_natives(wanted, inputs, now))
+    footprint, project = footprint_of(plan, ObservedCounts.of(before or wanted)), workload.metadata.namespace
+    return QuotaRequest(WorkloadKey.of(workload), inputs.projects.get(project), footprint, rollout_surge(plan))
 
 
 def _snapshot_without_natives(workload: Workload, inputs: PlanningInputs, now: datetime) -> Snapshot:

@@ -198,7 +198,7 @@ class WorkloadClient:
         """A project with its quota usage, counted from the live cluster."""
         now = self._now()
         workloads, inputs = await asyncio.gather(self.list_workloads(name), read_planning_context(self._client))
-        holdings_by_tier = {tier: holdings for (_, tier), holdings in usage_by_tier(workloads, inputs, now).items()}
+        holdings_by_tier = usage_by_tier(workloads, inputs, now).get(name, {})
         return build_project_view(name, inputs.projects.get(name), workloads, OutOfClusterState(holdings_by_tier), now)
 
     async def list_projects(self) -> list[ProjectSummary]:

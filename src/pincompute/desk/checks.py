@@ -1,0 +1,90 @@
+"""The checks of a submission that need no transaction: render it for the platform, its review, its policies.
+
+A deploy is refused with all problems that are found here, and a preview reports the same ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, assert_never
+
+from pincompute.admission.break_glass import check_break_glass_needed, set_break_glass
+from pincompute.admission.reviews import ReviewVerdict, check_review_required, workload_of_build
+from pincompute.api.change import Rollback
+from pincompute.api.identity import Identity
+from pincompute.api.workload import Workload
+from pincompute.base.clock import Clock
+from pincompute.base.problem import Problem, Refused, refuse_if
+from pincompute.desk.builds import BuildVerifier, verified_build
+from pincompute.desk.policies import PolicyChecker
+from pincompute.desk.request import ApplyChange, DeployBuild, DeployFile, Item, RemoveWorkload
+from pincompute.desk.rollback_review import check_rollback_target
+from pincompute.desk.store.database import Database
+from pincompute.desk.store.record import VerifiedBuild
+from pincompute.planning.break_glass import check_break_glass_expired
+from pincompute.platforms.protocol import Platform, RenderedWorkload
+
+
+class CheckedItem(NamedTuple):
+    """A rendered item, and the problems for which it is refused."""
+
+    rendered: RenderedWorkload
+    submitted: Workload | None = None
+    """The workload as submitted, without the edits made since; None for changes and deletions."""
+    problems: tuple[Problem, ...] = ()
+    verified_build: VerifiedBuild | None = None
+    verdict: ReviewVerdict = ReviewVerdict()
+
+
+class ItemChecker:
+    def __init__(
+        self, database: Database, platform: Platform, builds: BuildVerifier, policies: PolicyChecker, clock: Clock
+    ) -> None:
+        self._database = database
+        self._platform = platform
+        self._builds = builds
+        self._policies = policies
+        self._clock = clock
+
+    async def check(self, item: Item, pending: Workload | None, caller: Identity) -> CheckedItem:
+        """Renders an item and finds all problems of the result. Raises Refused if it cannot be rendered.
+
+        `pending` is the workload as it was last accepted, if that is not delivered yet.
+        """
+        checked = await self._render_and_review(item, pending)
+        denials = await self._policies.find_denials(
+            item.submission.verb, checked.rendered, caller, checked.verified_build
+        )
+        return checked._replace(problems=(*checked.problems, *denials))
+
+    async def _render_and_review(self, item: Item, pending: Workload | None) -> CheckedItem:
+        match item.action:
+            case DeployFile(workload, planned_project):
+                rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
+                if planned_project:
+                    rendered = rendered._replace(project=planned_project)
+                check_file = check_break_glass_needed if item.override else check_review_required
+                problem = check_file(rendered.project, workload)
+                return CheckedItem(rendered, workload, (problem,) if problem else ())
+            case DeployBuild(project, name, version):
+                build = await self._builds.find_build(project, name, version)
+                workload = workload_of_build(build)
+                rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
+                if item.override:
+                    refuse_if(check_break_glass_needed(rendered.project, workload))
+                verdict = await self._builds.review_verdict(build, rendered.project)
+                problems = verdict.problems(break_glass=item.override is not None)
+                return CheckedItem(rendered, workload, tuple(problems), verified_build(build, verdict), verdict)
+            case ApplyChange(project, name, change):
+                rendered = await self._platform.render_change(project, name, change, pending)
+                if rendered.workload:
+                    # It was reviewed when it was deployed, or runs under an override that must not have expired.
+                    refuse_if(check_break_glass_expired(rendered.workload, self._clock.now()))
+                    if isinstance(change, Rollback):
+                        await check_rollback_target(self._database, self._builds, rendered.workload, rendered.project)
+                return CheckedItem(rendered)
+            case RemoveWorkload(project, name, uid):
+                return CheckedItem(await self._platform.render_delete(project, name, uid, pending))
+            case Refused() as refused:
+                raise refused
+            case _:
+                assert_never(item.action)

@@ -1,0 +1,129 @@
+"""Previews of deploys: what documents or a build would become and change, and every problem of such a deploy.
+
+The problems are those of the checks that a deploy goes through. Nothing is written or recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from pincompute.admission.authorization import Permission
+from pincompute.admission.quota import add_quota_to_preview
+from pincompute.api.custom_resource import CustomResource
+from pincompute.api.documents import Document, read_documents
+from pincompute.api.identity import Identity
+from pincompute.api.kinds import WORKLOADS
+from pincompute.api.preview import BuildPreview, Preview
+from pincompute.api.project import Project
+from pincompute.api.validation import parse_resource, parse_resources
+from pincompute.api.workload import Workload
+from pincompute.base.problem import Problem, Refused, refuse_if
+from pincompute.base.reasons import PROJECT_UNKNOWN
+from pincompute.desk.authorization import Authorizer
+from pincompute.desk.document_sets import check_set_size
+from pincompute.desk.pipeline import Pipeline
+from pincompute.desk.provenance import provenance_links
+from pincompute.desk.request import CallContext, DeployBuild, DeployFile, parse_file_workload
+from pincompute.desk.store.database import Database
+from pincompute.desk.transaction import preview_quota
+from pincompute.planning.footprint import WorkloadKey
+from pincompute.platforms.protocol import Platform, PlatformUnavailable, RenderedWorkload
+
+
+class _Checked(NamedTuple):
+    """The result of the checks of one document."""
+
+    rendered: RenderedWorkload | None = None
+    """None for what is no workload or cannot be rendered."""
+    problems: tuple[Problem, ...] = ()
+
+
+class Previewer:
+    def __init__(self, database: Database, platform: Platform, authorizer: Authorizer, pipeline: Pipeline) -> None:
+        self._database = database
+        self._platform = platform
+        self._authorizer = authorizer
+        self._pipeline = pipeline
+
+    async def plan(self, text: str, project: str, context: CallContext) -> list[Preview]:
+        """Previews documents: the objects that they become, their changes, and why they would be refused."""
+        resources = await self._pipeline.long_texts.parse(text, partial(_parse_documents, text, project))
+        for resource in resources:
+            # A preview shows what exists already.
+            if isinstance(resource, Workload | Project):
+                owner = resource.metadata.namespace or resource.metadata.name
+                await self._authorizer.authorize(context.caller, Permission.VIEW, owner)
+            else:
+                await self._authorizer.authorize(context.caller, Permission.ADMINISTER)
+        return await self._preview(resources, await self._check_documents(resources, context), context.caller)
+
+    async def plan_build(self, project: str, name: str, version: str, context: CallContext) -> BuildPreview:
+        """Previews the deploy of a build, with every problem for which it would be refused."""
+        asked = WorkloadKey(project, "", name), DeployBuild(project, name, version)
+        (found,) = await self._pipeline.preview([asked], context)
+        if isinstance(found, Refused):
+            raise found
+        workloads = [each for each in (found.submitted,) if each]
+        (preview,) = await self._preview(workloads, [_Checked(found.rendered, found.problems)], context.caller)
+        without_errors = msgspec.structs.replace(preview, errors=[])
+        return BuildPreview(version, without_errors, provenance_links(found.verdict), preview.errors)
+
+    async def _check_documents(self, resources: Sequence[CustomResource], context: CallContext) -> list[_Checked]:
+        """The checks of the workloads among some resources, which are planned with the others of the set."""
+        projects = {each.metadata.name: each for each in resources if isinstance(each, Project)}
+        workloads = {WorkloadKey.of(each): each for each in resources if isinstance(each, Workload)}
+        deploys = [(key, DeployFile(each, projects.get(key.project))) for key, each in workloads.items()]
+        found = dict(zip(workloads, await self._pipeline.preview(deploys, context), strict=True))
+        only_workloads = len(workloads) == len(resources)
+        checked: list[_Checked] = []
+        for resource in resources:
+            result = found[WorkloadKey.of(resource)] if isinstance(resource, Workload) else None
+            if result is None:
+                checked.append(_Checked())
+            elif isinstance(result, Refused):
+                # The cluster does not have the projects and runtimes of the set yet. With these, the platform plans.
+                unknown = resource.metadata.namespace not in projects
+                problems = (
+                    each for each in result.problems if only_workloads or (unknown and each.reason is PROJECT_UNKNOWN)
+                )
+                checked.append(_Checked(None, tuple(problems)))
+            else:
+                checked.append(_Checked(result.rendered, result.problems))
+        return checked
+
+    async def _preview(
+        self, resources: Sequence[CustomResource], checked: Sequence[_Checked], caller: Identity
+    ) -> list[Preview]:
+        """Previews with the use of quota beside the others, and the problems for which each would be refused."""
+        try:
+            previews = await self._platform.preview(resources)
+        except PlatformUnavailable as unavailable:
+            raise Refused(unavailable.problem) from unavailable
+        except Refused as refused:
+            if refused.problems[0].reason.http_status >= 500:
+                raise
+            # Together with those of the other documents, as a deploy of the set would report them.
+            others = (problem for each in checked for problem in each.problems)
+            raise Refused(*dict.fromkeys((*refused.problems, *others))) from refused
+        rendered = [each.rendered for each in checked]
+        read = partial(preview_quota, cluster=self._platform.name, rendered=rendered, caller=caller)
+        decisions = await self._database.transact(read, slow=True)
+        return [
+            add_quota_to_preview(preview, decision, each.problems)
+            for preview, decision, each in zip(previews, decisions, checked, strict=True)
+        ]
+
+
+def _parse_documents(text: str, project: str) -> list[CustomResource]:
+    documents = read_documents(text)
+    refuse_if(check_set_size(len(documents)))
+    return parse_resources(documents, project, _parse_document)
+
+
+def _parse_document(document: Document, project: str) -> CustomResource:
+    is_workload = document.content.get("kind") in WORKLOADS
+    return parse_file_workload(document, project) if is_workload else parse_resource(document, project)
