@@ -9,6 +9,7 @@ import socket
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -68,6 +69,27 @@ async def test_host_with_a_path_only_has_a_page_elsewhere(agent: Agent, client: 
         for path in ("/", "/shopping", "/%2e%2e/", "/index.html"):
             status, body = await agent.get(host, path)
             assert (status, body.splitlines()[0]) == (404, f"no route for {host}"), path
+
+
+async def test_reports_served_hosts_in_the_status(agent: Agent, client: Client) -> None:
+    async with backend_project(client, "reports") as me, backend("127.10.0.31", "front") as front:
+        await create_service(client, me, "hello", *front)
+        host = await create_ingress(client, me, "hello")
+        served = {"hostname": host, "ports": [{"port": agent.port, "protocol": "TCP"}]}
+        await until(lambda: equals(reported_points(client, me, "hello"), [served]))
+        await until(lambda: equals(agent.backend_name(host), "front"))
+
+        # Another Ingress with the host learns that it is not served; one with a class is left to its controller.
+        rules = (await client.get(INGRESSES, "hello", me))["spec"]
+        await client.apply({"metadata": {"name": "second", "namespace": me}, "spec": rules}, INGRESSES, manager="test")
+        foreign = {**rules, "ingressClassName": "foreign", "rules": [{"host": f"foreign.{me}.localhost"}]}
+        await client.apply({"metadata": {"name": "third", "namespace": me}, "spec": foreign}, INGRESSES, manager="test")
+        taken = {"hostname": host, "ports": [{**served["ports"][0], "error": "pinterest.com/HostTaken"}]}
+        await until(lambda: equals(reported_points(client, me, "second"), [taken]))
+        assert await reported_points(client, me, "third") == []
+
+        await client.delete(INGRESSES, "hello", me)
+        await until(lambda: equals(reported_points(client, me, "second"), [served]))
 
 
 async def test_error_pages_name_the_fault(agent: Agent, client: Client) -> None:
@@ -212,6 +234,11 @@ async def test_logs_port_in_use(plane: ControlPlane, nginx: Path, tmp_path: Path
         assert b"Address already in use" in line
         process.terminate()
         await process.communicate()
+
+
+async def reported_points(client: Client, namespace: str, name: str) -> list[Any]:
+    status = (await client.get(INGRESSES, name, namespace))["status"]
+    return list(status["loadBalancer"].get("ingress", []))
 
 
 async def is_gone(agent: Agent, host: str) -> bool:
