@@ -6,8 +6,9 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from backends import backend, backend_project, create_ingress, create_service, free_port, ingress_path
 from control_plane import ControlPlane
 from ingress_agent import Agent, constant_requests, start
+from pincompute.base.certificate_authority import Authority
 from pincompute.base.reexec import ReexecTarget
 from pincompute.kube.client import Client
 from pincompute.kube.resource import INGRESSES, SERVICES
@@ -222,6 +224,39 @@ async def test_reexec_keeps_nginx_and_refuses_no_request(agent: Agent, client: C
     await until(agent.healthy)
 
 
+async def test_serves_https_with_certificates_of_its_authority(
+    plane: ControlPlane, nginx: Path, client: Client, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path / "web", domain="localhost")
+    authority.establish()
+    port, https = free_port(), free_port()
+    options = ("--https", f"127.0.0.1:{https}", "--authority", authority.folder)
+    process = await start(plane, nginx, tmp_path, port, options)
+    trusting = ssl.create_default_context(cafile=str(authority.bundle))
+    async with aiohttp.ClientSession() as browser:
+        agent = Agent(port, tmp_path, process, browser)
+
+        async def get(name: str, sent_host: str = "") -> tuple[int, str]:
+            url, headers = f"https://127.0.0.1:{https}/", {"Host": f"{sent_host or name}:{https}"}
+            async with browser.get(url, headers=headers, ssl=trusting, server_hostname=name) as response:
+                return response.status, await response.text()
+
+        try:
+            await until(agent.healthy, within=20)
+            async with backend_project(client, "secure") as me, backend("127.10.0.32", "front") as front:
+                await create_service(client, me, "hello", *front)
+                host = await create_ingress(client, me, "hello")
+                await until(lambda: is_answered(get(host)))
+                status, body = await get(host)
+                assert (status, msgspec.json.decode(body)["X-Forwarded-Proto"]) == (200, "https")
+                # A host without a certificate is refused in the handshake, and has no route after another one's.
+                with pytest.raises(aiohttp.ClientConnectorError):
+                    await get("shop.example.com")
+                assert (await get(host, "shop.example.com"))[0] == 404
+        finally:
+            await agent.stop()
+
+
 async def test_logs_port_in_use(plane: ControlPlane, nginx: Path, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -234,6 +269,13 @@ async def test_logs_port_in_use(plane: ControlPlane, nginx: Path, tmp_path: Path
         assert b"Address already in use" in line
         process.terminate()
         await process.communicate()
+
+
+async def is_answered(request: Awaitable[tuple[int, str]]) -> bool:
+    try:
+        return (await request)[0] == 200
+    except aiohttp.ClientConnectionError:
+        return False
 
 
 async def reported_points(client: Client, namespace: str, name: str) -> list[Any]:

@@ -122,7 +122,7 @@ async def test_api_server_grants_no_power_over_the_cluster(project: PolicedProje
 
 @pytest.mark.cluster
 async def test_only_the_ingress_writes_the_status_of_ingresses(project: PolicedProject) -> None:
-    """A member who could write it would make a service ready of which nothing leads to its address."""
+    """With this right, a member could make a service ready although its address leads elsewhere."""
     rule = {"host": f"web.{project.name}.localhost"}
     body = {"metadata": {"name": "reported"}, "spec": {"rules": [rule]}}
     await project.create(project.admin, kinds.INGRESSES, body)

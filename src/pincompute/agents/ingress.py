@@ -15,6 +15,7 @@ from pathlib import Path
 
 import structlog
 
+from pincompute.agents.host_certificates import HostCertificates
 from pincompute.agents.ingress_status import changed_points, port_of, write_points
 from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
@@ -55,12 +56,22 @@ log = structlog.get_logger()
 
 
 async def run(  # noqa: PLR0913  (each is an option of the command)
-    kubeconfig: Path, listen: str, folder: Path, program: Path, *, watch_endpoints: bool, rules: HostRules
+    kubeconfig: Path,
+    listen: str,
+    folder: Path,
+    program: Path,
+    *,
+    watch_endpoints: bool,
+    rules: HostRules,
+    certificates: HostCertificates | None = None,
 ) -> None:
     """Runs until a signal."""
     with cancel_on_signal():
         async with Client(load_kubeconfig(kubeconfig), agent="ingress") as client:
-            agent = IngressAgent(client, listen, folder, program, watch_endpoints=watch_endpoints, rules=rules)
+            agent = IngressAgent(
+                client, listen, folder, program,
+                watch_endpoints=watch_endpoints, rules=rules, certificates=certificates,
+            )  # fmt: skip
             agent.handle_signals()
             await agent.run()
 
@@ -69,7 +80,15 @@ class IngressAgent:
     """Watches Ingresses, Services, EndpointSlices and Namespaces, and keeps nginx running with their configuration."""
 
     def __init__(  # noqa: PLR0913  (each is an option of the command)
-        self, client: Client, listen: str, folder: Path, program: Path, *, watch_endpoints: bool, rules: HostRules
+        self,
+        client: Client,
+        listen: str,
+        folder: Path,
+        program: Path,
+        *,
+        watch_endpoints: bool,
+        rules: HostRules,
+        certificates: HostCertificates | None = None,
     ) -> None:
         self._client = client
         self._changed = asyncio.Event()
@@ -80,6 +99,7 @@ class IngressAgent:
         self._nginx = Nginx(program, folder, on_end=self._changed.set)
         self._watch_endpoints = watch_endpoints
         self._rules = rules
+        self._certificates = certificates
         self._listen = listen
         self._folder = folder
         self._config = ""
@@ -183,8 +203,10 @@ class IngressAgent:
         for conflict in set(conflicts) - set(self._conflicts):
             log.warning("route conflict", **conflict._asdict())
         self._conflicts = conflicts
-        config = nginx_config(routes, self._listen, self._folder, worker_user(), self._rules)
-        if config == self._config:
+        https = self._certificates.issue_for(routes) if self._certificates else None
+        config = nginx_config(routes, self._listen, self._folder, worker_user(), self._rules, https=https)
+        renewed = self._certificates is not None and self._certificates.take_renewed()
+        if config == self._config and not renewed:
             return
         self._config = config
         error = await self._nginx.reconfigure(config)

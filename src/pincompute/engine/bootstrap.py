@@ -145,6 +145,7 @@ def _facts(platform: Platform) -> Object:
             "domain": DOMAIN,
             "port": str(platform.ports["http"]),
             "nodes": "real" if platform.real else "simulated",
+            "httpsPort": str(platform.ports["https"]),
             "ingress": OWN_INGRESS if find_program("nginx") else "",
             "serves": " ".join(_addon_kinds(platform)),
         },

@@ -194,6 +194,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Domain of the services' host names: `hello.me.<domain>`."""
     port: int
     """Port of the ingress."""
+    https_port: int = 443
     simulated: bool = False
     """True if no node runs containers."""
     reserved_hosts: tuple[str, ...] = ()
@@ -210,6 +211,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
             name=facts["name"],
             domain=facts["domain"],
             port=int(facts["port"]),
+            https_port=int(facts.get("httpsPort", 443)),
             simulated=facts["nodes"] == "simulated",
             own_ingress=facts.get("ingress") == OWN_INGRESS,
             reserved_hosts=tuple(facts.get("reservedHosts", "").split()),

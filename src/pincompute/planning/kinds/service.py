@@ -112,7 +112,8 @@ def service_address(owner: PinterestService, cluster: Cluster) -> str:
         return f"http://{owner.metadata.name}.{owner.metadata.namespace}{port}"
     path = "" if balancer.path == "/" else balancer.path
     if balancer.tls:
-        return f"https://{ingress_host(owner, cluster)}{path}"
+        port = "" if cluster.https_port == 443 or balancer.class_ else f":{cluster.https_port}"
+        return f"https://{ingress_host(owner, cluster)}{port}{path}"
     port = "" if cluster.port == 80 else f":{cluster.port}"
     return f"http://{ingress_host(owner, cluster)}{port}{path}"
 
