@@ -57,6 +57,7 @@ COMMAND_GROUPS = {
     "Sign in": {
         "login": ("pincompute.cli.login:login", "Sign in to a desk, such as https://desk.example.com."),
         "whoami": ("pincompute.cli.whoami:whoami", "Show your identity, and your role in each project."),
+        "trust": ("pincompute.cli.trust:trust", "Print how to make programs trust the HTTPS of a local platform."),
     },
     "Run a platform": {
         "up": ("pincompute.engine.commands:up", "Start a platform on this machine."),

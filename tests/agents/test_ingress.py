@@ -6,9 +6,11 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -17,6 +19,7 @@ import pytest
 from backends import backend, backend_project, create_ingress, create_service, free_port, ingress_path
 from control_plane import ControlPlane
 from ingress_agent import Agent, constant_requests, start
+from pincompute.base.certificate_authority import Authority
 from pincompute.base.reexec import ReexecTarget
 from pincompute.kube.client import Client
 from pincompute.kube.resource import INGRESSES, SERVICES
@@ -68,6 +71,27 @@ async def test_host_with_a_path_only_has_a_page_elsewhere(agent: Agent, client: 
         for path in ("/", "/shopping", "/%2e%2e/", "/index.html"):
             status, body = await agent.get(host, path)
             assert (status, body.splitlines()[0]) == (404, f"no route for {host}"), path
+
+
+async def test_reports_served_hosts_in_the_status(agent: Agent, client: Client) -> None:
+    async with backend_project(client, "reports") as me, backend("127.10.0.31", "front") as front:
+        await create_service(client, me, "hello", *front)
+        host = await create_ingress(client, me, "hello")
+        served = {"hostname": host, "ports": [{"port": agent.port, "protocol": "TCP"}]}
+        await until(lambda: equals(reported_points(client, me, "hello"), [served]))
+        await until(lambda: equals(agent.backend_name(host), "front"))
+
+        # Another Ingress with the host learns that it is not served; one with a class is left to its controller.
+        rules = (await client.get(INGRESSES, "hello", me))["spec"]
+        await client.apply({"metadata": {"name": "second", "namespace": me}, "spec": rules}, INGRESSES, manager="test")
+        foreign = {**rules, "ingressClassName": "foreign", "rules": [{"host": f"foreign.{me}.localhost"}]}
+        await client.apply({"metadata": {"name": "third", "namespace": me}, "spec": foreign}, INGRESSES, manager="test")
+        taken = {"hostname": host, "ports": [{**served["ports"][0], "error": "pinterest.com/HostTaken"}]}
+        await until(lambda: equals(reported_points(client, me, "second"), [taken]))
+        assert await reported_points(client, me, "third") == []
+
+        await client.delete(INGRESSES, "hello", me)
+        await until(lambda: equals(reported_points(client, me, "second"), [served]))
 
 
 async def test_error_pages_name_the_fault(agent: Agent, client: Client) -> None:
@@ -200,6 +224,39 @@ async def test_reexec_keeps_nginx_and_refuses_no_request(agent: Agent, client: C
     await until(agent.healthy)
 
 
+async def test_serves_https_with_certificates_of_its_authority(
+    plane: ControlPlane, nginx: Path, client: Client, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path / "web", domain="localhost")
+    authority.establish()
+    port, https = free_port(), free_port()
+    options = ("--https", f"127.0.0.1:{https}", "--authority", authority.folder)
+    process = await start(plane, nginx, tmp_path, port, options)
+    trusting = ssl.create_default_context(cafile=str(authority.bundle))
+    async with aiohttp.ClientSession() as browser:
+        agent = Agent(port, tmp_path, process, browser)
+
+        async def get(name: str, sent_host: str = "") -> tuple[int, str]:
+            url, headers = f"https://127.0.0.1:{https}/", {"Host": f"{sent_host or name}:{https}"}
+            async with browser.get(url, headers=headers, ssl=trusting, server_hostname=name) as response:
+                return response.status, await response.text()
+
+        try:
+            await until(agent.healthy, within=20)
+            async with backend_project(client, "secure") as me, backend("127.10.0.32", "front") as front:
+                await create_service(client, me, "hello", *front)
+                host = await create_ingress(client, me, "hello")
+                await until(lambda: is_answered(get(host)))
+                status, body = await get(host)
+                assert (status, msgspec.json.decode(body)["X-Forwarded-Proto"]) == (200, "https")
+                # A host without a certificate is refused in the handshake, and has no route after another one's.
+                with pytest.raises(aiohttp.ClientConnectorError):
+                    await get("shop.example.com")
+                assert (await get(host, "shop.example.com"))[0] == 404
+        finally:
+            await agent.stop()
+
+
 async def test_logs_port_in_use(plane: ControlPlane, nginx: Path, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -212,6 +269,18 @@ async def test_logs_port_in_use(plane: ControlPlane, nginx: Path, tmp_path: Path
         assert b"Address already in use" in line
         process.terminate()
         await process.communicate()
+
+
+async def is_answered(request: Awaitable[tuple[int, str]]) -> bool:
+    try:
+        return (await request)[0] == 200
+    except aiohttp.ClientConnectionError:
+        return False
+
+
+async def reported_points(client: Client, namespace: str, name: str) -> list[Any]:
+    status = (await client.get(INGRESSES, name, namespace))["status"]
+    return list(status["loadBalancer"].get("ingress", []))
 
 
 async def is_gone(agent: Agent, host: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pincompute.agents.nginx_config import nginx_config
+from pincompute.agents.nginx_config import Certificate, Https, nginx_config
 from pincompute.agents.routes import Route
 from pincompute.api.hosts import HostRules
 
@@ -70,3 +70,17 @@ def test_routes_for_many_hosts_get_none_of_the_platform_and_its_projects() -> No
     # nginx prefers exact names, and then takes the first expression that matches.
     assert names == [r"~^[^.]+\\.ads\\.corp\\.com$", "pin.corp.com", r"~^([^.]+\\.)*corp\\.com$"]
     assert "pin.corp.com" not in nginx_config([Route("w", "/", fault="")], "a:80", Path("/folder"), rules=rules)
+
+
+def test_https_serves_hosts_with_a_certificate_and_refuses_others() -> None:
+    files = Certificate(Path("/web/me.crt"), Path("/web/me.key"))
+    https = Https("127.0.0.1:8443", {"a.me.localhost": files})
+    routes = [Route(host, "/", fault="none") for host in ("a.me.localhost", "shop.example.com")]
+    text = nginx_config(routes, "127.0.0.1:8080", Path("/folder"), https=https)
+    _, default, certified, other, refused = text.split("server {")
+    assert "8443" not in default
+    assert "8443" not in other
+    assert "listen 127.0.0.1:8443 ssl;" in certified
+    assert 'ssl_certificate "/web/me.crt";' in certified
+    assert "listen 127.0.0.1:8443 ssl default_server;" in refused
+    assert "ssl_reject_handshake on;" in refused

@@ -139,3 +139,38 @@ def test_mutual_tls_verifies_both_sides(authority: Authority):
         ):
             assert secured.recv(5) == b"hello"
         thread.join()
+
+
+def test_constrained_authority_vouches_for_its_domain_only(tmp_path: Path) -> None:
+    """Users add it to their browsers: with its key alone, a thief must not be able to impersonate another host."""
+    authority = Authority(tmp_path, name="web", domain="localhost")
+    authority.establish()
+    hosts = {"hello.me.localhost": "hello.me.localhost", "bank.example.com": "bank.example.com", "127.0.0.1": "address"}
+    for host, name in hosts.items():
+        authority.issue(name, hosts=(host,))
+    assert _accepts_server(authority, "hello.me.localhost", "hello.me.localhost")
+    assert not _accepts_server(authority, "bank.example.com", "bank.example.com")
+    assert not _accepts_server(authority, "address", "127.0.0.1")
+    authority.delegate("further", "spiffe://localhost")
+    assert certificate(authority, "ca").extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+
+
+def _accepts_server(authority: Authority, name: str, host: str) -> bool:
+    """Whether a client that trusts the authority accepts the certificate for this host."""
+    server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_context.load_cert_chain(authority.certificate(name), authority.key(name))
+    client_context = ssl.create_default_context(cafile=str(authority.bundle))
+    to_server, to_client, from_server, from_client = (ssl.MemoryBIO() for _ in range(4))
+    server = server_context.wrap_bio(to_server, from_server, server_side=True)
+    client = client_context.wrap_bio(to_client, from_client, server_hostname=host)
+    for _ in range(4):
+        for end in (client, server):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLCertVerificationError:
+                return False
+            to_server.write(from_client.read())
+            to_client.write(from_server.read())
+    return client.version() is not None

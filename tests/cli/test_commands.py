@@ -250,3 +250,23 @@ def test_login_does_not_replace_another_platform(tmp_path: Path) -> None:
 def test_login_names_address_of_unreachable_desk() -> None:
     result = run("login", "http://127.0.0.1:1")
     assert "no desk answers at http://127.0.0.1:1" in result.stderr
+
+
+def test_trust_prints_a_command_for_each_program_and_installs_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "my state" / "ca.crt"
+    context = Context(
+        name="main", desk="", token="", kubeconfig="", web_authority=str(file), https_domain="localhost:8443"
+    )
+    write_context(tmp_path / "state", context)
+    result = run("trust")
+    assert result.exit_code == 0, result.output
+    assert f"curl --cacert '{file}' https://NAME.PROJECT.localhost:8443" in result.output
+    assert [line.split()[0] for line in result.output.splitlines()[4:]] == ["curl", "system", "Chromium", "Firefox"]
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("unreachable_desk")
+def test_trust_of_a_platform_without_https() -> None:
+    result = run("trust")
+    assert result.exit_code == 1
+    assert "platform main serves no HTTPS of its own  [NoHttps]" in result.stderr

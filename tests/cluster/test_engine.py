@@ -113,6 +113,8 @@ def test_platform_has_base_objects(platform: SharedPlatform):
         ("pincompute-desk", "patch", "deployments", "no"),
         ("pincompute-ingress", "list", "ingresses", "yes"),
         ("pincompute-ingress", "list", "pods", "no"),
+        # It writes their status only.
+        ("pincompute-ingress", "patch", "ingresses", "no"),
     ],
 )
 def test_processes_have_least_privilege(user: str, verb: str, what: str, allowed: str, platform: SharedPlatform):

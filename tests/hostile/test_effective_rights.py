@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from effective_rights import TEMPLATES, WRITES, Power, platform_users, powers_of, rules_of
 from pincompute.api.names import API_VERSION, DESK, OPERATOR, PROJECT_LABEL, SYSTEM_NAMESPACE
 from pincompute.controller.resources import CUSTOM_RESOURCES
+from pincompute.engine.own_services import INGRESS
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
@@ -116,6 +118,30 @@ async def test_api_server_grants_no_power_over_the_cluster(project: PolicedProje
                 if await _may(client, probe, place)
             ]
             assert granted == [], user
+
+
+@pytest.mark.cluster
+async def test_only_the_ingress_writes_the_status_of_ingresses(project: PolicedProject) -> None:
+    """With this right, a member could make a service ready although its address leads elsewhere."""
+    rule = {"host": f"web.{project.name}.localhost"}
+    body = {"metadata": {"name": "reported"}, "spec": {"rules": [rule]}}
+    await project.create(project.admin, kinds.INGRESSES, body)
+    points = {"status": {"loadBalancer": {"ingress": [{"hostname": rule["host"]}]}}}
+    status = partial(_patch_ingress, project, "status")
+    async with project.as_user(INGRESS) as ingress:
+        stolen = {**points, "spec": {"rules": [{"host": "you.localhost"}]}}
+        assert (await status(ingress, stolen))["spec"]["rules"] == [rule]
+        with pytest.raises(Forbidden):
+            await _patch_ingress(project, "", ingress, stolen)
+    async with project.as_user("olga") as owner:
+        with pytest.raises(Forbidden):
+            await status(owner, points)
+
+
+async def _patch_ingress(project: PolicedProject, subresource: str, client: Client, body: Object) -> Object:
+    return await client.patch(
+        kinds.INGRESSES, "reported", project.name, body, style="merge", manager="tests", subresource=subresource
+    )
 
 
 async def _may(client: Client, probe: tuple[str, str, str, str, str], place: str) -> bool:

@@ -56,6 +56,7 @@ def load(case: Path) -> Snapshot:
         now=NOW,
         project=msgspec.convert(before["project"], Project) if "project" in before else None,
         runtimes=runtimes,
+        ingress_classes=tuple(before["classes"]) if "classes" in before else None,
     )
     if "services" in before:
         snapshot = snapshot._replace(host=judge_host(snapshot, before["services"]))

@@ -163,6 +163,27 @@ def test_claim_of_service() -> None:
     assert not proposed.served
 
 
+def test_path_of_a_host_leads_to_one_service_of_the_project() -> None:
+    first, second = claim("me"), claim("me", created=NEW)._replace(name="copy")
+    assert judge(first, second, me=[SHOP]) is HOST_GRANTED
+    problem = judge(second, first, me=[SHOP]).problem
+    assert problem is not None
+    assert problem.reason is HOST_TAKEN
+    assert problem.what == "the host shop.example.com with the path / leads to service web"
+    assert judge(second._replace(path="/copy"), first, me=[SHOP]) is HOST_GRANTED
+
+
+def test_older_service_does_not_take_a_path_that_is_served() -> None:
+    older = host_claim(stored_service(address="http://shop.example.com/api"))
+    assert older is not None
+    served = claim("me", created="2026-01-31T00:00:00Z", served=True)._replace(name="copy", path_served=True)
+    assert judge(older, served, me=[SHOP]).problem
+    moved = host_claim(stored_service(path="/api/", address="http://shop.example.com/api"))
+    assert moved is not None
+    assert (moved.path, moved.path_served) == ("/api", True)
+    assert judge(moved, served, me=[SHOP]) is HOST_GRANTED
+
+
 def test_administrators_reserve_hosts_in_the_facts_of_a_cluster() -> None:
     facts = {"name": "main", "domain": "corp.com", "port": "80", "nodes": "real"}
     assert Cluster.from_facts(facts).host_rules == HostRules("corp.com", ())

@@ -96,8 +96,20 @@ async def constant_requests(agent: Agent, host: str) -> AsyncGenerator[list[str]
         await asyncio.wait(tasks)
 
 
-async def start(plane: ControlPlane, nginx: Path, folder: Path, port: int, **more: Any) -> Process:
+async def start(
+    plane: ControlPlane, nginx: Path, folder: Path, port: int, options: tuple[object, ...] = (), **more: Any
+) -> Process:
     words = ("--kubeconfig", plane.kubeconfig(folder, "ingress"), "--folder", folder, "--nginx", nginx)
-    command = (sys.executable, "-m", "pincompute", "agent", "ingress", "--listen", f"127.0.0.1:{port}", *words)
+    command = (
+        sys.executable,
+        "-m",
+        "pincompute",
+        "agent",
+        "ingress",
+        "--listen",
+        f"127.0.0.1:{port}",
+        *words,
+        *options,
+    )
     variables = {**os.environ, REEXEC_VARIABLE: str(folder / "successor")}
     return await asyncio.create_subprocess_exec(*map(str, command), env=variables, **more)

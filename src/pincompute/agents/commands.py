@@ -74,17 +74,34 @@ def signer(  # noqa: PLR0913  (each is an option)
 @click.option(
     "--domain", default="localhost", help="Hosts below PROJECT.DOMAIN are that project's. Default: localhost."
 )
+@click.option("--https", default="", metavar="ADDRESS:PORT", help="Address for HTTPS requests. Default: none.")
+@click.option(
+    "--authority", type=click.Path(path_type=Path), help="Folder of the CA that issues the certificates for --https."
+)
 def ingress(  # noqa: PLR0913  (each is an option)
-    kubeconfig: Path, listen: str, folder: Path, nginx: Path, domain: str, *, simulated: bool
+    kubeconfig: Path,
+    listen: str,
+    folder: Path,
+    nginx: Path,
+    *,
+    domain: str,
+    https: str,
+    authority: Path | None,
+    simulated: bool,
 ) -> None:
     """Run nginx with the routes of a cluster's Ingresses."""
+    from pincompute.agents.host_certificates import HostCertificates
     from pincompute.agents.ingress import run
     from pincompute.api.hosts import HostRules
     from pincompute.base import logging
 
     logging.configure(process="ingress")
     rules = HostRules(domain)
-    asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx, watch_endpoints=not simulated, rules=rules))
+    if bool(https) != bool(authority):
+        raise click.UsageError("give --https and --authority, or none of them")
+    certificates = HostCertificates(https, authority.absolute()) if authority else None
+    watched = {"watch_endpoints": not simulated}
+    asyncio.run(run(kubeconfig, listen, folder.absolute(), nginx, rules=rules, certificates=certificates, **watched))
 
 
 @agent.command()

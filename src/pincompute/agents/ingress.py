@@ -10,10 +10,13 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 
 import structlog
 
+from pincompute.agents.host_certificates import HostCertificates
+from pincompute.agents.ingress_status import changed_points, port_of, write_points
 from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
 from pincompute.agents.process import cancel_on_signal
@@ -34,6 +37,7 @@ from pincompute.api.hosts import HostRules
 from pincompute.base.backoff import backoff_s
 from pincompute.base.reexec import REEXEC_VARIABLE, reexec
 from pincompute.kube.client import Client
+from pincompute.kube.errors import ApiError, NotFound
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, SERVICES
@@ -43,6 +47,8 @@ RELOAD_INTERVAL_S = 0.1
 """Shortest time between two reloads, so that a burst of changes causes one."""
 ENDPOINTS_DELAY_S = 2.0
 """Delay of a reload for changed endpoints, while nginx still knows enough of them."""
+REPORT_DELAY_S = 0.2
+"""Delay of the report of served hosts: nginx replaces its workers some time after it was told to reload."""
 RESYNC_INTERVAL_S = 60.0
 """Longest time between two passes, also without a change."""
 
@@ -50,12 +56,22 @@ log = structlog.get_logger()
 
 
 async def run(  # noqa: PLR0913  (each is an option of the command)
-    kubeconfig: Path, listen: str, folder: Path, program: Path, *, watch_endpoints: bool, rules: HostRules
+    kubeconfig: Path,
+    listen: str,
+    folder: Path,
+    program: Path,
+    *,
+    watch_endpoints: bool,
+    rules: HostRules,
+    certificates: HostCertificates | None = None,
 ) -> None:
     """Runs until a signal."""
     with cancel_on_signal():
         async with Client(load_kubeconfig(kubeconfig), agent="ingress") as client:
-            agent = IngressAgent(client, listen, folder, program, watch_endpoints=watch_endpoints, rules=rules)
+            agent = IngressAgent(
+                client, listen, folder, program,
+                watch_endpoints=watch_endpoints, rules=rules, certificates=certificates,
+            )  # fmt: skip
             agent.handle_signals()
             await agent.run()
 
@@ -64,8 +80,17 @@ class IngressAgent:
     """Watches Ingresses, Services, EndpointSlices and Namespaces, and keeps nginx running with their configuration."""
 
     def __init__(  # noqa: PLR0913  (each is an option of the command)
-        self, client: Client, listen: str, folder: Path, program: Path, *, watch_endpoints: bool, rules: HostRules
+        self,
+        client: Client,
+        listen: str,
+        folder: Path,
+        program: Path,
+        *,
+        watch_endpoints: bool,
+        rules: HostRules,
+        certificates: HostCertificates | None = None,
     ) -> None:
+        self._client = client
         self._changed = asyncio.Event()
         self._ingresses = Informer(client, INGRESSES, type=Ingress, on_change=lambda _: self._changed.set())
         self._services = Informer(client, SERVICES, type=Service, on_change=lambda _: self._changed.set())
@@ -74,11 +99,21 @@ class IngressAgent:
         self._nginx = Nginx(program, folder, on_end=self._changed.set)
         self._watch_endpoints = watch_endpoints
         self._rules = rules
+        self._certificates = certificates
         self._listen = listen
         self._folder = folder
         self._config = ""
+        self._reportable: tuple[list[Ingress], tuple[RouteConflict, ...]] = ([], ())
+        """The Ingresses that nginx serves, and the routes that they do not get."""
+        self._served = asyncio.Event()
+        """Set after each pass in which nginx serves all routes."""
+        self._report_failures: dict[str, str] = {}
+        """Ingresses whose status could not be written, each with the reason."""
+        self._rejected = False
+        """nginx has rejected the present configuration, so that new routes are not served."""
         self._configured_endpoints: ReadyEndpoints = NO_ENDPOINTS
         self._conflicts: tuple[RouteConflict, ...] = ()
+        self._configured_ingresses: list[Ingress] = []
         self._failures = 0
         self._delayed_reload: asyncio.TimerHandle | None = None
         self._next_version: Path | None = None
@@ -103,6 +138,7 @@ class IngressAgent:
             await self._ingresses.synced.wait()
             await self._services.synced.wait()
             await self._namespaces.synced.wait()
+            group.create_task(self._report_loop())
             await self._reconcile_loop()
 
     async def _reconcile_loop(self) -> None:
@@ -115,6 +151,9 @@ class IngressAgent:
                 reexec(self._next_version)
             await self._configure_nginx()
             await self._ensure_running()
+            if self._nginx.running and not self._rejected:
+                self._reportable = (self._configured_ingresses, self._conflicts)
+                self._served.set()
             await asyncio.sleep(max(RELOAD_INTERVAL_S, backoff_s(self._failures, 1) if self._failures else 0))
             with suppress(TimeoutError):
                 async with asyncio.timeout(0 if self._failures else RESYNC_INTERVAL_S):
@@ -157,21 +196,55 @@ class IngressAgent:
         endpoints = ready_endpoints(self._slices.items.values())
         self._configured_endpoints = endpoints
         listed = {each.metadata.name: each.hosts for each in self._namespaces.items.values()}
+        self._configured_ingresses = [each for each in self._ingresses.items.values() if each.is_ours]
         routes, conflicts = build_route_table(
-            self._ingresses.items.values(), self._services.items, endpoints, HostPolicy(self._rules, listed)
+            self._configured_ingresses, self._services.items, endpoints, HostPolicy(self._rules, listed)
         )
         for conflict in set(conflicts) - set(self._conflicts):
             log.warning("route conflict", **conflict._asdict())
         self._conflicts = conflicts
-        config = nginx_config(routes, self._listen, self._folder, worker_user(), self._rules)
-        if config == self._config:
+        https = self._certificates.issue_for(routes) if self._certificates else None
+        config = nginx_config(routes, self._listen, self._folder, worker_user(), self._rules, https=https)
+        renewed = self._certificates is not None and self._certificates.take_renewed()
+        if config == self._config and not renewed:
             return
         self._config = config
-        if error := await self._nginx.reconfigure(config):
+        error = await self._nginx.reconfigure(config)
+        self._rejected = bool(error)
+        if error:
             # nginx continues with the previous configuration.
             log.error("nginx configuration rejected", why=error)
         else:
             log.info("nginx configured", routes=len(routes), faults=sum(bool(route.fault) for route in routes))
+
+    async def _report_loop(self) -> None:
+        """Reports the hosts after each pass. In a task of its own, so that no request delays the next configuration."""
+        while True:
+            await self._served.wait()
+            await asyncio.sleep(REPORT_DELAY_S)
+            self._served.clear()
+            await self._report_hosts()
+
+    async def _report_hosts(self) -> None:
+        """Writes the served hosts to the status of each Ingress of which they have changed.
+
+        An Ingress that cannot be reported does not hold up the others; it is tried again after the next pass.
+        """
+        failures: dict[str, str] = {}
+        ingresses, conflicts = self._reportable
+        for ingress, points in changed_points(ingresses, conflicts, port_of(self._listen)):
+            try:
+                await write_points(self._client, ingress, points)
+            except NotFound:
+                continue
+            except ApiError as error:
+                failures[f"{ingress.metadata.namespace}/{ingress.metadata.name}"] = error.message
+                if not HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                    break
+        for name, why in failures.items():
+            if self._report_failures.get(name) != why:
+                log.warning("status not written", ingress=name, why=why)
+        self._report_failures = failures
 
     async def _ensure_running(self) -> None:
         if self._nginx.running:

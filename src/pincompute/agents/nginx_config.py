@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from pincompute.agents.routes import Route
 from pincompute.api.hosts import WILDCARD, HostRules
@@ -13,19 +14,37 @@ _NO_ROUTE = "no route for $host\nnext: pin get, which lists the addresses of you
 """Of the other routes it says nothing: they are other projects'."""
 
 
-def nginx_config(
+class Certificate(NamedTuple):
+    """The files of a certificate and its key."""
+
+    certificate: Path
+    key: Path
+
+
+class Https(NamedTuple):
+    """The address for HTTPS, and the certificates of the hosts that are served there."""
+
+    listen: str
+    certificates: Mapping[str, Certificate]
+
+
+def nginx_config(  # noqa: PLR0913  (all that decides about the configuration)
     routes: Iterable[Route],
     listen: str,
     folder: Path,
     user: str = "",
     rules: HostRules = HostRules(""),  # noqa: B008  (a constant)
+    *,
+    https: Https | None = None,
 ) -> str:
     """The whole configuration file. `user` is the user of the workers if nginx is started by root."""
     routes = tuple(routes)
     by_host = {host: list(group) for host, group in groupby(sorted(routes), key=lambda route: route.host)}
     anywhere = by_host.pop("", [])
     servers = [_default_server(anywhere, listen)]
-    servers += [_server(host, group, listen) for host, group in by_host.items()]
+    servers += [_server(host, group, listen, https) for host, group in by_host.items()]
+    if https:
+        servers.append(_unknown_https_server(https))
     if any(not host or host.startswith(WILDCARD) for host in (*by_host, *(route.host for route in anywhere))):
         servers += _shields(rules, by_host, listen)
     upstreams = sorted({_upstream(route) for route in routes if not route.fault})
@@ -91,8 +110,28 @@ def _default_server(anywhere: list[Route], listen: str) -> str:
     return _block("server", f"listen {listen} default_server;\n{_blocks(locations)}")
 
 
-def _server(host: str, routes: list[Route], listen: str) -> str:
-    return _block("server", f"listen {listen};\nserver_name {_server_name(host)};\n{_blocks(_locations(routes))}")
+def _unknown_https_server(https: Https) -> str:
+    """Server for handshakes with hosts that have no certificate, and for requests that name another host later."""
+    body = f"listen {https.listen} ssl default_server;\nssl_reject_handshake on;\n"
+    return _block("server", f"{body}{_blocks(_locations([]))}")
+
+
+def _server(host: str, routes: list[Route], listen: str, https: Https | None = None) -> str:
+    secure = _https_directives(https, host) if https else ""
+    head = f"listen {listen};\n{secure}server_name {_server_name(host)};\n"
+    return _block("server", f"{head}{_blocks(_locations(routes))}")
+
+
+def _https_directives(https: Https, host: str) -> str:
+    files = https.certificates.get(host)
+    if files is None:
+        return ""
+    return f"""\
+listen {https.listen} ssl;
+ssl_certificate {_quoted(files.certificate)};
+ssl_certificate_key {_quoted(files.key)};
+ssl_protocols TLSv1.2 TLSv1.3;
+"""
 
 
 def _shields(rules: HostRules, by_host: Container[str], listen: str) -> list[str]:

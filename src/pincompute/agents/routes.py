@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -72,12 +72,27 @@ class Rule(msgspec.Struct):
 
 class IngressSpec(msgspec.Struct, rename="camel"):
     rules: list[Rule] = []
+    ingress_class_name: str | None = None
     default_backend: Backend | None = None
+
+
+class LoadBalancer(msgspec.Struct):
+    ingress: list[dict[str, Any]] = []
+
+
+class IngressStatus(msgspec.Struct, rename="camel"):
+    load_balancer: LoadBalancer = msgspec.field(default_factory=LoadBalancer)
 
 
 class Ingress(msgspec.Struct):
     metadata: Metadata
     spec: IngressSpec = msgspec.field(default_factory=IngressSpec)
+    status: IngressStatus = msgspec.field(default_factory=IngressStatus)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this ingress serves it: another class has a controller of its own."""
+        return not self.spec.ingress_class_name
 
 
 class ServicePort(msgspec.Struct):

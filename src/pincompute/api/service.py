@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import FieldError, ValidationRule
@@ -22,6 +23,7 @@ from pincompute.api.status import WorkloadStatus
 from pincompute.api.structs import PauseReason, RestartCount, StrictStruct, count_or_percent_meta
 from pincompute.api.workload import Workload, WorkloadSpec
 
+_CLASS_NAME = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"
 _HOST_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
@@ -33,6 +35,14 @@ class LoadBalancer(StrictStruct, frozen=True):
         str,
         Meta(description="Host name, such as shop.example.com; NAME.PROJECT.DOMAIN by default.", max_length=253),
     ] = ""
+    class_: Annotated[
+        str,
+        Meta(
+            description="Ingress class, such as nginx; the cluster's default class by default.",
+            pattern=_CLASS_NAME,
+            max_length=253,
+        ),
+    ] = msgspec.field(name="class", default="")
     path: Annotated[
         str,
         Meta(description="Path prefix, such as /api; / by default.", pattern="^/.*$", max_length=256),

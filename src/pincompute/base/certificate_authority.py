@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import cached_property
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 from cryptography import x509
@@ -25,9 +25,11 @@ CLOCK_SKEW = timedelta(minutes=5)
 class Authority:
     """Keeps `ca.crt` and `ca.key` in one folder, and `NAME.crt` and `NAME.key` for each certificate it issued."""
 
-    def __init__(self, folder: Path, clock: Clock | None = None, name: str = "pincompute") -> None:
+    def __init__(self, folder: Path, clock: Clock | None = None, name: str = "pincompute", domain: str = "") -> None:
         self.folder = folder
         self.name = name
+        self._domain = domain
+        """If set, clients reject certificates of this CA for any host that is not at or below it."""
         self._clock = clock or SystemClock()
         self.replaced = False
         """A certificate that was in use has been replaced: the parts that loaded it must be restarted."""
@@ -52,8 +54,12 @@ class Authority:
         name = _name(self.name)
         usage = _usage(signs=True)
         draft = self._draft(name, name, key, CA_LIFETIME)
-        draft = draft.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        draft = draft.add_extension(
+            x509.BasicConstraints(ca=True, path_length=0 if self._domain else None), critical=True
+        )
         draft = draft.add_extension(usage, critical=True)
+        if self._domain:
+            draft = draft.add_extension(_constraints(self._domain), critical=True)
         self._store("ca", key, draft.sign(key, hashes.SHA256()))
         self.__dict__.pop("_ca", None)
         return True
@@ -180,6 +186,12 @@ def _alternative(host: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+def _constraints(domain: str) -> x509.NameConstraints:
+    """A constraint of names does not concern addresses, so these are excluded."""
+    addresses = [x509.IPAddress(ip_network(each)) for each in ("0.0.0.0/0", "::/0")]
+    return x509.NameConstraints([x509.DNSName(domain)], addresses)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:

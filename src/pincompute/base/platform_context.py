@@ -34,6 +34,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """File with the certificate's key, if it is not in the same file."""
     artifacts: str = ""
     """Folder or address of the artifact store."""
+    web_authority: str = ""
+    """File with the CA certificate of the services' hosts; empty if the platform has no ingress of its own."""
+    https_domain: str = ""
+    """Domain and port for HTTPS: services answer at `https://NAME.PROJECT.<this>`."""
 
 
 def _file(state: Path, name: str) -> Path:

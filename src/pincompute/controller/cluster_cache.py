@@ -25,6 +25,7 @@ import structlog
 
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.names import KIND_LABEL, PROJECT_LABEL, WORKLOAD_LABEL
+from pincompute.api.service import PinterestService
 from pincompute.api.structs import LenientStruct, Metadata
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
@@ -45,8 +46,8 @@ from pincompute.controller.resources import (
 )
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
-from pincompute.kube.resource import PODS, Resource
-from pincompute.kube.watch import DELETED, Event
+from pincompute.kube.resource import INGRESS_CLASSES, PODS, Resource
+from pincompute.kube.watch import DELETED, MODIFIED, Event
 from pincompute.planning.break_glass import check_break_glass_expired
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
@@ -67,6 +68,12 @@ class UndecodableOwner(LenientStruct, frozen=True):
     metadata: Metadata
     status: dict[str, Any] = msgspec.field(default_factory=dict)
     why: str = ""
+
+
+class IngressClass(LenientStruct, frozen=True):
+    """An ingress class, of which only the name is used."""
+
+    metadata: Metadata
 
 
 class ClusterCache:
@@ -107,6 +114,13 @@ class ClusterCache:
                 kind: self._new_informer(client, each, Native, self._natives, PROJECT_NATIVE_SELECTOR)
                 for kind, each in PROJECT_NATIVES.items()
             },
+            INGRESS_CLASSES.kind: Informer(
+                client,
+                INGRESS_CLASSES,
+                type=IngressClass,
+                on_change=self._on_ingress_class_event,
+                on_problem=partial(self._on_watch_problem, INGRESS_CLASSES.kind),
+            ),
         }
 
     async def run(self) -> None:
@@ -189,6 +203,7 @@ class ClusterCache:
             self._context.projects.get(owner.metadata.namespace),
             self._context.runtimes_for(owner, self._all_owners(), now),
             self._context.host_verdict(owner, cluster),
+            self._ingress_classes(),
         )
 
     def includes(self, kind: str, resource_version: int) -> bool:
@@ -203,6 +218,11 @@ class ClusterCache:
     def _not_served(self) -> frozenset[str]:
         """Optional kinds that this cluster does not have."""
         return frozenset(kind for kind in OPTIONAL_NATIVES if self._informers[kind].problem)
+
+    def _ingress_classes(self) -> tuple[str, ...] | None:
+        """Names of the ingress classes; None if they cannot be listed."""
+        informer = self._informers[INGRESS_CLASSES.kind]
+        return None if informer.problem else tuple(sorted(name for _, name in informer.items))
 
     def _all_owners(self) -> Iterator[CustomResource]:
         return (owner for owners in self._owners.values() for owner in owners.values())
@@ -239,6 +259,12 @@ class ClusterCache:
         if isinstance(owner, Workload):
             self._enqueue_rolling_runtime()
         self._on_context_event(event)
+
+    def _on_ingress_class_event(self, event: Event[IngressClass]) -> None:
+        """Reconciles the services with an Ingress, as a class has been added or deleted."""
+        if self._complete and event.type != MODIFIED:
+            for owner in [each for each in self._all_owners() if _has_ingress(each)]:
+                self._on_change(key_of(owner), Trigger.CONTEXT_CHANGED)
 
     def _on_undecodable_owner(self, kind: str, event: Event[msgspec.Raw], why: str) -> None:
         """Takes in an owner of another schema version, for example of a newer operator. Its natives are left alone."""
@@ -289,6 +315,10 @@ def _unwatchable_problem(kind: str, problem: Problem) -> Problem:
         return problem._replace(next=f"install what provides {kind}; the operator finds it without a restart")
     note = f"running pods are not affected; no {kind} is changed until it can be watched again"
     return Problem(RIGHTS_MISSING, problem.what, problem.where, note, problem.next or "pin up")
+
+
+def _has_ingress(owner: CustomResource) -> bool:
+    return isinstance(owner, PinterestService) and not owner.spec.load_balancer.internal
 
 
 def _spec_changed(event: Event[Any]) -> bool:

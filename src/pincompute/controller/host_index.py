@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from pincompute.kube.watch import DELETED, Event
@@ -19,7 +19,7 @@ class HostIndex:
         self._by_host: dict[str, dict[ServiceKey, HostClaim]] = {}
         self._by_service: dict[ServiceKey, HostClaim] = {}
 
-    def claims(self, host: str) -> Iterable[HostClaim]:
+    def claims(self, host: str) -> Collection[HostClaim]:
         return self._by_host.get(host, {}).values()
 
     def hosts(self) -> Iterable[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pincompute.api.manifests import crds
 from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, DESK, ENGINE, OPERATOR, SIGNER, SYSTEM_NAMESPACE
+from pincompute.engine.debian import find_program
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.platform import Platform
@@ -14,6 +15,7 @@ from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Invalid
 from pincompute.kube.resource import Object
+from pincompute.planning.snapshot import OWN_INGRESS
 
 
 def account_user(name: str) -> str:
@@ -143,6 +145,8 @@ def _facts(platform: Platform) -> Object:
             "domain": DOMAIN,
             "port": str(platform.ports["http"]),
             "nodes": "real" if platform.real else "simulated",
+            "httpsPort": str(platform.ports["https"]),
+            "ingress": OWN_INGRESS if find_program("nginx") else "",
             "serves": " ".join(_addon_kinds(platform)),
         },
     }

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pincompute
 from pincompute import __version__
+from pincompute.api.hosts import LOCALHOST
 from pincompute.api.names import DESK, OPERATOR, SIGNER
+from pincompute.base.certificate_authority import Authority
 from pincompute.base.platform_context import Context, write_context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import EXTRA_MISSING
@@ -37,6 +39,12 @@ def issue_certificates(platform: Platform) -> None:
         hosts = (_LOOPBACK, "localhost") if user == DESK else ()
         platform.authority.issue(user, groups=("pincompute:system",), hosts=hosts)
     identity.issue_signer_certificate(platform)
+    web_authority(platform).establish()
+
+
+def web_authority(platform: Platform) -> Authority:
+    """CA of the services' hosts. Users add it to their browsers, so it can vouch for nothing but names of localhost."""
+    return Authority(platform.home.certificates / "web", name=f"pincompute {platform.name}", domain=LOCALHOST)
 
 
 def write_files(platform: Platform) -> None:
@@ -76,6 +84,8 @@ def save_context(platform: Platform) -> None:
         certificates=str(platform.home.certificates),
         registry_key=str(registry.token_key(platform)),
         artifacts=str(platform.home.data / "artifacts"),
+        web_authority=str(web_authority(platform).bundle) if find_program("nginx") else "",
+        https_domain=f"{LOCALHOST}:{platform.ports['https']}",
     )
     write_context(platform.home.root.parent, context)
 
@@ -118,7 +128,8 @@ def _operator(platform: Platform) -> Part:
 
 def _ingress(platform: Platform, nginx: Path) -> Part:
     folder = platform.home.data / "ingress"
-    options = ("--folder", folder, "--nginx", nginx, *(() if platform.real else ("--simulated",)))
+    https = ("--https", f"{_LOOPBACK}:{platform.ports['https']}", "--authority", web_authority(platform).folder)
+    options = ("--folder", folder, "--nginx", nginx, *https, *(() if platform.real else ("--simulated",)))
     return _server("agent ingress", platform, INGRESS, platform.ports["http"], *options)._replace(reexecs=True)
 
 

@@ -30,6 +30,7 @@ PORT_NAMES = (
     "log-store",
     "log-store-pods",
     "signer",
+    "https",
 )
 """All but `http`, which is an option of `pin up`."""
 

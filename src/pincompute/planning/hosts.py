@@ -9,7 +9,7 @@ address that is in use. Whether a service had it is recorded in its status, whic
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -32,6 +32,9 @@ class HostClaim(NamedTuple):
     created: str
     served: bool
     """Its status has the host as its address, so the host leads to it already."""
+    path: str = "/"
+    path_served: bool = False
+    """Its status has the host with this path."""
 
 
 class HostVerdict(NamedTuple):
@@ -57,12 +60,15 @@ def host_claim(service: object, former: object = None) -> HostClaim | None:
         return None
     host = normalize_host(balancer.host)
     stored = former if isinstance(former, PinterestService) else service
-    served = urlsplit(stored.status.address).hostname == host
-    return HostClaim(host, metadata.namespace, metadata.name, stored.metadata.creation_timestamp or _UNWRITTEN, served)
+    address = urlsplit(stored.status.address)
+    served = address.hostname == host
+    created = stored.metadata.creation_timestamp or _UNWRITTEN
+    path, served_path = (each.rstrip("/") or "/" for each in (balancer.path, address.path))
+    return HostClaim(host, metadata.namespace, metadata.name, created, served, path, served and path == served_path)
 
 
 def judge_claim(
-    claim: HostClaim, claims: Iterable[HostClaim], rules: HostRules, projects: Mapping[str, Project]
+    claim: HostClaim, claims: Collection[HostClaim], rules: HostRules, projects: Mapping[str, Project]
 ) -> HostVerdict:
     """Decide on a claim. `claims` are all claims to the same host, `projects` those of the cluster.
 
@@ -79,7 +85,7 @@ def judge_claim(
 
 
 def _refusal(
-    claim: HostClaim, claims: Iterable[HostClaim], rules: HostRules, projects: Mapping[str, Project]
+    claim: HostClaim, claims: Collection[HostClaim], rules: HostRules, projects: Mapping[str, Project]
 ) -> tuple[Reason, str] | None:
     if rules.is_reserved(claim.host):
         return HOST_RESERVED, f"the host {claim.host} is reserved for the platform"
@@ -89,6 +95,8 @@ def _refusal(
     best = min(rivals, key=lambda each: _rank(each, rules, projects), default=None)
     if best and _rank(best, rules, projects) < _rank(claim, rules, projects):
         return HOST_TAKEN, f"the host {claim.host} belongs to project {best.namespace}"
+    if first := _first_of_path(claim, claims):
+        return HOST_TAKEN, f"the host {claim.host} with the path {claim.path} leads to service {first.name}"
     if claim.served or not _is_unlisted(claim, rules, projects):
         return None
     return _not_given(claim, rules, projects)
@@ -107,6 +115,19 @@ def _not_given(claim: HostClaim, rules: HostRules, projects: Mapping[str, Projec
 def _is_unlisted(claim: HostClaim, rules: HostRules, projects: Mapping[str, Project]) -> bool:
     """Whether the project was not given the host. In a namespace without a Project there is no list."""
     return claim.namespace in projects and _standing(claim, rules, projects) is Standing.UNLISTED
+
+
+def _first_of_path(claim: HostClaim, claims: Collection[HostClaim]) -> HostClaim | None:
+    """The service of the same project that has the host with this path, if it is another one."""
+    same = (each for each in claims if (each.namespace, each.path) == (claim.namespace, claim.path))
+    others = [each for each in same if each.name != claim.name]
+    first = min(others, key=_age, default=None)
+    return first if first and _age(first) < _age(claim) else None
+
+
+def _age(claim: HostClaim) -> tuple[bool, str, str]:
+    """Sort key: a service that is served before one that is not, and then the oldest."""
+    return not claim.path_served, claim.created, claim.name
 
 
 def _standing(claim: HostClaim, rules: HostRules, projects: Mapping[str, Project]) -> Standing:

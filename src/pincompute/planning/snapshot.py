@@ -41,6 +41,23 @@ class NativeCondition(PodCondition, frozen=True):
     last_transition_time: datetime | None = None
 
 
+class PointPort(LenientStruct, frozen=True):
+    error: str = ""
+    """Why the port does not lead to the object, as a qualified CamelCase code."""
+
+
+class IngressPoint(LenientStruct, frozen=True):
+    """An address at which an ingress controller serves an Ingress."""
+
+    ip: str = ""
+    hostname: str = ""
+    ports: list[PointPort] = []
+
+
+class LoadBalancerStatus(LenientStruct, frozen=True):
+    ingress: list[IngressPoint] = []
+
+
 class NativeStatus(LenientStruct, frozen=True):
     """Status fields of native objects of all kinds; each kind has only some of them."""
 
@@ -73,6 +90,8 @@ class NativeStatus(LenientStruct, frozen=True):
     """Pods that Kubernetes counts as updated to the newest revision."""
     update_revision: str = ""
     """Of a StatefulSet: Kubernetes' name for its newest revision."""
+    load_balancer: LoadBalancerStatus = LoadBalancerStatus()
+    """Of an Ingress: written by its controller once it serves it."""
 
 
 class ManagedFieldsEntry(LenientStruct, frozen=True):
@@ -163,6 +182,10 @@ class Native(LenientStruct, frozen=True):
         return next((each for each in self.status.conditions if each.type == condition and each.status == status), None)
 
 
+OWN_INGRESS = "nginx"
+"""Fact `ingress` of a cluster on which the ingress agent runs."""
+
+
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a cluster that planning depends on."""
 
@@ -171,10 +194,13 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Domain of the services' host names: `hello.me.<domain>`."""
     port: int
     """Port of the ingress."""
+    https_port: int = 443
     simulated: bool = False
     """True if no node runs containers."""
     reserved_hosts: tuple[str, ...] = ()
     """Hosts of the platform's own services, such as that of the desk."""
+    own_ingress: bool = False
+    """True if the platform's own ingress serves the Ingresses without a class."""
     served_kinds: tuple[str, ...] | None = None
     """Optional kinds that the API server serves, such as PyTorchJob; None if that is unknown."""
 
@@ -185,7 +211,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
             name=facts["name"],
             domain=facts["domain"],
             port=int(facts["port"]),
+            https_port=int(facts.get("httpsPort", 443)),
             simulated=facts["nodes"] == "simulated",
+            own_ingress=facts.get("ingress") == OWN_INGRESS,
             reserved_hosts=tuple(facts.get("reservedHosts", "").split()),
             served_kinds=tuple(facts["serves"].split()) if "serves" in facts else None,
         )
@@ -210,6 +238,8 @@ class Snapshot(NamedTuple):
     """Of a service: whether it gets its custom host, decided among all services of the cluster."""
     expired: bool = False
     """The life of the workload has ended: it gets no pods, and keeps its claims."""
+    ingress_classes: tuple[str, ...] | None = None
+    """Names of the cluster's IngressClasses, sorted; None if they are unknown."""
 
     def owns_pod(self, pod: Pod) -> bool:
         """True if the chain of controllers leads from the pod to the owner.

@@ -69,6 +69,12 @@ RECORD_INVALID = user_error(
     "The record file of a platform cannot be read.",
     "`pin down --name NAME` stops the platform even so; then run `pin up` again.",
 )
+NO_HTTPS = user_error(
+    "NoHttps",
+    409,
+    "The platform has no ingress of its own, which would serve HTTPS with certificates of its own authority.",
+    "`pin up` starts one on this machine if nginx is available.",
+)
 NODE_IMPOSSIBLE = infrastructure_error(
     "NodeImpossible",
     501,

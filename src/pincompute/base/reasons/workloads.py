@@ -34,6 +34,18 @@ HOST_KEPT = info(
     "An administrator adds the host to `spec.hosts` of the project, as the message says.",
     actor=Actor.INFRASTRUCTURE,
 )
+INGRESS_CLASS_UNKNOWN = user_error(
+    "IngressClassUnknown",
+    409,
+    "The cluster has no IngressClass of the name in `loadBalancer.class`, so that no controller serves the address.",
+    "Leave out `loadBalancer.class`, or choose a class that the message lists.",
+)
+INGRESS_NOT_RESPONDING = infrastructure_error(
+    "IngressNotResponding",
+    503,
+    "The replicas are ready, but no ingress controller has reported for 30 seconds that it serves the address.",
+    "`pin status` shows the ingress of the platform; that of another one is described by the events of the Ingress.",
+)
 WORKLOAD_UNKNOWN = user_error(
     "WorkloadUnknown", 404, "No workload of that name exists in the project.", "`pin get` lists the workloads."
 )

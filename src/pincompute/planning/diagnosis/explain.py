@@ -19,6 +19,8 @@ from pincompute.base.reasons import (
     HOST_NOT_LISTED,
     HOST_RESERVED,
     HOST_TAKEN,
+    INGRESS_CLASS_UNKNOWN,
+    INGRESS_NOT_RESPONDING,
     INTERNAL,
     NOT_OWNED,
     OPERATOR_NOT_RESPONDING,
@@ -50,10 +52,20 @@ from pincompute.planning.views.workload_detail import event_scope_of
 OPERATOR_RESPONSE_GRACE_S = 30.0
 """Time in which the operator should have observed a change, also on a machine that is short of CPU."""
 _FOUND_BY_THE_OPERATOR = frozenset(
-    {CANNOT_CHANGE, CLUSTER_REFUSED, HOST_NOT_LISTED, HOST_RESERVED, HOST_TAKEN, NOT_OWNED, STORE_FULL}
+    {
+        CANNOT_CHANGE,
+        CLUSTER_REFUSED,
+        HOST_NOT_LISTED,
+        HOST_RESERVED,
+        HOST_TAKEN,
+        INGRESS_CLASS_UNKNOWN,
+        INGRESS_NOT_RESPONDING,
+        NOT_OWNED,
+        STORE_FULL,
+    }
 )
 """Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
-the workloads of all projects."""
+the workloads of all projects or on the cluster's ingress classes."""
 DRIFT_NOTE_WINDOW_S = 600.0
 """Time for which a reverted manual edit is mentioned."""
 

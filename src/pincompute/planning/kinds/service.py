@@ -9,9 +9,11 @@ import msgspec
 from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.status import HOST_UNLISTED, READY, Condition, Progress
 from pincompute.base.problem import Problem
+from pincompute.base.reasons import PROGRESSING
 from pincompute.objects.content import Object
 from pincompute.planning import natives, revision, status
 from pincompute.planning.diagnosis import Finding, first_cause
+from pincompute.planning.diagnosis.address import SERVED, check_address
 from pincompute.planning.kinds.serving import (
     available_condition,
     container_ports,
@@ -54,12 +56,14 @@ def plan(snapshot: Snapshot) -> Plan:
     finding = Finding() if done else Finding(paused) if paused else first_cause(snapshot, current)
     # Replicas that do not run are more urgent than a host that does not lead to them.
     problem = finding.problem or snapshot.host.problem
+    served = check_address(snapshot, ingress_host(owner, snapshot.cluster)) if done and not problem else SERVED
+    problem = problem or served.problem
     new_status = msgspec.structs.replace(
         status.common_status(snapshot, built, pods, problem),
         address="" if snapshot.host.problem else service_address(owner, snapshot.cluster),
         progress=progress,
         conditions=[
-            _ready_condition(snapshot, progress, pods, problem),
+            _ready_condition(snapshot, progress, pods, problem, served.awaited),
             available_condition(snapshot, progress.wanted, pods),
             *_host_conditions(snapshot),
         ],
@@ -67,7 +71,7 @@ def plan(snapshot: Snapshot) -> Plan:
     return Plan(
         wanted,
         new_status,
-        wake_after_s=soonest(finding.recheck_after_s, update.recheck_after_s),
+        wake_after_s=soonest(finding.recheck_after_s, update.recheck_after_s, served.recheck_after_s),
         why=problem,
         retained=revision.retained_revisions(snapshot),
         steps=update.steps,
@@ -75,10 +79,15 @@ def plan(snapshot: Snapshot) -> Plan:
     )
 
 
-def _ready_condition(snapshot: Snapshot, progress: Progress, pods: Sequence[Pod], why: Problem | None) -> Condition:
-    """A service whose host leads elsewhere is not ready, also while all its replicas are."""
+def _ready_condition(
+    snapshot: Snapshot, progress: Progress, pods: Sequence[Pod], why: Problem | None, awaited: str
+) -> Condition:
+    """A service whose address does not lead to it is not ready, also while all its replicas are."""
     if why and progress.ready == progress.wanted:
         return status.build_condition(snapshot, READY, why.reason, why.message(), status=False)
+    if awaited:
+        message = f"{progress.ready} of {progress.wanted} replicas ready; {awaited}"
+        return status.build_condition(snapshot, READY, PROGRESSING, message, status=False)
     return ready_condition(snapshot, progress, pods, why)
 
 
@@ -103,7 +112,8 @@ def service_address(owner: PinterestService, cluster: Cluster) -> str:
         return f"http://{owner.metadata.name}.{owner.metadata.namespace}{port}"
     path = "" if balancer.path == "/" else balancer.path
     if balancer.tls:
-        return f"https://{ingress_host(owner, cluster)}{path}"
+        port = "" if cluster.https_port == 443 or balancer.class_ else f":{cluster.https_port}"
+        return f"https://{ingress_host(owner, cluster)}{port}{path}"
     port = "" if cluster.port == 80 else f":{cluster.port}"
     return f"http://{ingress_host(owner, cluster)}{port}{path}"
 
@@ -175,6 +185,8 @@ def _ingress(snapshot: Snapshot) -> tuple[Object, ...]:
     backend = {"service": {"name": owner.metadata.name, "port": port}}
     path = {"path": balancer.path, "pathType": "Prefix", "backend": backend}
     spec: Object = {"rules": [{"host": name, "http": {"paths": [path]}}]}
+    if balancer.class_:
+        spec["ingressClassName"] = balancer.class_
     if balancer.tls:
         spec["tls"] = [{"hosts": [name], "secretName": balancer.tls}]
     return (natives.build_native(snapshot, "networking.k8s.io/v1", "Ingress", {"spec": spec}),)

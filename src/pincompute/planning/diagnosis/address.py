@@ -1,0 +1,130 @@
+"""Whether the address of a service leads to it: the ingress class exists, and an ingress controller serves the host.
+
+An Ingress without a class is served by the platform's own ingress, if it has one, and otherwise by the controller of
+the default class. A cluster without any of them has no ingress: there a service is ready without an address that leads
+to it. The platform's own ingress reports each host that it serves in the status of the Ingress; of other controllers
+any address in the status counts.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from pincompute.api.hosts import normalize_host
+from pincompute.api.service import PinterestService
+from pincompute.api.status import READY, find_condition
+from pincompute.base.problem import Problem, Where
+from pincompute.base.reasons import HOST_TAKEN, INGRESS_CLASS_UNKNOWN, INGRESS_NOT_RESPONDING
+from pincompute.objects.times import format_time
+from pincompute.planning.diagnosis.excerpts import join_first_few
+from pincompute.planning.snapshot import IngressPoint, Native, Snapshot
+
+INGRESS_GRACE_S = 30.0
+"""Time in which an ingress controller should have reported an Ingress, also on a machine that is short of CPU."""
+
+
+class AddressFinding(NamedTuple):
+    """Whether the address leads to the service. With neither a problem nor `awaited` it does."""
+
+    problem: Problem | None = None
+    awaited: str = ""
+    """What is waited for, as the rest of a message."""
+    recheck_after_s: float | None = None
+
+
+SERVED = AddressFinding()
+
+
+def check_address(snapshot: Snapshot, host: str) -> AddressFinding:
+    """Check the address of a service with ready replicas. `host` is that of its Ingress."""
+    owner: PinterestService = snapshot.owner
+    if owner.spec.load_balancer.internal:
+        return SERVED
+    if problem := _class_problem(snapshot):
+        return AddressFinding(problem)
+    if not _has_controller(snapshot):
+        return SERVED
+    ingress = snapshot.owned_native("Ingress")
+    points = _points(snapshot, ingress, normalize_host(host))
+    if any(port.error for point in points for port in point.ports):
+        return AddressFinding(_taken_problem(snapshot, host))
+    return SERVED if points else _unserved_finding(snapshot, host, ingress)
+
+
+def _class_problem(snapshot: Snapshot) -> Problem | None:
+    owner: PinterestService = snapshot.owner
+    known, wanted = snapshot.ingress_classes, owner.spec.load_balancer.class_
+    if not wanted or known is None or wanted in known:
+        return None
+    return Problem(
+        INGRESS_CLASS_UNKNOWN,
+        f"the cluster has no ingress class '{wanted}'",
+        Where(object=owner.metadata.key, field="spec.loadBalancer.class"),
+        note=f"its classes: {join_first_few(known)}" if known else "it has no classes",
+        next=f"loadBalancer: {{class: {known[0]}}}" if known else "leave out loadBalancer.class",
+    )
+
+
+def _has_controller(snapshot: Snapshot) -> bool:
+    """Whether a known controller should serve the Ingress."""
+    return _is_served_by_own_ingress(snapshot) or bool(snapshot.ingress_classes)
+
+
+def _points(snapshot: Snapshot, ingress: Native | None, host: str) -> list[IngressPoint]:
+    """Addresses that the controller has reported; of the platform's own ingress those of this host."""
+    found = ingress.status.load_balancer.ingress if ingress else []
+    if not _is_served_by_own_ingress(snapshot):
+        return found
+    return [each for each in found if each.hostname == host]
+
+
+def _is_served_by_own_ingress(snapshot: Snapshot) -> bool:
+    return snapshot.cluster.own_ingress and not snapshot.owner.spec.load_balancer.class_
+
+
+def _taken_problem(snapshot: Snapshot, host: str) -> Problem:
+    """Another Ingress was there first. Its name is left out, because it may belong to another project."""
+    owner: PinterestService = snapshot.owner
+    return Problem(
+        HOST_TAKEN,
+        f"the address {host}{owner.spec.load_balancer.path} is served by another Ingress",
+        Where(object=owner.metadata.key, field="spec.loadBalancer"),
+        note="an Ingress that is older, or of the project to which the host belongs, has it",
+        next=f"kubectl get ingress -n {owner.metadata.namespace}, or choose another loadBalancer.host or path",
+    )
+
+
+def _unserved_finding(snapshot: Snapshot, host: str, ingress: Native | None) -> AddressFinding:
+    """Within the grace period the service makes progress; after it the controller has a problem."""
+    owner: PinterestService = snapshot.owner
+    since = _waiting_since(snapshot, ingress)
+    left_s = INGRESS_GRACE_S - (snapshot.now - since).total_seconds()
+    if left_s > 0:
+        return AddressFinding(awaited=f"waiting for the ingress to serve {host}", recheck_after_s=left_s)
+    own = _is_served_by_own_ingress(snapshot)
+    problem = Problem(
+        INGRESS_NOT_RESPONDING,
+        f"no ingress controller serves {host}",
+        Where(object=owner.metadata.key, field="spec.loadBalancer"),
+        note=f"its Ingress has waited since {format_time(since)}",
+        next="pin status" if own else _foreign_command(snapshot),
+    )
+    return AddressFinding(problem)
+
+
+def _waiting_since(snapshot: Snapshot, ingress: Native | None) -> datetime:
+    """When the Ingress was created, or when the service was last ready, if that is later."""
+    before = find_condition(snapshot.owner.status.conditions, READY)
+    lost = before.last_transition_time if before and before.status == "False" else format_time(snapshot.now)
+    created = ingress.metadata.creation_timestamp if ingress else ""
+    return max(datetime.fromisoformat(each) for each in (lost, created) if each)
+
+
+def _foreign_command(snapshot: Snapshot) -> str:
+    owner: PinterestService = snapshot.owner
+    describe = f"kubectl describe ingress {owner.metadata.name} -n {owner.metadata.namespace}"
+    if owner.spec.load_balancer.class_ or not snapshot.ingress_classes:
+        return describe
+    # A controller need not serve Ingresses without a class, unless its class is the default one.
+    return f"{describe}, or loadBalancer: {{class: {snapshot.ingress_classes[0]}}}"
