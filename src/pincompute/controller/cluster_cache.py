@@ -203,7 +203,7 @@ class ClusterCache:
             self._context.projects.get(owner.metadata.namespace),
             self._context.runtimes_for(owner, self._all_owners(), now),
             self._context.host_verdict(owner, cluster),
-            self._ingress_classes(),
+            ingress_classes=self._ingress_classes(),
         )
 
     def includes(self, kind: str, resource_version: int) -> bool:
