@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fake_desk import fake_desk
+from pincompute.api.project_view import ProjectSummary
+from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CRASH_LOOP, TIMED_OUT, USAGE
 from pincompute.cli.exit_codes import exit_code
@@ -133,3 +136,29 @@ def test_native_of_kubernetes_is_named_with_the_way_in(tmp_path: Path) -> None:
     result = run("plan", "--offline", str(file))
     assert f"{file}:2 kind: this is a Deployment of apps/v1, not a workload of pinterest.com/v1" in result.stderr
     assert result.stderr.endswith("next: pin import deployment/NAME\n")
+
+
+def test_lists_all_projects_that_the_caller_may_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIN_STATE", str(tmp_path / "state"))
+    asked: list[str] = []
+
+    def answer(_: str, path: str) -> tuple[int, object]:
+        asked.append(path)
+        if path == "/v1/projects":
+            return 200, [ProjectSummary(project="shop"), ProjectSummary(project="ads")]
+        return 200, [summary_of(f"web-of-{path.split('/')[3]}", project=path.split("/")[3])]
+
+    with fake_desk(tmp_path / "state", answer):
+        listed, named = run("get", "-A"), run("get", "-A", "web")
+    assert [line.split()[:2] for line in listed.stdout.splitlines()] == [
+        ["PROJECT", "NAME"], ["ads", "web-of-ads@1"], ["shop", "web-of-shop@1"],
+    ]  # fmt: skip
+    assert asked == ["/v1/projects", "/v1/projects/ads/workloads", "/v1/projects/shop/workloads"]
+    assert (named.exit_code, "cannot be combined with names" in named.stderr) == (2, True)
+
+
+def summary_of(name: str, project: str) -> WorkloadSummary:
+    return WorkloadSummary(
+        kind="PinterestService", project=project, name=name, uid="1", generation=1, revision=1, goal="Ready", ready=1,
+        wanted=1, image="a",
+    )  # fmt: skip

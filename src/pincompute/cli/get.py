@@ -34,6 +34,7 @@ from pincompute.objects.times import format_time
     help="Only workloads that expire within a time span, with the time; 7d by default.",
 )
 @click.option("--unowned", is_flag=True, help="Workloads without an owner, and objects without a workload.")
+@click.option("--all-projects", "-A", "everywhere", is_flag=True, help="Workloads of all projects that you may view.")
 @click.option("--output", "-o", type=click.Choice(["json", "yaml", "name", "wide"]), help="Output format.")
 @click.option("--watch", "-w", is_flag=True, help="Keep running and show changes.")
 @platform_options
@@ -46,6 +47,7 @@ def get(  # noqa: PLR0913  (options, by name)
     *,
     wrong: bool,
     unowned: bool,
+    everywhere: bool,
     watch: bool,
 ) -> None:
     """List workloads, or show one briefly.
@@ -56,7 +58,7 @@ def get(  # noqa: PLR0913  (options, by name)
         # Loaded only where it is needed.
         from pincompute.cli.unowned import show_unowned
 
-        if names or kind or expiring or wrong or watch:
+        if names or kind or expiring or wrong or watch or everywhere:
             what = "--unowned lists a whole project: it cannot be combined with names and other filters"
             raise Refused(Problem(USAGE, what, next="pin get --unowned"))
         asyncio.run(show_unowned(target, output or ""))
@@ -68,19 +70,24 @@ def get(  # noqa: PLR0913  (options, by name)
     now = SystemClock().now()
     until = format_time(now + timedelta(seconds=parse_time_span(expiring))) if expiring else ""
     list_filter = ListFilter(refs, parse_kind(kind) if kind else "", wrong, output or "", until)
+    if everywhere and (names or watch):
+        what = "--all-projects lists whole projects: it cannot be combined with names and --watch"
+        raise Refused(Problem(USAGE, what, next="pin get --all-projects --kind service, or --wrong"))
     if watch:
         _watch(target, list_filter)
         return
     if list_filter.is_single and not expiring:
         click.echo(asyncio.run(_fetch_one(target, list_filter.refs[0])), nl=False)
         return
-    workloads = asyncio.run(_fetch_all(target))
+    workloads = asyncio.run(_fetch_everywhere(target) if everywhere else _fetch_all(target))
     list_filter.require_existing(target.project, {each.name: each for each in workloads})
     matching = [each for each in workloads if list_filter.matches(each)]
     if expiring and matching and output in (None, "wide"):
-        click.echo(expiry_table(matching, now))
+        click.echo(expiry_table(matching, now, with_project=everywhere))
         return
-    click.echo(_format_list(matching, output, target.project, filtered=bool(kind or wrong or expiring)), nl=False)
+    place = "every project that you may view" if everywhere else f"project {target.project}"
+    filtered = bool(kind or wrong or expiring)
+    click.echo(_format_list(matching, output, place, filtered=filtered, with_project=everywhere), nl=False)
 
 
 def _watch(target: Target, list_filter: ListFilter) -> None:
@@ -108,7 +115,16 @@ async def _fetch_all(target: Target) -> list[WorkloadSummary]:
         return sorted(await platform.list_summaries(target.project), key=lambda each: each.name)
 
 
-def _format_list(workloads: list[WorkloadSummary], output: str | None, project: str, *, filtered: bool) -> str:
+async def _fetch_everywhere(target: Target) -> list[WorkloadSummary]:
+    async with connect(target) as platform:
+        projects = sorted(each.project for each in await platform.list_projects())
+        lists = [await platform.list_summaries(project) for project in projects]
+    return [each for listed in lists for each in sorted(listed, key=lambda each: each.name)]
+
+
+def _format_list(
+    workloads: list[WorkloadSummary], output: str | None, place: str, *, filtered: bool, with_project: bool
+) -> str:
     if output == "json":
         return as_json(workloads)
     if output == "yaml":
@@ -118,6 +134,6 @@ def _format_list(workloads: list[WorkloadSummary], output: str | None, project: 
     if not workloads:
         hint = "pin get" if filtered else "pin deploy NAME --image IMAGE --port 8080"
         found = "no matching workloads" if filtered else "no workloads"
-        click.echo(f"project {project} has {found}        next: {hint}", err=True)
+        click.echo(f"{place} has {found}        next: {hint}", err=True)
         return ""
-    return workload_table(workloads, wide=output == "wide") + "\n"
+    return workload_table(workloads, wide=output == "wide", with_project=with_project) + "\n"

@@ -46,19 +46,29 @@ class ListFilter(NamedTuple):
             ref.require_kind(by_name[ref.name].kind)
 
 
-def workload_table(workloads: Sequence[WorkloadSummary], *, wide: bool, min_widths: Sequence[int] = ()) -> str:
+def workload_table(
+    workloads: Sequence[WorkloadSummary], *, wide: bool, with_project: bool = False, min_widths: Sequence[int] = ()
+) -> str:
     header = (*TABLE_COLUMNS, "MESSAGE") if wide else TABLE_COLUMNS
     rows = [header, *(_summary_row(each, wide=wide) for each in workloads)]
+    if with_project:
+        rows = _add_projects(rows, workloads)
+        header = rows[0]
     return format_table(rows, text_columns=len(header), min_widths=min_widths)
 
 
-def expiry_table(workloads: Sequence[WorkloadSummary], now: datetime) -> str:
+def expiry_table(workloads: Sequence[WorkloadSummary], now: datetime, *, with_project: bool = False) -> str:
     """The workloads in the order in which they expire."""
-    rows = [
-        (*_summary_row(each, wide=False)[:4], each.expires, _time_left(each.expires, now))
-        for each in sorted(workloads, key=lambda each: (each.expires, each.name))
-    ]
-    return format_table([(*TABLE_COLUMNS[:4], "EXPIRES", "IN"), *rows], text_columns=5)
+    workloads = sorted(workloads, key=lambda each: (each.expires, each.name))
+    rows: list[tuple[str, ...]] = [(*TABLE_COLUMNS[:4], "EXPIRES", "IN")]
+    rows += [(*_summary_row(each, wide=False)[:4], each.expires, _time_left(each.expires, now)) for each in workloads]
+    rows = _add_projects(rows, workloads) if with_project else rows
+    return format_table(rows, text_columns=len(rows[0]) - 1)
+
+
+def _add_projects(rows: Sequence[tuple[str, ...]], workloads: Sequence[WorkloadSummary]) -> list[tuple[str, ...]]:
+    projects = ["PROJECT", *(each.project for each in workloads)]
+    return [(project, *row) for project, row in zip(projects, rows, strict=True)]
 
 
 def _time_left(expires: str, now: datetime) -> str:
