@@ -142,13 +142,13 @@ def test_lists_all_projects_that_the_caller_may_view(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PIN_STATE", str(tmp_path / "state"))
     asked: list[str] = []
 
-    def answer(_: str, path: str) -> tuple[int, object]:
+    def respond(_: str, path: str) -> tuple[int, object]:
         asked.append(path)
         if path == "/v1/projects":
             return 200, [ProjectSummary(project="shop"), ProjectSummary(project="ads")]
-        return 200, [summary_of(f"web-of-{path.split('/')[3]}", project=path.split("/")[3])]
+        return 200, [listed_workload(f"web-of-{path.split('/')[3]}", project=path.split("/")[3])]
 
-    with fake_desk(tmp_path / "state", answer):
+    with fake_desk(tmp_path / "state", respond):
         listed, named = run("get", "-A"), run("get", "-A", "web")
     assert [line.split()[:2] for line in listed.stdout.splitlines()] == [
         ["PROJECT", "NAME"], ["ads", "web-of-ads@1"], ["shop", "web-of-shop@1"],
@@ -157,7 +157,7 @@ def test_lists_all_projects_that_the_caller_may_view(tmp_path: Path, monkeypatch
     assert (named.exit_code, "cannot be combined with names" in named.stderr) == (2, True)
 
 
-def summary_of(name: str, project: str) -> WorkloadSummary:
+def listed_workload(name: str, project: str) -> WorkloadSummary:
     return WorkloadSummary(
         kind="PinterestService", project=project, name=name, uid="1", generation=1, revision=1, goal="Ready", ready=1,
         wanted=1, image="a",
