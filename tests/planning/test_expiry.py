@@ -9,17 +9,21 @@ import msgspec
 import pytest
 
 from pincompute.api.kinds import WORKLOADS
+from pincompute.api.names import IMMUTABLE_HASH_ANNOTATION
 from pincompute.api.status import find_condition
+from pincompute.api.workload import Hold
 from pincompute.objects.content import Object
 from pincompute.objects.times import format_time
 from pincompute.planning.diagnosis.explain import diagnose
 from pincompute.planning.expiry import check_expires_later
+from pincompute.planning.footprint import current_footprint
 from pincompute.planning.notable_events import status_events
+from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan
 from pincompute.planning.revision_number import keep_edits
-from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.views.summary import summarize
-from runtime_builders import build_resource
+from runtime_builders import DONE_AT, build_part, build_resource, build_runtime, build_runtimes
 from snapshot_strategies import NOW, new_snapshot, plan_snapshot, pod_templates_in, snapshot_after
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -32,6 +36,7 @@ SPECS: dict[str, Object] = {
     "PinterestTrainingJob": {"workers": 2},
 }
 KINDS = sorted(WORKLOADS)
+POD_CREATORS = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "PyTorchJob", "TFJob")
 
 
 def workload(kind: str = "PinterestService", expires: str = "30d", **spec: Any) -> Any:
@@ -263,3 +268,63 @@ def test_owner_and_cost_centre_of_a_project_restart_nothing(kind: str) -> None:
     templates = [[template for native in each.wanted for template in pod_templates_in(native)] for each in plans]
     assert templates[0] == templates[1] != []
     assert all(native["metadata"]["annotations"]["pinterest.com/owner"] == "team-shop" for native in plans[1].wanted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_expired_project_cannot_be_outlived_by_a_spec_that_no_plan_accepts(kind: str) -> None:
+    _, running = pass_at(at(workload(kind, expires=""), NOW, project=project("10d")), NOW)
+    assert any(each.kind in POD_CREATORS for each in running.natives)
+    known = build_runtimes(build_part("logs-1"), build_runtime(1, "logs-1", done=DONE_AT))
+    refused = with_spec(running, hold=Hold(runtime=999_999, until="2099-12-31"))._replace(runtimes=known)
+    is_refused = kind in {"PinterestService", "PinterestStatefulSet", "PinterestCronJob"}
+    assert bool(plan_snapshot(refused._replace(now=NOW + 9 * DAY)).problems) == is_refused
+    stopped, after = pass_at(refused, NOW + 10 * DAY)
+    assert not stopped.delete_owner
+    assert stopped.why
+    assert stopped.why.reason.code == "Expired"
+    # Work that has begun keeps its runtime, so that its plan is not refused.
+    suspended = {(each["kind"], each["metadata"]["name"]) for each in stopped.wanted if not pods_wanted(each)}
+    left = [each for each in after.natives if each.kind in POD_CREATORS]
+    alive = [each.kind for each in left if (each.kind, each.metadata.name) not in suspended]
+    # The deletion of a stateful set could delete its claims.
+    assert alive == (["StatefulSet"] if kind == "PinterestStatefulSet" else [])
+
+
+@pytest.mark.parametrize("kind", ["PinterestJobSet", "PinterestTrainingJob"])
+def test_work_of_another_version_is_stopped_too(kind: str) -> None:
+    """Jobs whose immutable fields differ go on unchanged, and cannot be suspended."""
+    _, running = pass_at(at(workload(kind), NOW), NOW)
+    natives = tuple(
+        with_annotation(each, IMMUTABLE_HASH_ANNOTATION, "other") if each.kind in POD_CREATORS else each
+        for each in running.natives
+    )
+    running = running._replace(natives=natives, pods=(running_pod(running),))
+    (job,) = [each for each in natives if each.kind in POD_CREATORS]
+    later = plan_snapshot(running._replace(now=NOW + DAY))
+    assert (job.kind, job.metadata.name) in later.retained
+    stopped, after = pass_at(running, NOW + 30 * DAY)
+    assert not any(pods_wanted(each) for each in stopped.wanted)
+    assert not [each for each in after.natives if each.metadata.annotations.get(IMMUTABLE_HASH_ANNOTATION) == "other"]
+
+
+def with_annotation(native: Native, name: str, value: str) -> Native:
+    annotations = {**native.metadata.annotations, name: value}
+    return msgspec.structs.replace(native, metadata=msgspec.structs.replace(native.metadata, annotations=annotations))
+
+
+def running_pod(snapshot: Snapshot) -> Pod:
+    """A pod of the work, as Kubernetes and Kubeflow label it."""
+    (job,) = [each for each in snapshot.natives if each.kind in POD_CREATORS]
+    labels = {
+        "pinterest.com/workload": "web",
+        "training.kubeflow.org/replica-type": "master",
+        "training.kubeflow.org/replica-index": "0",
+    }
+    reference = {"kind": job.kind, "name": job.metadata.name, "uid": job.metadata.uid, "controller": True}
+    metadata = {"name": "web-0", "uid": "pod-1", "labels": labels, "ownerReferences": [reference]}
+    return msgspec.convert({"metadata": metadata, "status": {"phase": "Running"}}, Pod)
+
+
+def test_stopped_service_holds_no_quota() -> None:
+    assert current_footprint(at(workload(), NOW)).pods == 4
+    assert current_footprint(at(workload(), NOW + 30 * DAY)).pods == 0

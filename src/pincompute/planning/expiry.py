@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pincompute.api.cron_job import PinterestCronJob
 from pincompute.api.expiry import MIN_SPAN, expiry_errors, parse_expiry
 from pincompute.api.project import Project
 from pincompute.api.stateful_set import PinterestStatefulSet
@@ -33,6 +34,10 @@ MAX_WARNING = timedelta(days=1)
 """How long before its end a workload is announced to expire; half of its life if that is shorter."""
 MAX_GRACE = timedelta(days=7)
 """How long a stopped workload is kept before it is deleted; as long as its life if that was shorter."""
+
+_DELETED_WITHOUT_A_PLAN = frozenset({"Deployment", "DaemonSet", "CronJob", "Job", "PyTorchJob", "TFJob"})
+"""Objects that create pods, and that a later plan recreates as they were. The deletion of a StatefulSet may delete its
+claims, so that one is stopped only by a plan."""
 
 
 class Expiry(NamedTuple):
@@ -62,8 +67,8 @@ def plan_with_expiry(planner: Callable[[Snapshot], Plan], snapshot: Snapshot) ->
     if expiry is None or snapshot.now < expiry.ends:
         planned = announce_expiry(planner(snapshot), snapshot, expiry)
     else:
-        stopped = snapshot if status.has_ended(owner) else snapshot._replace(owner=_without_pods(owner), expired=True)
-        planned = _report_expired(planner(stopped), snapshot, expiry)
+        planned = planner(snapshot) if status.has_ended(owner) else _plan_stop(planner, snapshot)
+        planned = _report_expired(planned, snapshot, expiry)
     ends = format_time(expiry.ends) if expiry else ""
     return planned._replace(status=msgspec.structs.replace(planned.status, expires=ends))
 
@@ -152,6 +157,32 @@ def _report_expired(plan: Plan, snapshot: Snapshot, expiry: Expiry) -> Plan:
     others = [each for each in reported.status.conditions if each.type != owner.GOAL]
     new_status = msgspec.structs.replace(reported.status, next=problem.next, conditions=[missed, *others])
     return reported._replace(status=new_status, why=problem)
+
+
+def _plan_stop(planner: Callable[[Snapshot], Plan], snapshot: Snapshot) -> Plan:
+    """Plan a workload without pods. Where its plan is refused, the objects that create its pods are deleted instead:
+    otherwise a deployer could outlive the end of the project by an edit that no plan accepts."""
+    planned = planner(snapshot._replace(owner=_without_pods(snapshot.owner), expired=True))
+    if not planned.problems:
+        return planned._replace(retained=tuple(each for each in planned.retained if each not in _open_jobs(snapshot)))
+    kept = tuple(
+        (each.kind, each.metadata.name) for each in snapshot.natives if each.kind not in _DELETED_WITHOUT_A_PLAN
+    )
+    return planned._replace(problems=(), retained=kept)
+
+
+def _open_jobs(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
+    """Jobs that work goes on in. One that could not be suspended, as it was made by another version, is deleted.
+
+    Runs of a cron job end by themselves.
+    """
+    if isinstance(snapshot.owner, PinterestCronJob):
+        return frozenset()
+    jobs = (each for each in snapshot.natives if each.kind in {"Job", "PyTorchJob", "TFJob"})
+    ends = ("Complete", "Succeeded", "Failed")
+    return frozenset(
+        (each.kind, each.metadata.name) for each in jobs if not any(each.find_condition(end) for end in ends)
+    )
 
 
 def _without_pods(owner: Workload) -> Workload:
