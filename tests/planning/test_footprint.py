@@ -156,6 +156,33 @@ def test_counts_objects_and_storage(footprint: Footprint, expected: dict[str, in
     assert objects(footprint) == {**own, **expected}
 
 
+@pytest.mark.parametrize(
+    "ephemeral",
+    [
+        None,
+        {},
+        "x",
+        {"volumeClaimTemplate": 1},
+        {"volumeClaimTemplate": {"spec": {}}},
+        *(
+            {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": size}}}}}
+            for size in ("lots", "-5Gi", [1], {"a": 1}, None)
+        ),
+    ],
+)
+def test_invalid_volume_of_a_template_holds_no_storage(ephemeral: Any) -> None:
+    """Otherwise one workload that was written past the desk would stop the ledger of all projects."""
+    template = {"spec": {"volumes": [{"name": "a", "ephemeral": ephemeral}]}}
+    assert used_by("Service", port=80, template=template).storage == 0
+
+
+def test_counts_the_storage_of_ephemeral_volumes_for_each_pod() -> None:
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}}}
+    template = {"spec": {"volumes": [{"name": "a", "ephemeral": {"volumeClaimTemplate": claim}}]}}
+    found = used_by("Service", port=80, replicas=2, rollout={"surge": 1}, template=template)
+    assert (found.claims, found.storage) == (3, 3 * 5 * 1024 * Mi)
+
+
 def test_counts_the_records_of_former_revisions() -> None:
     """A change of the content adds one, up to the number that is retained; a scale adds none."""
     before = parse_one(PLAIN_SERVICE)

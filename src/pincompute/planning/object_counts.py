@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from typing import Any
 
 from pincompute.api.names import ATTEMPT_LABEL, CONTENT_ANNOTATION, TASKS_ANNOTATION
 from pincompute.objects.content import Object
@@ -46,9 +47,9 @@ def count_objects(
         amounts["config_maps"] += attempt - 1
     for count, template in pod_counts:
         for volume in template["spec"].get("volumes", ()):
-            if "ephemeral" in volume:
+            if ephemeral := volume.get("ephemeral"):
                 amounts["claims"] += count
-                amounts[STORAGE] += count * _storage(volume["ephemeral"]["volumeClaimTemplate"])
+                amounts[STORAGE] += count * _ephemeral_storage(ephemeral)
     return amounts
 
 
@@ -81,5 +82,13 @@ def _amounts(native: Object, revision: int, content: str) -> Iterator[tuple[str,
             yield "services", sum(role["replicas"] for role in spec["tfReplicaSpecs"].values())
 
 
+def _ephemeral_storage(volume: Any) -> Fraction:
+    """The storage of a volume in a template, which may have any content: what the API server refuses counts as 0."""
+    try:
+        return max(Fraction(0), _storage(volume["volumeClaimTemplate"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return Fraction(0)
+
+
 def _storage(claim: Object) -> Fraction:
-    return parse_quantity(claim["spec"].get("resources", {}).get("requests", {}).get("storage", 0))
+    return parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
