@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -16,6 +17,7 @@ from pincompute.controller.passes import Key, Trigger
 from pincompute.kube.client import Client
 from pincompute.kube.request import Request
 from pincompute.objects.content import Object
+from pincompute.planning.snapshot import Cluster, ServedCertificate
 
 ROLLING_RUNTIME = Key("", "2", "Runtime")
 WEB = Key("me", "web")
@@ -120,5 +122,36 @@ def test_rolling_runtime_is_enqueued_at_once_and_then_once_per_interval() -> Non
         await observed.enqueued_within(ROLL_COUNT_INTERVAL_S)
         send_event(4)
         assert ROLLING_RUNTIME in await observed.enqueued_within()
+
+    run_with_cache(work)
+
+
+def test_ingress_class_and_certificate_trigger_the_services_that_they_affect() -> None:
+    async def work(observed: ObservedCache) -> None:
+        def send_service(name: str, **balancer: object) -> None:
+            body = {"spec": {"image": "web:1", "port": 80, "loadBalancer": balancer}}
+            observed.source.send_event("pinterestservices", body, name=name, namespace="me")
+
+        send_service("web", tls="web-tls")
+        send_service("inner", internal=True)
+        labels = {WORKLOAD_LABEL: "web", PROJECT_LABEL: "me"}
+        observed.source.send_event("ingresses", {}, name="web", namespace="me", labels=labels)
+        await observed.enqueued_within()
+        observed.source.send_event("ingressclasses", {}, name="fast")
+        assert await observed.enqueued_within() == [WEB]
+        observed.source.send_event("ingressclasses", {}, name="fast", annotations={"changed": "yes"})
+        assert await observed.enqueued_within() == []
+
+        cache, seen = observed.cache, ServedCertificate(("web.example.com",), datetime(2026, 1, 31, tzinfo=UTC))
+        ((key, owner, _),) = cache.tls_services()
+        assert key == WEB
+        observed.enqueued.clear()
+        cache.replace_certificates({WEB: seen})
+        cache.replace_certificates({WEB: seen})
+        assert [key for _, key in observed.enqueued] == [WEB]
+        snapshot = cache.snapshot(owner, Cluster(name="main", domain="localhost", port=80))
+        assert (snapshot.certificate, snapshot.ingress_classes) == (seen, ("fast",))
+        cache.replace_certificates({})
+        assert [key for _, key in observed.enqueued] == [WEB, WEB]
 
     run_with_cache(work)

@@ -12,6 +12,7 @@ from pathlib import Path
 import generate_docs
 import pytest
 
+from pincompute.cli.redirects import SAME_ARGUMENTS
 from pincompute.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,8 @@ def test_links_resolve(page: Path) -> None:
 def test_mentioned_commands_exist(page: Path) -> None:
     text = page.read_text()
     for command in re.findall(r"(?:^\$ |`)pin ([a-z]+(?:-[a-z]+)*)\b", text, re.MULTILINE):
-        assert command in COMMANDS or command in {"agent", "desk", "operator"}, f"{name(page)}: pin {command}"
+        known = {*COMMANDS, *SAME_ARGUMENTS, "agent", "desk", "operator"}
+        assert command in known, f"{name(page)}: pin {command}"
     for target in re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"{name(page)}: make {target}"
 

@@ -21,7 +21,7 @@ from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan
 from pincompute.planning.runtimes.selection import RollHealth, Runtimes
-from pincompute.planning.snapshot import Cluster, Native, Snapshot
+from pincompute.planning.snapshot import Cluster, Native, ServedCertificate, Snapshot
 from pincompute.planning.steps import Adopt, Apply, Create, Delete, Evict, LabelPods, PatchImages, Step, Ungate
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*"))
@@ -57,6 +57,7 @@ def load(case: Path) -> Snapshot:
         project=msgspec.convert(before["project"], Project) if "project" in before else None,
         runtimes=runtimes,
         ingress_classes=tuple(before["classes"]) if "classes" in before else None,
+        certificate=msgspec.convert(before["certificate"], ServedCertificate) if "certificate" in before else None,
     )
     if "services" in before:
         snapshot = snapshot._replace(host=judge_host(snapshot, before["services"]))

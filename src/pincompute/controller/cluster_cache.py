@@ -46,11 +46,11 @@ from pincompute.controller.resources import (
 )
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
-from pincompute.kube.resource import INGRESS_CLASSES, PODS, Resource
+from pincompute.kube.resource import INGRESS_CLASSES, INGRESSES, PODS, Resource
 from pincompute.kube.watch import DELETED, MODIFIED, Event
 from pincompute.planning.break_glass import check_break_glass_expired
 from pincompute.planning.observed_pods import Pod
-from pincompute.planning.snapshot import Cluster, Native, Snapshot
+from pincompute.planning.snapshot import Cluster, Native, ServedCertificate, Snapshot
 
 ObjectsOfKey = dict[tuple[str, str], Any]
 """Objects that belong to one key, by kind and name."""
@@ -89,6 +89,7 @@ class ClusterCache:
         self._undecodable: defaultdict[Key, dict[str, UndecodableOwner]] = defaultdict(dict)
         """By kind."""
         self._context = PlanningContextCache()
+        self._certificates: dict[Key, ServedCertificate] = {}
         self._complete = False
         self._roll_timer: asyncio.TimerHandle | None = None
         """Enqueues the rolling runtime; set while such a request is pending."""
@@ -204,7 +205,22 @@ class ClusterCache:
             self._context.runtimes_for(owner, self._all_owners(), now),
             self._context.host_verdict(owner, cluster),
             ingress_classes=self._ingress_classes(),
+            certificate=self._certificates.get(key_of(owner)),
         )
+
+    def tls_services(self) -> Iterator[tuple[Key, PinterestService, Native]]:
+        """The services with TLS, each with its Ingress."""
+        for owner in self._all_owners():
+            ingress = self._natives.get(key_of(owner), {}).get((INGRESSES.kind, owner.metadata.name))
+            if isinstance(owner, PinterestService) and owner.spec.load_balancer.tls and ingress is not None:
+                yield key_of(owner), owner, ingress
+
+    def replace_certificates(self, certificates: dict[Key, ServedCertificate]) -> None:
+        """Takes in the certificates with which addresses are served, and reconciles the services with another one."""
+        before, self._certificates = self._certificates, certificates
+        for key in sorted(before.keys() | certificates.keys()):
+            if before.get(key) != certificates.get(key):
+                self._on_change(key, Trigger.CONTEXT_CHANGED)
 
     def includes(self, kind: str, resource_version: int) -> bool:
         """Whether the cache of a kind is at least as new as this resourceVersion."""

@@ -16,6 +16,7 @@ import structlog
 from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, OPERATOR, SYSTEM_NAMESPACE
 from pincompute.base import logging as logs
 from pincompute.base.gc_settings import relax_gc
+from pincompute.controller.certificate_probe import CertificateProbe
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
@@ -88,9 +89,14 @@ async def run_operator(
             if server:
                 server.manager = manager
             running = asyncio.create_task(manager.run())
-            if await _run_until_stopped(running, stopped, manager.stop):
-                # The manager never ends by itself, so this raises its exception: the process exits with the cause.
-                running.result()
+            probe = CertificateProbe(manager.cache, facts.result(), client.clock, lambda: manager.is_leader)
+            probing = asyncio.create_task(probe.run())
+            try:
+                if await _run_until_stopped(running, stopped, manager.stop):
+                    # The manager never ends by itself, so this raises its exception: the process exits with the cause.
+                    running.result()
+            finally:
+                probing.cancel()
             await lease.release()
 
 

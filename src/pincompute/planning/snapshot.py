@@ -223,6 +223,13 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         return HostRules(self.domain, self.reserved_hosts)
 
 
+class ServedCertificate(NamedTuple):
+    """The certificate with which an ingress answers for a host: its names and expiry only."""
+
+    names: tuple[str, ...]
+    expires: datetime
+
+
 class Snapshot(NamedTuple):
     """Everything that a plan depends on."""
 
@@ -240,6 +247,8 @@ class Snapshot(NamedTuple):
     """The life of the workload has ended: it gets no pods, and keeps its claims."""
     ingress_classes: tuple[str, ...] | None = None
     """Names of the cluster's IngressClasses, sorted; None if they are unknown."""
+    certificate: ServedCertificate | None = None
+    """Of a service with TLS: the certificate with which its address is served; None if it is unknown."""
 
     def owns_pod(self, pod: Pod) -> bool:
         """True if the chain of controllers leads from the pod to the owner.

@@ -46,6 +46,19 @@ INGRESS_NOT_RESPONDING = infrastructure_error(
     "The replicas are ready, but no ingress controller has reported for 30 seconds that it serves the address.",
     "`pin status` shows the ingress of the platform; that of another one is described by the events of the Ingress.",
 )
+CERTIFICATE_MISMATCH = user_error(
+    "CertificateMismatch",
+    409,
+    "The address of a service with TLS is served with a certificate for other hosts: the Secret is missing, is not of "
+    "type `kubernetes.io/tls`, or has a certificate for another host.",
+    "Store a certificate for the host in the Secret of `loadBalancer.tls`, as the message says.",
+)
+CERTIFICATE_EXPIRED = user_error(
+    "CertificateExpired",
+    409,
+    "The address of a service with TLS is served with a certificate that has expired.",
+    "Store a renewed certificate in the Secret of `loadBalancer.tls`, as the message says.",
+)
 WORKLOAD_UNKNOWN = user_error(
     "WorkloadUnknown", 404, "No workload of that name exists in the project.", "`pin get` lists the workloads."
 )

@@ -1,4 +1,5 @@
-"""Whether the address of a service leads to it: the ingress class exists, and an ingress controller serves the host.
+"""Whether the address of a service leads to it: the ingress class exists, an ingress controller serves the
+host, and its certificate is for the host.
 
 An Ingress without a class is served by the platform's own ingress, if it has one, and otherwise by the controller of
 the default class. A cluster without any of them has no ingress: there a service is ready without an address that leads
@@ -11,13 +12,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from pincompute.api.hosts import normalize_host
+from pincompute.api.hosts import WILDCARD, normalize_host
 from pincompute.api.service import PinterestService
 from pincompute.api.status import READY, find_condition
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import HOST_TAKEN, INGRESS_CLASS_UNKNOWN, INGRESS_NOT_RESPONDING
+from pincompute.base.reasons import (
+    CERTIFICATE_EXPIRED,
+    CERTIFICATE_MISMATCH,
+    HOST_TAKEN,
+    INGRESS_CLASS_UNKNOWN,
+    INGRESS_NOT_RESPONDING,
+)
 from pincompute.objects.times import format_time
-from pincompute.planning.diagnosis.excerpts import join_first_few
+from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few
 from pincompute.planning.snapshot import IngressPoint, Native, Snapshot
 
 INGRESS_GRACE_S = 30.0
@@ -49,7 +56,7 @@ def check_address(snapshot: Snapshot, host: str) -> AddressFinding:
     points = _points(snapshot, ingress, normalize_host(host))
     if any(port.error for point in points for port in point.ports):
         return AddressFinding(_taken_problem(snapshot, host))
-    return SERVED if points else _unserved_finding(snapshot, host, ingress)
+    return _certificate_finding(snapshot, host) if points else _unserved_finding(snapshot, host, ingress)
 
 
 def _class_problem(snapshot: Snapshot) -> Problem | None:
@@ -93,6 +100,47 @@ def _taken_problem(snapshot: Snapshot, host: str) -> Problem:
         note="an Ingress that is older, or of the project to which the host belongs, has it",
         next=f"kubectl get ingress -n {owner.metadata.namespace}, or choose another loadBalancer.host or path",
     )
+
+
+def _certificate_finding(snapshot: Snapshot, host: str) -> AddressFinding:
+    """Whether the certificate of an address with TLS is for its host and has not expired. An unknown one is no problem.
+
+    It changes without any event at its expiry.
+    """
+    owner: PinterestService = snapshot.owner
+    seen, secret = snapshot.certificate, owner.spec.load_balancer.tls
+    if not secret:
+        return SERVED
+    where = Where(object=owner.metadata.key, field="spec.loadBalancer.tls")
+    if seen is None:
+        return _last_certificate_finding(owner, where)
+    store = f"kubectl create secret tls {secret} -n {owner.metadata.namespace} --cert FILE --key FILE"
+    replace = f"{store} --dry-run=client -o yaml | kubectl apply -f -"
+    if not any(_covers(name, normalize_host(host)) for name in seen.names):
+        names = join_first_few([excerpt_start(each) for each in seen.names]) if seen.names else "no host"
+        what = f"{host} is served with a certificate for {names}"
+        note = f"Secret {secret} is missing, is not of type kubernetes.io/tls, or is for another host"
+        return AddressFinding(Problem(CERTIFICATE_MISMATCH, what, where, note, replace))
+    left_s = (seen.expires - snapshot.now).total_seconds()
+    if left_s > 0:
+        return AddressFinding(recheck_after_s=left_s)
+    what = f"the certificate of {host} expired at {format_time(seen.expires)}"
+    return AddressFinding(Problem(CERTIFICATE_EXPIRED, what, where, f"it is in Secret {secret}", replace))
+
+
+def _last_certificate_finding(owner: PinterestService, where: Where) -> AddressFinding:
+    """The problem that was found before: after a restart the operator does not know the certificate for some time."""
+    before = find_condition(owner.status.conditions, READY)
+    reasons = {each.code: each for each in (CERTIFICATE_EXPIRED, CERTIFICATE_MISMATCH)}
+    if before is None or before.reason not in reasons or owner.status.observed_generation != owner.metadata.generation:
+        return SERVED
+    return AddressFinding(Problem(reasons[before.reason], before.message, where, next=owner.status.next))
+
+
+def _covers(name: str, host: str) -> bool:
+    """Whether a name of a certificate is the host; a wildcard stands for one label."""
+    name = normalize_host(name)
+    return name == host or (name.startswith(WILDCARD) and name[1:] == f".{host.partition('.')[2]}")
 
 
 def _unserved_finding(snapshot: Snapshot, host: str, ingress: Native | None) -> AddressFinding:

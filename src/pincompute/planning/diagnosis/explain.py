@@ -14,6 +14,8 @@ from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
     BREAK_GLASS_ACTIVE,
     CANNOT_CHANGE,
+    CERTIFICATE_EXPIRED,
+    CERTIFICATE_MISMATCH,
     CLUSTER_REFUSED,
     EXPIRED,
     HOST_NOT_LISTED,
@@ -54,6 +56,8 @@ OPERATOR_RESPONSE_GRACE_S = 30.0
 _FOUND_BY_THE_OPERATOR = frozenset(
     {
         CANNOT_CHANGE,
+        CERTIFICATE_EXPIRED,
+        CERTIFICATE_MISMATCH,
         CLUSTER_REFUSED,
         HOST_NOT_LISTED,
         HOST_RESERVED,
