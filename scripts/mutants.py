@@ -337,8 +337,8 @@ MUTANTS = (
     Mutant("admission/quota.py", "requested > current and others", "others", _TRANSACTION),
     Mutant(
         "planning/footprint.py",
-        "yield replicas + surge,",
-        "yield replicas,",
+        'yield spec["replicas"] + _surge(spec),',
+        'yield spec["replicas"],',
         "tests/planning/test_footprint.py",
     ),
     Mutant("base/secure_files.py", "MODE = 0o600", "MODE = 0o644", "tests/base"),

@@ -24,7 +24,7 @@ SPEC: Object = {"owner": "team-ads", "review": "open", "quota": {"on-demand": {}
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncGenerator[UnwatchedDesk]:
+async def audited_desk(tmp_path: Path) -> AsyncGenerator[UnwatchedDesk]:
     project = msgspec.convert({"kind": "Project", "metadata": {"name": "ads"}, "spec": SPEC}, Project)
     async with unwatched_desk(tmp_path, project, PreviewingPlatform, Authenticator([Believing()])) as opened:
         yield opened
@@ -36,24 +36,26 @@ async def send(desk: UnwatchedDesk, caller: str, method: str, path: str, body: s
         return answer.status, await answer.json()
 
 
-async def test_members_see_the_log_of_their_project_only(desk: UnwatchedDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_members_see_the_log_of_their_project_only(
+    audited_desk: UnwatchedDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def changed(_: FleetClient, number: int, *_change: object) -> RollStatus:
         return RollStatus(number)
 
     monkeypatch.setattr(FleetClient, "change_roll", changed)
-    assert (await send(desk, "dan", "POST", "/projects/ads/submissions", HELLO))[0] == 202
+    assert (await send(audited_desk, "dan", "POST", "/projects/ads/submissions", HELLO))[0] == 202
     bad = HELLO.replace("8080", "0")
-    assert (await send(desk, "dan", "POST", "/projects/ads/submissions", bad))[0] == 422
+    assert (await send(audited_desk, "dan", "POST", "/projects/ads/submissions", bad))[0] == 422
     roll = '{"paused": "root: looking"}'
-    assert (await send(desk, "root", "PATCH", "/runtimes/42/roll", roll))[0] == 200
-    status, page = await send(desk, "vera", "GET", "/projects/ads/audit")
+    assert (await send(audited_desk, "root", "PATCH", "/runtimes/42/roll", roll))[0] == 200
+    status, page = await send(audited_desk, "vera", "GET", "/projects/ads/audit")
     assert status == 200
     assert [(each["caller"], each["act"], each["object"], each["note"]) for each in page["entries"]] == [
         ("dan", "deploy: refused by the desk", "", "DocumentInvalid"),
         ("dan", "deploy: accepted by the desk", "PinterestService/hello", ""),
     ]
     assert page["next"] is None
-    status, everything = await send(desk, "root", "GET", "/audit")
+    status, everything = await send(audited_desk, "root", "GET", "/audit")
     assert status == 200
     newest = everything["entries"][0]
     assert (newest["caller"], newest["act"], newest["object"], newest["project"]) == ("root", "roll", "Runtime/42", "")
@@ -61,7 +63,7 @@ async def test_members_see_the_log_of_their_project_only(desk: UnwatchedDesk, mo
     assert everything["entries"][1:] == page["entries"]
 
 
-async def test_strangers_and_members_do_not_see_the_log_of_others(desk: UnwatchedDesk) -> None:
+async def test_strangers_and_members_do_not_see_the_log_of_others(audited_desk: UnwatchedDesk) -> None:
     for caller, path, status in (
         ("eve", "/projects/ads/audit", 404),
         ("vera", "/projects/search/audit", 404),
@@ -69,18 +71,20 @@ async def test_strangers_and_members_do_not_see_the_log_of_others(desk: Unwatche
         ("eve", "/audit", 403),
         ("", "/audit", 401),
     ):
-        found, answer = await send(desk, caller, "GET", path)
+        found, answer = await send(audited_desk, caller, "GET", path)
         assert (found, "entries" in answer) == (status, False), (caller, path)
 
 
-async def test_pages_are_bounded(desk: UnwatchedDesk) -> None:
+async def test_pages_are_bounded(audited_desk: UnwatchedDesk) -> None:
     for query in (f"limit={MAX_AUDIT_ENTRIES + 1}", "limit=0", "limit=-1", "before=0", "before=9e99", "limit=x"):
-        status, answer = await send(desk, "root", "GET", f"/audit?{query}")
+        status, answer = await send(audited_desk, "root", "GET", f"/audit?{query}")
         assert (status, answer["errors"][0]["reason"]) == (422, "DocumentInvalid"), query
     for number in range(3):
-        await send(desk, "dan", "POST", "/projects/ads/submissions", HELLO.replace("name: hello", f"name: w{number}"))
-    _, first = await send(desk, "vera", "GET", "/projects/ads/audit?limit=2")
-    _, second = await send(desk, "vera", "GET", f"/projects/ads/audit?limit=2&before={first['next']}")
+        await send(
+            audited_desk, "dan", "POST", "/projects/ads/submissions", HELLO.replace("name: hello", f"name: w{number}")
+        )
+    _, first = await send(audited_desk, "vera", "GET", "/projects/ads/audit?limit=2")
+    _, second = await send(audited_desk, "vera", "GET", f"/projects/ads/audit?limit=2&before={first['next']}")
     assert [each["object"] for each in (*first["entries"], *second["entries"])] == [
         f"PinterestService/w{number}" for number in (2, 1, 0)
     ]
