@@ -207,7 +207,7 @@ MUTANTS = (
     Mutant("controller/field_ownership.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
     Mutant(
         "platforms/kubernetes/workloads.py",
-        "raise Refused(created_by_another_problem(workload))",
+        "raise Refused(_created_by_another_problem(workload))",
         "raise error",
         "tests/desk/test_kubernetes.py",
     ),
@@ -337,8 +337,8 @@ MUTANTS = (
     Mutant("admission/quota.py", "requested > current and others", "others", _TRANSACTION),
     Mutant(
         "planning/footprint.py",
-        'yield spec["replicas"] + _surge(spec), spec["template"]',
-        'yield spec["replicas"], spec["template"]',
+        'yield spec["replicas"] + _surge(spec),',
+        'yield spec["replicas"],',
         "tests/planning/test_footprint.py",
     ),
     Mutant("base/secure_files.py", "MODE = 0o600", "MODE = 0o644", "tests/base"),

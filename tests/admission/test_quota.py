@@ -16,13 +16,13 @@ OTHERS = {("PinterestService", "api"): Footprint("on-demand", pods=2)}
 EXCEEDED = "web exceeds the on-demand quota of project ads"
 
 
-def project(pods: int = 4) -> Project:
+def bounded_project(pods: int = 4) -> Project:
     found = project_with_quota(pods=pods)
     members = Members(owner=RoleHolders(people=["olga"]), deployer=RoleHolders(people=["dan"]))
     return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, members=members))
 
 
-def refusal(request: QuotaRequest, others: dict[tuple[str, str], Footprint] = OTHERS) -> Problem:
+def quota_refusal(request: QuotaRequest, others: dict[tuple[str, str], Footprint] = OTHERS) -> Problem:
     problem = check_quota(request, {"on-demand": others}).problem
     assert problem is not None
     assert problem.what == EXCEEDED or problem.reason.code == "TierClosed"
@@ -30,7 +30,7 @@ def refusal(request: QuotaRequest, others: dict[tuple[str, str], Footprint] = OT
 
 
 def request_of(pods: int, surge: int = 0, caller: Identity | None = None, limit: int = 4) -> QuotaRequest:
-    return QuotaRequest(workload_key("web"), project(limit), Footprint("on-demand", pods=pods), surge, caller)
+    return QuotaRequest(workload_key("web"), bounded_project(limit), Footprint("on-demand", pods=pods), surge, caller)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def request_of(pods: int, surge: int = 0, caller: Identity | None = None, limit:
     ],
 )  # fmt: skip
 def test_pods_of_a_rollout_are_explained(pods: int, surge: int, limit: int, text: str) -> None:
-    first, *_ = refusal(request_of(pods, surge, limit=limit)).note.splitlines()
+    first, *_ = quota_refusal(request_of(pods, surge, limit=limit)).note.splitlines()
     assert first == f"pods: {text}"
 
 
@@ -57,10 +57,10 @@ def test_pods_of_a_rollout_are_explained(pods: int, surge: int, limit: int, text
     ],
 )
 def test_advice_depends_on_the_role_of_the_caller(caller: Identity | None, advice: str) -> None:
-    assert refusal(request_of(3, caller=caller)).next == f"scale down or delete other workloads, or {advice}"
+    assert quota_refusal(request_of(3, caller=caller)).next == f"scale down or delete other workloads, or {advice}"
     # Freeing the quota of others does not help.
-    assert refusal(request_of(5, caller=caller)).next == f"request less, or {advice}"
-    assert refusal(request_of(5, caller=caller), {}).next == f"request less, or {advice}"
+    assert quota_refusal(request_of(5, caller=caller)).next == f"request less, or {advice}"
+    assert quota_refusal(request_of(5, caller=caller), {}).next == f"request less, or {advice}"
     closed = request_of(1, caller=caller)._replace(requested=Footprint("reserved", pods=1))
     expected = advice.replace("on-demand", "reserved")
-    assert refusal(closed).next == f"write tier: on-demand, or {expected}"
+    assert quota_refusal(closed).next == f"write tier: on-demand, or {expected}"

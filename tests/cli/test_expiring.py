@@ -89,7 +89,7 @@ def test_lists_seven_days_in_order_by_default(run: Any) -> None:
     ],
 )
 def test_other_filters_and_spans_apply(run: Any, words: tuple[str, ...], names: list[str]) -> None:
-    assert run(*words, "--output", "name").output.split() == names
+    assert run(*words, "--output", "name").output.split() == [f"service/{each}" for each in names]
 
 
 def test_one_named_workload_is_listed_and_not_described(run: Any) -> None:

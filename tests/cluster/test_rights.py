@@ -119,8 +119,10 @@ async def test_granted_permissions_are_used_and_no_request_is_denied(real_platfo
         opened: Object = {"spec": {"hosts": ["shop.example.com"], "placement": {"tolerations": ["dedicated"]}}}
         await client.patch(CUSTOM_RESOURCES[Project.__name__], "me", "", opened, style="merge", manager=ENGINE)
         await asyncio.gather(*(_deploy_and_plan(person, spec_key) for spec_key in SPECS))
-        # Plans of every kind, and of an existing object.
-        await person.pin("plan", str(ROOT / "examples"))
+        # Plans of every kind, and of an existing object. The project of two examples exists nowhere.
+        planned = await person.pin("plan", str(ROOT / "examples"), code=1)
+        refused = [line for line in planned.splitlines() if line.startswith("would be refused")]
+        assert refused == ["would be refused: no project 'edge', or no permission to view it  [ProjectUnknown]"] * 2
         project = await client.get(CUSTOM_RESOURCES["Project"], PROJECT_NAME)
         document = {**project, "metadata": {"name": PROJECT_NAME}}
         del document["status"]
