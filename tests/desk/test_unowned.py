@@ -22,7 +22,7 @@ def config_map(project: str, name: str, workload: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"secret": "not shown"}}
 
 
-async def test_members_list_what_nobody_owns(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_members_list_unowned_objects_and_nothing_is_deleted(plane: ControlPlane, tmp_path: Path) -> None:
     async with tenant_projects(plane, tmp_path) as here, cluster_client(plane) as client:
         path = f"/projects/{here.ads}/unowned"
         assert (await here.deploy("dan", here.ads)).status == 201

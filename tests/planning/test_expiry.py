@@ -292,7 +292,7 @@ def test_expired_project_cannot_be_outlived_by_a_spec_that_no_plan_accepts(kind:
 
 @pytest.mark.parametrize("kind", ["PinterestJobSet", "PinterestTrainingJob"])
 def test_work_of_another_version_is_stopped_too(kind: str) -> None:
-    """Jobs whose immutable fields differ go on unchanged, and cannot be suspended."""
+    """Jobs with other immutable fields go on unchanged, and cannot be suspended."""
     _, running = pass_at(at(workload(kind), NOW), NOW)
     natives = tuple(
         with_annotation(each, IMMUTABLE_HASH_ANNOTATION, "other") if each.kind in POD_CREATORS else each

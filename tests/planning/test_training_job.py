@@ -135,6 +135,7 @@ CHANGES: dict[str, Any] = {
     "hold": {"runtime": 1, "until": "2027-01-01"},
     "build": "1.4.0",
     "break_glass": {"until": "2027-01-01T04:00:00Z", "by": "ann", "because": "INC-4711"},
+    "expires": "30d",
 }
 
 

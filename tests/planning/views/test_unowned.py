@@ -1,4 +1,4 @@
-"""Workloads without an owner among the members of their project, and objects whose workload was deleted."""
+"""Workloads without an owner among the members of their project, and objects of deleted workloads."""
 
 from __future__ import annotations
 
