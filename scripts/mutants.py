@@ -207,7 +207,7 @@ MUTANTS = (
     Mutant("controller/field_ownership.py", '"value": "Apply"', '"value": "Update"', "tests/controller"),
     Mutant(
         "platforms/kubernetes/workloads.py",
-        "raise Refused(_created_by_another_problem(workload))",
+        "raise Refused(created_by_another_problem(workload))",
         "raise error",
         "tests/desk/test_kubernetes.py",
     ),
