@@ -23,7 +23,8 @@ def count_failures(snapshot: Snapshot, job: Native | None) -> dict[str, int]:
     if job is None or owner.status.ended:
         return dict(recorded)
     pods = (each for each in snapshot.pods if each.metadata.controller_uid == job.metadata.uid)
-    observed = {each.metadata.uid: _failures_of(each) for each in pods}
+    # The larger number for equal uids, so that the order of the pods does not matter.
+    observed = dict(sorted((each.metadata.uid, _failures_of(each)) for each in pods))
     largest = {uid: max(recorded.get(uid, 0), observed.get(uid, 0)) for uid in sorted({*recorded, *observed})}
     return {uid: count for uid, count in largest.items() if count}
 
