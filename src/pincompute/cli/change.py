@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pincompute.api.change import Change
+from pincompute.api.change import Change, Scale
 from pincompute.api.status import SUCCEEDED
 from pincompute.api.workload_detail import ChangeResult
 from pincompute.base.clock import SystemClock
@@ -55,8 +55,8 @@ async def _change_and_follow(target: Target, ref: str, change: Change, timeout_s
         result = await submit_change(platform, target.project, ref, change)
         if not result.written or timeout_s is None:
             return
-        if result.summary.goal == SUCCEEDED:
-            # It is reached by the work, and not by the change.
+        if result.summary.goal == SUCCEEDED and isinstance(change, Scale):
+            # Its goal is reached by the work, and the change says only how much of it runs at once.
             click.echo(f"next: pin get {result.summary.name}", err=True)
             return
         summary = await follow_to_goal(platform, result.summary, timer)
