@@ -8,6 +8,7 @@ import click
 
 from pincompute.api.audit import MAX_AUDIT_ENTRIES, AuditPage, AuditQuery
 from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 
@@ -33,7 +34,8 @@ def audit(target: Target, limit: int, before: int | None, output: str | None, *,
     if output:
         click.echo({"json": as_json, "yaml": as_yaml}[output](page), nl=False)
     else:
-        click.echo(format_audit_page(page, all_projects=all_))
+        # A note may quote what a tenant wrote.
+        click.echo(printable(format_audit_page(page, all_projects=all_)))
 
 
 async def _fetch_page(target: Target, query: AuditQuery, project: str | None) -> AuditPage:
