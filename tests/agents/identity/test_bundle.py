@@ -77,7 +77,7 @@ REFUSED = {
         issue_authority(ROOT, name="weak", says=key_usage("digital_signature"))
     ),
     "expired": issue_svid(INTERMEDIATE, begin=NOW - 2 * HOUR),
-    "not yet valid": issue_svid(INTERMEDIATE, begin=NOW + timedelta(minutes=30)),
+    "not yet valid": issue_svid(INTERMEDIATE, begin=NOW + timedelta(days=1)),
     "unknown critical extension": issue_svid(INTERMEDIATE, more=[(CRITICAL, True)]),
     "missing intermediate": issue_svid(INTERMEDIATE)._replace(chain=()),
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,8 @@ class FakeCluster:
         self.tokens: list[str] = []
         self.status: dict[str, Any] = {}
         self.error_status = 0
-        self.not_before = NOW - timedelta(minutes=1)
+        # Not the time at which the tests were collected, which may be many minutes ago.
+        self.not_before = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
         self.credentials = folder / "means"
         self.credentials.mkdir()
         (self.credentials / "token").write_text("the token\n")
