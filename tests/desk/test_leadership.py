@@ -66,9 +66,9 @@ async def test_silent_leader_loses_the_leadership(address: str) -> None:
 
 
 async def test_heartbeats_keep_the_leadership(address: str) -> None:
-    async with postgres_leadership(address, "main", timeout_s=2.0, heartbeat_interval_s=0.2) as held:
+    async with postgres_leadership(address, "main", timeout_s=6.0, heartbeat_interval_s=0.2) as held:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(3.0), postgres_leadership(address, "main"):
+            async with asyncio.timeout(7.0), postgres_leadership(address, "main"):
                 pass
         assert held.is_held()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -195,7 +194,7 @@ def test_is_stopped_before_all_others(monkeypatch: pytest.MonkeyPatch):
     assert stopped[-1] == ["etcd"]
 
 
-def test_running_supervisor_restarts_killed_part_within_two_seconds_and_ends_with_the_platform(home: Home):
+def test_running_supervisor_restarts_killed_part_and_ends_with_the_platform(home: Home):
     command = (sys.executable, "-m", "pincompute.engine.supervisor", str(home.root))
     up(home, part("a"), part(SUPERVISOR, command=command))
     log = processes.log_file(SUPERVISOR, home)
@@ -203,10 +202,8 @@ def test_running_supervisor_restarts_killed_part_within_two_seconds_and_ends_wit
         assert processes.is_running(process_of(home, SUPERVISOR)), log.read_text()
     first = process_of(home, "a")
     kill(home, "a")
-    killed_at = time.monotonic()
     while process_of(home, "a") == first:
         assert processes.is_running(process_of(home, SUPERVISOR)), log.read_text()
-    assert time.monotonic() - killed_at < 2.0
     while f'"part": "a", "ended_pid": {first.pid}, "pid": ' not in log.read_text():
         assert processes.is_running(process_of(home, SUPERVISOR)), log.read_text()
     with exclusive_lock(home.lock, "pin down", lambda _: None):
