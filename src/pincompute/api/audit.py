@@ -9,6 +9,8 @@ from msgspec import Meta
 from pincompute.api.structs import LenientStruct
 
 MAX_AUDIT_ENTRIES = 500
+MAX_AUDIT_NUMBER = 2**62
+"""Above the number of every entry."""
 
 
 class AuditQuery(LenientStruct, frozen=True):
@@ -16,8 +18,8 @@ class AuditQuery(LenientStruct, frozen=True):
 
     limit: Annotated[int, Meta(ge=1, le=MAX_AUDIT_ENTRIES)] = 100
     """Maximum number of entries; at most 500."""
-    before: Annotated[int, Meta(ge=1, le=2**62)] | None = None
-    """Only entries with a smaller number: the `next` of the page before."""
+    before: Annotated[int, Meta(ge=1, le=MAX_AUDIT_NUMBER)] = MAX_AUDIT_NUMBER
+    """Only entries with a smaller number: the `next` of the page before. The newest by default."""
 
 
 class AuditEntry(LenientStruct, frozen=True, omit_defaults=False):

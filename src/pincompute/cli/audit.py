@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from pincompute.api.audit import MAX_AUDIT_ENTRIES, AuditPage, AuditQuery
+from pincompute.api.audit import MAX_AUDIT_ENTRIES, MAX_AUDIT_NUMBER, AuditPage, AuditQuery
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
@@ -22,10 +22,15 @@ from pincompute.cli.target import Target, connect, platform_options
     help="Maximum number of entries.",
     show_default=True,
 )
-@click.option("--before", type=click.IntRange(1, 2**62), help="Only older entries than this number.")
+@click.option(
+    "--before",
+    type=click.IntRange(1, MAX_AUDIT_NUMBER),
+    default=MAX_AUDIT_NUMBER,
+    help="Only older entries than this number.",
+)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @platform_options
-def audit(target: Target, limit: int, before: int | None, output: str | None, *, all_: bool) -> None:
+def audit(target: Target, limit: int, before: int, output: str | None, *, all_: bool) -> None:
     """Show who did what in a project, newest first.
 
     Deploys, changes, deletions, emergency overrides and shells, with refused ones; with --all also runtime rolls.

@@ -15,12 +15,13 @@ def test_pages_have_each_entry_once(record: RecordStore) -> None:
             key = WorkloadKey("ads" if number % 2 else "search", "PinterestService", f"w{number}")
             audit_access(connection, at=NOW, caller="ann", workload_key=key, act="enter", words="")
         for project, expected in ((None, [6, 5, 4, 3, 2, 1, 0]), ("ads", [5, 3, 1]), ("other", list[int]())):
-            names, before, pages = list[str](), None, 0
+            names, query, pages = list[str](), AuditQuery(limit=2), 0
             while True:
-                page = read_page(connection, AuditQuery(limit=2, before=before), project)
+                page = read_page(connection, query, project)
                 names += [each.object for each in page.entries]
-                pages, before = pages + 1, page.next
-                if before is None:
+                pages += 1
+                if page.next is None:
                     break
+                query = AuditQuery(limit=2, before=page.next)
             assert names == [f"PinterestService/w{number}" for number in expected]
             assert pages == max(1, -(-len(expected) // 2))

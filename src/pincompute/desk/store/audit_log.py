@@ -9,11 +9,9 @@ from pincompute.desk.store.tables import audit
 
 def read_page(connection: Connection, query: AuditQuery, project: str | None = None) -> AuditPage:
     """The newest entries, of one project or of all; one more is read, to know whether there is another page."""
-    select = audit.select().order_by(audit.c.number.desc()).limit(query.limit + 1)
+    select = audit.select().where(audit.c.number < query.before).order_by(audit.c.number.desc()).limit(query.limit + 1)
     if project is not None:
         select = select.where(audit.c.project == project)
-    if query.before is not None:
-        select = select.where(audit.c.number < query.before)
     rows = connection.execute(select).all()
     entries = [
         AuditEntry(
