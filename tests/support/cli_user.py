@@ -16,7 +16,7 @@ from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.resource import Resource
 from pincompute.kube.watch import DELETED
-from real_platform import WAIT_TIMEOUT_S
+from real_platform import WAIT_TIMEOUT_S, suppress_failed_watch
 
 
 class CliUser(NamedTuple):
@@ -132,11 +132,12 @@ async def wait_all_gone(
                 changes = client.watch(
                     resource, namespace, resource_version=listing.resource_version, labels=labels, fields=fields
                 )
-                async with aclosing(changes) as events:
-                    async for event in events:
-                        name = event.object["metadata"]["name"]
-                        left = left - {name} if event.type == DELETED else left | {name}
-                        if not left:
-                            return
+                with suppress_failed_watch():
+                    async with aclosing(changes) as events:
+                        async for event in events:
+                            name = event.object["metadata"]["name"]
+                            left = left - {name} if event.type == DELETED else left | {name}
+                            if not left:
+                                return
     except TimeoutError:
         raise AssertionError(f"{resource.plural} are still there: {', '.join(sorted(left))}") from None

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from pincompute.engine.progress import Progress
 from pincompute.engine.up import up
 from pincompute.engine.up_options import UpOptions
 from pincompute.kube.client import Client
+from pincompute.kube.errors import ApiError
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import Object, Resource
 from pincompute.kube.watch import DELETED
@@ -70,6 +71,16 @@ def find_traces(platform: Platform) -> list[str]:
     return found
 
 
+@contextmanager
+def suppress_failed_watch() -> Iterator[None]:
+    """Ignores that the server ends a watch with an internal error, as it does when etcd compacts its history."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status < 500:
+            raise
+
+
 async def wait_until(
     client: Client, resource: Resource, namespace: str, predicate: Callable[[Object], object], name: str = ""
 ) -> Object:
@@ -79,11 +90,12 @@ async def wait_until(
     try:
         async with asyncio.timeout(WAIT_TIMEOUT_S):
             while True:  # the server may end a watch at any time
-                async with aclosing(client.watch(resource, namespace, fields=fields)) as events:
-                    async for event in events:
-                        seen = event.object
-                        if event.type != DELETED and predicate(seen):
-                            return seen
+                with suppress_failed_watch():
+                    async with aclosing(client.watch(resource, namespace, fields=fields)) as events:
+                        async for event in events:
+                            seen = event.object
+                            if event.type != DELETED and predicate(seen):
+                                return seen
     except TimeoutError:
         raise AssertionError(f"{resource.describe(namespace, name)} is still {seen.get('status')}") from None
 
