@@ -122,3 +122,12 @@ def test_never_raises_anything_but_refused(outer: dict[str, Any], metadata: Any,
     for document in (outer, {**GOOD, "metadata": metadata}, {**GOOD, "spec": spec}):
         with suppress(Refused):
             parsed_service(document)
+
+
+@pytest.mark.parametrize(("word", "field"), [("env", "environment"), ("args", "arguments"), ("instances", "replicas")])
+def test_suggests_field_for_the_word_of_another_platform(word: str, field: str) -> None:
+    spec = f"spec: {{image: a, port: 1, {word}: 2}}"
+    text = f"apiVersion: pinterest.com/v1\nkind: PinterestService\nmetadata: {{name: web}}\n{spec}\n"
+    with pytest.raises(Refused) as refused:
+        parse_resource(read_documents(text)[0], "me")
+    assert [each.next for each in refused.value.problems] == [f"did you mean {field}?"]

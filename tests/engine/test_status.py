@@ -34,15 +34,25 @@ DAMAGED = PlatformStatus(
 
 
 def test_text_output_is_a_table():
-    assert render_status(DAMAGED).splitlines() == [
+    header = [
         "platform main: damaged",
         "  kubeconfig  /state/main/kubeconfig",
         "  workloads   http://NAME.PROJECT.localhost:8080",
         "  nodes       node-main, 50 simulated, each 32 CPUs, 128Gi, in 3 zones",
+        "  logs        /state/main/logs/PART.log",
         "",
-        "PART  HEALTH  RESTARTS  PID  AGE  MEMORY  VERSION  ADDRESS                  LOG",
-        "etcd  ready   0         12   1h   50 MiB  v3.6.8   https://127.0.0.1:20002  /state/main/logs/etcd.log",
-        "desk  ended   3                           0.1.0                             /state/main/logs/desk.log",
+    ]
+    assert render_status(DAMAGED).splitlines() == [
+        *header,
+        "PART  HEALTH  RESTARTS  AGE  MEMORY  VERSION",
+        "etcd  ready   0         1h   50 MiB  v3.6.8",
+        "desk  ended   3                      0.1.0",
+    ]
+    assert render_status(DAMAGED, wide=True).splitlines() == [
+        *header,
+        "PART  HEALTH  RESTARTS  AGE  MEMORY  VERSION  PID  ADDRESS                  LOG",
+        "etcd  ready   0         1h   50 MiB  v3.6.8   12   https://127.0.0.1:20002  /state/main/logs/etcd.log",
+        "desk  ended   3                      0.1.0                                  /state/main/logs/desk.log",
     ]
 
 

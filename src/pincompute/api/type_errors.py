@@ -30,6 +30,18 @@ _SECRET_FIELDS = frozenset({"environment", "configuration", "env"})
 
 _PATTERN_MISMATCH = re.compile(r"Expected `str` matching regex '(.*)'$")
 _EXPECTS_COLLECTION = re.compile("Expected `(array|object)`")
+_SYNONYMS = {
+    "args": "arguments",
+    "cmd": "command",
+    "config": "configuration",
+    "count": "replicas",
+    "cron": "schedule",
+    "env": "environment",
+    "instances": "replicas",
+    "parallelism": "parallel",
+    "volumes": "claims",
+}
+"""Words of Kubernetes and other platforms for fields of ours that are spelled differently."""
 _WORDS = {
     "str": "a string",
     "int": "a number",
@@ -76,7 +88,10 @@ def type_errors(
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Suggestion of the most similar known word; empty if none is similar."""
-    matches = get_close_matches(word, list(known), n=1, cutoff=cutoff) if len(word) <= _MAX_TYPO_LENGTH else []
+    known = list(known)
+    if _SYNONYMS.get(word) in known:
+        return f"did you mean {_SYNONYMS[word]}?"
+    matches = get_close_matches(word, known, n=1, cutoff=cutoff) if len(word) <= _MAX_TYPO_LENGTH else []
     return f"did you mean {matches[0]}?" if matches else ""
 
 

@@ -72,7 +72,7 @@ def up(name: str | None, install: bool, **options: Any) -> None:
 
 @click.command()
 @name_option
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True)
 def status(name: str | None, output: str) -> None:
     """Show the state of every part of a platform. Exit code 0 if all are ready, else 1."""
     from pincompute.engine.status import platform_status, render_status
@@ -80,10 +80,12 @@ def status(name: str | None, output: str) -> None:
     with _os_errors_as_problems():
         platform = platform_status(_home(name))
     click.echo(
-        msgspec.json.format(msgspec.json.encode(platform)).decode() if output == "json" else render_status(platform)
+        msgspec.json.format(msgspec.json.encode(platform)).decode()
+        if output == "json"
+        else render_status(platform, wide=output == "wide")
     )
     if not platform.healthy:
-        if output == "text":
+        if output != "json":
             click.echo(f"next: pin up --name {platform.name}", err=True)
         sys.exit(1)
 

@@ -137,10 +137,11 @@ def _address(ready: ReadinessProbe) -> str:
             return ""
 
 
-def render_status(status: PlatformStatus) -> str:
-    """A header and a table of the parts."""
-    header = ("PART", "HEALTH", "RESTARTS", "PID", "AGE", "MEMORY", "VERSION", "ADDRESS", "LOG")
-    rows = [header, *(_table_row(part) for part in status.parts)]
+def render_status(status: PlatformStatus, *, wide: bool = False) -> str:
+    """A header and a table of the parts, which fits 80 columns unless it is wide."""
+    header = ("PART", "HEALTH", "RESTARTS", "AGE", "MEMORY", "VERSION")
+    header = (*header, "PID", "ADDRESS", "LOG") if wide else header
+    rows = [header, *(_table_row(part)[: len(header)] for part in status.parts)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([*_header_lines(status), "", *table] if status.parts else _header_lines(status))
@@ -158,6 +159,10 @@ def _header_lines(status: PlatformStatus) -> list[str]:
         f"  kubeconfig  {status.kubeconfig}",
         f"  workloads   {status.http}",
         f"  nodes       {', '.join(counted) or 'none'}",
+        *(
+            f"  logs        {folder}/PART.log"
+            for folder in {str(Path(part.log).parent) for part in status.parts if part.log}
+        ),
         *_metrics_lines(status),
     ]
 
@@ -173,7 +178,7 @@ def _table_row(part: PartStatus) -> tuple[str, ...]:
     pid = "" if part.pid is None else str(part.pid)
     memory = "" if part.memory_bytes is None else f"{part.memory_bytes / (1 << 20):.0f} MiB"
     age = _format_age(part.age_s)
-    return part.name, part.health, str(part.restarts), pid, age, memory, part.version, part.address, part.log
+    return part.name, part.health, str(part.restarts), age, memory, part.version, pid, part.address, part.log
 
 
 def _format_age(seconds: float | None) -> str:
