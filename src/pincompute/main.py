@@ -38,6 +38,7 @@ COMMAND_GROUPS = {
         "port-forward": ("pincompute.cli.port_forward:port_forward", "Forward a local port to a replica."),
     },
     "Change workloads": {
+        "edit": ("pincompute.cli.edit:edit", "Edit a workload's document in your editor, and deploy it."),
         "scale": ("pincompute.cli.scale:scale", "Set the number of replicas, or of parallel tasks."),
         "restart": ("pincompute.cli.restart:restart", "Restart every replica by a rollout."),
         "pause": ("pincompute.cli.pause:pause", "Pause a rollout, a batch or a schedule."),

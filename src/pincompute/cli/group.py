@@ -29,6 +29,7 @@ COMMANDS_ON_WORKLOADS = frozenset(
     {
         "break",
         "delete",
+        "edit",
         "events",
         "get",
         "heal",

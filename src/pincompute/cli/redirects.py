@@ -34,18 +34,17 @@ OTHER_ARGUMENTS = {
     "cancel": "pin pause NAME, or: pin delete NAME",
     "create": "pin deploy FILE",
     "debug": "pin why NAME",
-    "edit": "edit the workload's file, then: pin deploy FILE",
     "history": "pin show NAME",
     "launch": "pin deploy FILE",
     "releases": "pin show NAME",
     "rollout": "pin restart NAME, pin pause NAME, or: pin rollback NAME",
     "run": "pin deploy NAME --image IMAGE --port PORT",
-    "set": "edit the workload's file, then: pin deploy FILE",
+    "set": "pin edit NAME",
     "start": "pin resume NAME, or: pin scale NAME 1",
     "stop": "pin scale NAME 0",
     "submit": "pin deploy FILE",
     "top": "pin show NAME",
-    "update": "edit the workload's file, then: pin deploy FILE",
+    "update": "pin edit NAME",
 }
 """What to type for other guessed commands."""
 UNSAFE_SUGGESTIONS = frozenset({"--yes", "--purge", "--break-glass", "--adopt"})

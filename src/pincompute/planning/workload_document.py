@@ -1,0 +1,35 @@
+"""The document of a deployed workload, as its author would write it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pincompute.api.names import API_VERSION
+from pincompute.api.structs import without_defaults
+from pincompute.api.workload import Workload
+from pincompute.objects.content import Object
+from pincompute.planning.revision_number import default_edits
+
+_NOT_OF_THE_FILE = frozenset({"attempt", "attempts", "break_glass", "build", "suspended"})
+"""Fields that commands and the desk set. A deploy of the document keeps them, or sets them again."""
+
+
+def workload_document(workload: Workload) -> Object:
+    """The fields that differ from their defaults. The number of replicas is the present one, also after a scale."""
+    spec = workload.spec
+    written = msgspec.structs.replace(spec, **default_edits(spec, _NOT_OF_THE_FILE))
+    metadata: Object = {"name": workload.metadata.name}
+    for field in ("labels", "annotations"):
+        if values := _of_the_author(getattr(workload.metadata, field)):
+            metadata[field] = values
+    return {"apiVersion": API_VERSION, "kind": workload.kind, "metadata": metadata, "spec": without_defaults(written)}
+
+
+def _of_the_author(values: dict[str, str]) -> dict[str, str]:
+    """Labels or annotations without those of the platform and of kubectl, which a file may not set."""
+    return {name: value for name, value in values.items() if not _is_reserved(name)}
+
+
+def _is_reserved(name: str) -> bool:
+    prefix = name.partition("/")[0]
+    return "/" in name and prefix.endswith(("pinterest.com", "kubernetes.io", "k8s.io"))
