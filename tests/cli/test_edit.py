@@ -29,7 +29,7 @@ class EditedWorkload:
         self.changes_meanwhile = False
         self.stored = msgspec.to_builtins(parse_workload(read_document(HELLO), "me"))
 
-    def respond(self, method: str, path: str) -> tuple[int, object]:
+    def answer_request(self, method: str, path: str) -> tuple[int, object]:
         self.requests.append(f"{method} {path.rpartition('/')[2]}")
         if method == "POST":
             return 422, REFUSED
@@ -44,23 +44,23 @@ def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EditedWo
     monkeypatch.setenv("PIN_STATE", str(tmp_path / "state"))
     monkeypatch.delenv("VISUAL", raising=False)
     workload = EditedWorkload()
-    with fake_desk(tmp_path / "state", workload.respond):
+    with fake_desk(tmp_path / "state", workload.answer_request):
         yield workload
 
 
-def edit(monkeypatch: pytest.MonkeyPatch, editor: str) -> Result:
+def run_edit(monkeypatch: pytest.MonkeyPatch, editor: str) -> Result:
     monkeypatch.setenv("EDITOR", editor)
     return CliRunner().invoke(command_group(), ["edit", "hello"])
 
 
 def test_unchanged_document_is_not_submitted(edited: EditedWorkload, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = edit(monkeypatch, "true")
+    result = run_edit(monkeypatch, "true")
     assert (result.exit_code, result.stderr) == (0, "hello  unchanged\n")
     assert edited.requests == ["GET hello"]
 
 
 def test_refused_edit_is_kept_in_a_file(edited: EditedWorkload, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = edit(monkeypatch, "sed -i s/8080/8081/")
+    result = run_edit(monkeypatch, "sed -i s/8080/8081/")
     assert result.exit_code == 1
     assert "the quota is used up  [QuotaExceeded]" in result.stderr
     assert "your edit is kept in hello.edited.yaml" in result.stderr
@@ -72,14 +72,14 @@ def test_later_change_of_another_user_is_not_overwritten(
     edited: EditedWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edited.changes_meanwhile = True
-    result = edit(monkeypatch, "sed -i s/8080/8081/")
+    result = run_edit(monkeypatch, "sed -i s/8080/8081/")
     assert result.exit_code == 1
     assert "hello was changed while it was edited  [Conflict]" in result.stderr
     assert edited.requests == ["GET hello", "GET hello"]
 
 
 def test_editor_that_fails_changes_nothing(edited: EditedWorkload, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = edit(monkeypatch, "false")
+    result = run_edit(monkeypatch, "false")
     assert result.exit_code == 2
     assert "next: set EDITOR to your editor" in result.stderr
     assert edited.requests == ["GET hello"]
