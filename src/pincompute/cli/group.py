@@ -16,6 +16,7 @@ from pincompute import __version__
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
 from pincompute.cli.colours import forced_colour
+from pincompute.cli.examples import format_examples
 from pincompute.cli.exit_codes import INTERRUPTED, exit_code
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class LazyGroup(click.Group):
             return None
         module, _, name = self._table[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
+        command.epilog = command.epilog or format_examples(cmd_name)
         _enable_gc()
         return command
 
