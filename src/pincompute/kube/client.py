@@ -15,7 +15,7 @@ from pincompute.base.clock import Clock, SystemClock
 from pincompute.kube import exec_stream, port_forward
 from pincompute.kube import request as requests
 from pincompute.kube.access import Access
-from pincompute.kube.errors import Gone, invalid_response
+from pincompute.kube.errors import ApiError, Gone, invalid_response
 from pincompute.kube.exec_stream import ExecStream, exec_request
 from pincompute.kube.port_forward import PortForward, port_forward_request
 from pincompute.kube.request import PatchStyle, Request, Target
@@ -26,6 +26,9 @@ from pincompute.kube.watch import BOOKMARK, DELETED, Event, parse_event
 
 T = TypeVar("T")
 _FOLLOW_RETRY_S = 0.2
+_MAX_FOLLOW_FAILURES = 5
+"""Internal errors in a row, after which a watch is not started again."""
+_INTERNAL_ERROR = 500
 
 
 class ListResult(NamedTuple):
@@ -203,7 +206,11 @@ class Client:
         *,
         type: type[Any] | None = None,  # noqa: A002
     ) -> AsyncGenerator[Any]:
-        """Yields one object as it is now, and again after each change, until it is deleted."""
+        """Yields one object as it is now, and again after each change, until it is deleted.
+
+        A server may end a watch with an internal error, as it does when etcd compacts its history meanwhile.
+        """
+        failures = 0
         while True:
             try:
                 events = self.watch(resource, namespace, fields=f"metadata.name={name}", type=type)
@@ -211,8 +218,12 @@ class Client:
                     async for event in events:
                         if event.type == DELETED:
                             return
+                        failures = 0
                         yield event.object
-            except Gone:
+            except ApiError as error:
+                failures += 1
+                if not isinstance(error, Gone) and (error.status != _INTERNAL_ERROR or failures > _MAX_FOLLOW_FAILURES):
+                    raise
                 # The next watch starts with the current object.
                 await asyncio.sleep(_FOLLOW_RETRY_S)
 
