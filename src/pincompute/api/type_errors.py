@@ -38,7 +38,6 @@ _SYNONYMS = {
     "cron": "schedule",
     "env": "environment",
     "instances": "replicas",
-    "parallelism": "parallel",
     "volumes": "claims",
 }
 """Words of Kubernetes and other platforms for fields of ours that are spelled differently."""

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from pincompute.api.audit import MAX_AUDIT_ENTRIES, MAX_AUDIT_NUMBER, AuditPage, AuditQuery
-from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.output import as_format
 from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
@@ -37,7 +37,7 @@ def audit(target: Target, limit: int, before: int, output: str | None, *, all_: 
     """
     page = asyncio.run(_fetch_page(target, AuditQuery(limit, before), None if all_ else target.project))
     if output:
-        click.echo({"json": as_json, "yaml": as_yaml}[output](page), nl=False)
+        click.echo(as_format(output, page), nl=False)
     else:
         # A note may quote what a tenant wrote.
         click.echo(printable(format_audit_page(page, all_projects=all_)))

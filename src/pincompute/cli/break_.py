@@ -16,7 +16,7 @@ from pincompute.cli.change import local_user, submit_change
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.workload_ref import parse_workload_ref, short_kind
+from pincompute.cli.workload_ref import fetch_workload, parse_workload_ref, short_kind
 from pincompute.planning.faults.catalogue import Fault, applicable_faults
 
 
@@ -40,8 +40,7 @@ def break_(target: Target, workload: str, fault: str, *, randomly: bool, seed: i
 async def _inject_fault(target: Target, text: str, fault: str, seed: int | None, *, randomly: bool) -> None:
     async with connect(target) as platform:
         ref = parse_workload_ref(text)
-        workload = await platform.get_workload(target.project, ref.name)
-        ref.require_kind(workload.kind)
+        workload = await fetch_workload(platform, target.project, ref)
         if not fault and not randomly:
             rows = [(each.name, each.description) for each in _faults_of(workload)]
             click.echo(format_table(rows, text_columns=2))

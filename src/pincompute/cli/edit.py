@@ -17,7 +17,7 @@ from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.workload_ref import WorkloadRef, parse_workload_ref
+from pincompute.cli.workload_ref import WorkloadRef, fetch_workload, parse_workload_ref
 from pincompute.cli.yaml_writer import format_document
 from pincompute.planning.workload_document import workload_document
 
@@ -56,9 +56,7 @@ def _open_editor(text: str) -> str | None:
 
 async def _fetch(target: Target, ref: WorkloadRef) -> Workload:
     async with connect(target) as platform:
-        workload = await platform.get_workload(target.project, ref.name)
-    ref.require_kind(workload.kind)
-    return workload
+        return await fetch_workload(platform, target.project, ref)
 
 
 async def _deploy(target: Target, before: Workload, text: str, timeout_s: float | None) -> None:

@@ -17,7 +17,14 @@ from pincompute.cli.list_filter import ListFilter, expiry_table, workload_table
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.workload_ref import WorkloadRef, find_kind, parse_kind, parse_workload_ref, short_kind
+from pincompute.cli.workload_ref import (
+    WorkloadRef,
+    fetch_workload,
+    find_kind,
+    parse_kind,
+    parse_workload_ref,
+    short_kind,
+)
 from pincompute.objects.times import format_time
 
 
@@ -105,8 +112,7 @@ async def _fetch_one(target: Target, ref: WorkloadRef) -> str:
     from pincompute.cli.workload_summary import format_workload
 
     async with connect(target) as platform:
-        workload = await platform.get_workload(target.project, ref.name)
-    ref.require_kind(workload.kind)
+        workload = await fetch_workload(platform, target.project, ref)
     return printable(format_workload(workload, SystemClock().now()))
 
 

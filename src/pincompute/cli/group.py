@@ -16,7 +16,6 @@ from pincompute import __version__
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INTERNAL
 from pincompute.cli.colours import forced_colour
-from pincompute.cli.examples import format_examples
 from pincompute.cli.exit_codes import INTERRUPTED, exit_code
 
 if TYPE_CHECKING:
@@ -52,11 +51,14 @@ COMMANDS_ON_WORKLOADS = frozenset(
 """Commands whose first argument is a workload."""
 
 
+_HELP_OPTIONS = frozenset({"-h", "--help"})
+
+
 class LazyGroup(click.Group):
     """Knows the names and help of its commands, and imports a command only to run it."""
 
     def __init__(self, commands: CommandTable, processes: CommandTable, overview: str) -> None:
-        super().__init__("pin", context_settings={"help_option_names": ["-h", "--help"]})
+        super().__init__("pin", context_settings={"help_option_names": sorted(_HELP_OPTIONS)})
         self._listed = commands
         self._table = {**commands, **processes}
         self._overview = overview
@@ -70,7 +72,6 @@ class LazyGroup(click.Group):
             return None
         module, _, name = self._table[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
-        command.epilog = command.epilog or format_examples(cmd_name)
         _enable_gc()
         return command
 
@@ -86,7 +87,12 @@ class LazyGroup(click.Group):
             from pincompute.cli.workload_ref import join_kind_and_name
 
             arguments = join_kind_and_name(arguments)
-        return super().resolve_command(ctx, [name, *arguments])
+        _, command, arguments = super().resolve_command(ctx, [name, *arguments])
+        if command and not _HELP_OPTIONS.isdisjoint(arguments):
+            from pincompute.cli.examples import format_examples
+
+            command.epilog = command.epilog or format_examples(name)
+        return name, command, arguments
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Complete from the table, without importing any command."""

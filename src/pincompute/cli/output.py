@@ -5,6 +5,11 @@ from __future__ import annotations
 import msgspec
 
 
+def as_format(output: str, value: object) -> str:
+    """The value as `json` or `yaml`."""
+    return as_yaml(value) if output == "yaml" else as_json(value)
+
+
 def as_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 

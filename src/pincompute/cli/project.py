@@ -14,7 +14,7 @@ from pincompute.api.project_view import ProjectSummary, ProjectView, ResourceUsa
 from pincompute.base.clock import SystemClock
 from pincompute.cli.completions import complete_project_names
 from pincompute.cli.durations import format_age
-from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.output import as_format
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 
@@ -35,7 +35,7 @@ def project(target: Target, name: str | None, output: str | None) -> None:
     """
     result = asyncio.run(_fetch_project(target, name) if name else _fetch_projects(target))
     if output:
-        click.echo({"json": as_json, "yaml": as_yaml}[output](result), nl=False)
+        click.echo(as_format(output, result), nl=False)
     elif isinstance(result, ProjectView):
         click.echo(format_project(result, SystemClock().now(), bars=sys.stdout.isatty()), nl=False)
     else:

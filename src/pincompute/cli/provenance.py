@@ -9,7 +9,7 @@ import click
 
 from pincompute.api.provenance import ProvenanceChain, ProvenanceLink
 from pincompute.cli.completions import complete_workload_names
-from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.output import as_format
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import WorkloadRef, parse_workload_ref, verify_kind
 
@@ -24,7 +24,7 @@ def provenance(target: Target, workload: str, output: str | None) -> None:
     Verifies each link: commit, reviewers, file, builder, submission, revision, replicas. Exits with 1 if one fails.
     """
     chain = asyncio.run(_fetch_chain(target, parse_workload_ref(workload)))
-    click.echo({"json": as_json, "yaml": as_yaml}[output](chain) if output else _format_chain(chain), nl=False)
+    click.echo(as_format(output, chain) if output else _format_chain(chain), nl=False)
     if not all(each.verified for each in chain.links):
         raise SystemExit(1)
 

@@ -16,7 +16,7 @@ from pincompute.base.clock import SystemClock
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.detail import fetch_detail, format_events
 from pincompute.cli.durations import format_age
-from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.output import as_format
 from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, platform_options
@@ -34,10 +34,8 @@ _HEALTHY_STATES = ("Ready", "Running", "Succeeded")
 def show(target: Target, workload: str, output: str | None) -> None:
     """Show everything known about a workload."""
     detail = asyncio.run(fetch_detail(target, workload))
-    if output == "json":
-        click.echo(as_json(detail), nl=False)
-    elif output == "yaml":
-        click.echo(as_yaml(detail), nl=False)
+    if output:
+        click.echo(as_format(output, detail), nl=False)
     else:
         click.echo(printable(format_detail(detail, SystemClock().now())), nl=False)
 

@@ -7,7 +7,7 @@ import click
 from pincompute.api.unowned import UnownedObjects
 from pincompute.base.clock import SystemClock
 from pincompute.cli.durations import format_age
-from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.output import as_format
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect
 
@@ -16,7 +16,7 @@ async def show_unowned(target: Target, output: str) -> None:
     async with connect(target) as platform:
         found = await platform.list_unowned(target.project)
     if output in ("json", "yaml"):
-        click.echo({"json": as_json, "yaml": as_yaml}[output](found), nl=False)
+        click.echo(as_format(output, found), nl=False)
     elif output == "name":
         click.echo("".join(f"{each.kind}/{each.name}\n" for each in found.objects), nl=False)
     elif found.objects:

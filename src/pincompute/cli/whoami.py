@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from pincompute.api.whoami import Whoami
-from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.output import as_format
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 
@@ -21,7 +21,7 @@ def whoami(target: Target, output: str | None) -> None:
     if output == "name":
         click.echo(caller.name)
     else:
-        click.echo({"json": as_json, "yaml": as_yaml}[output](caller) if output else _format_caller(caller), nl=False)
+        click.echo(as_format(output, caller) if output else _format_caller(caller), nl=False)
 
 
 async def _fetch_caller(target: Target) -> Whoami:

@@ -9,6 +9,7 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import KIND_UNKNOWN, WORKLOAD_UNKNOWN
 
 if TYPE_CHECKING:
+    from pincompute.api.workload import Workload
     from pincompute.platforms.access import WorkloadReader
 
 
@@ -25,10 +26,17 @@ class WorkloadRef(NamedTuple):
             raise Refused(Problem(WORKLOAD_UNKNOWN, what, note=f"'{self.name}' is a {short_kind(kind)}", next=next_))
 
 
+async def fetch_workload(platform: WorkloadReader, project: str, ref: WorkloadRef) -> Workload:
+    """Refuse a workload of another kind than the one that was typed."""
+    workload = await platform.get_workload(project, ref.name)
+    ref.require_kind(workload.kind)
+    return workload
+
+
 async def verify_kind(platform: WorkloadReader, project: str, ref: WorkloadRef) -> None:
-    """Refuse a workload of another kind than the one that was typed. Asks the platform only if one was."""
+    """The same for commands that do not need the workload. Asks the platform only if a kind was typed."""
     if ref.kind:
-        ref.require_kind((await platform.get_workload(project, ref.name)).kind)
+        await fetch_workload(platform, project, ref)
 
 
 def parse_workload_ref(text: str) -> WorkloadRef:

@@ -85,9 +85,9 @@ class CertificateProbe:
         """Probes the addresses that are due, and hands the certificates of all to the cache."""
         now, targets = self._clock.monotonic(), list(self._targets())
         due = [each for each in targets if now - self._probed_at.get(each, -PROBE_INTERVAL_S) >= PROBE_INTERVAL_S]
-        found = await asyncio.gather(*(self._probe(each) for each in due))
-        self._probed_at = {each: now if each in due else self._probed_at[each] for each in targets}
-        known = self._found | dict(zip(due, found, strict=True))
+        found = dict(zip(due, await asyncio.gather(*(self._probe(each) for each in due)), strict=True))
+        self._probed_at = {each: now if each in found else self._probed_at[each] for each in targets}
+        known = self._found | found
         self._found = {each: known[each] for each in targets}
         self._cache.replace_certificates({each.key: seen for each, seen in self._found.items() if seen is not None})
 
