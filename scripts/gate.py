@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+SUMMARY_LINES = 40
+"""Of each failed step."""
 LOGS = ROOT / "build" / "gate"
 BIN = ROOT / ".venv" / "bin"
 
@@ -27,8 +29,8 @@ class Step(NamedTuple):
     """Run it with the lowest CPU priority."""
 
 
-def _pytest(name: str, markers: str, *options: str) -> Step:
-    return Step(name, ("pytest", "-m", markers, "--durations=15", *options))
+def _pytest(name: str, markers: str, *options: str, under: tuple[str, ...] = ()) -> Step:
+    return Step(name, (*under, "pytest", "-m", markers, "--durations=15", *options))
 
 
 STATIC = (
@@ -40,10 +42,12 @@ STATIC = (
 COVERAGE = ("python", "-m", "slipcover", "--json", "--out", "build/coverage.json", "--source", "src/pincompute", "-m")
 # Slipcover has a pytest plugin of its own, which is imported before pytest is.
 IGNORED_WARNING = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+UNIT_TIMEOUT_S = 600
+"""A unit test that takes longer hangs. Tests on clusters may take longer, as the first one may build Kubernetes."""
 UNITS = (
-    Step(
-        "units", (*COVERAGE, "pytest", "-m", "not cluster", "--durations=15", "-W", IGNORED_WARNING), in_background=True
-    ),
+    _pytest(
+        "units", "not cluster", "-o", f"faulthandler_timeout={UNIT_TIMEOUT_S}", "-W", IGNORED_WARNING, under=COVERAGE
+    )._replace(in_background=True),
     Step("coverage", ("python", "scripts/coverage_report.py"), shows_output=True),
 )
 SERVERS = (_pytest("servers", "cluster and not node"),)
@@ -81,6 +85,17 @@ async def _run_group(group: tuple[Step, ...]) -> list[Outcome]:
     return [await _run(step) for step in group]
 
 
+def _summary(log: Path) -> list[str]:
+    """The failed tests, and of a test that hung the stack frames in this project, to be read in a log that is cut."""
+    lines = log.read_text(errors="replace").splitlines()
+    found = [line for line in lines if line.startswith(("FAILED ", "ERROR ", "Timeout (")) or _is_own_frame(line)]
+    return found[:SUMMARY_LINES] or lines[-3:]
+
+
+def _is_own_frame(line: str) -> bool:
+    return line.startswith(f'  File "{ROOT}/') and "/.venv/" not in line
+
+
 async def main(groups: tuple[tuple[Step, ...], ...]) -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     names = "; ".join(", ".join(step.name for step in group) for group in groups)
@@ -93,6 +108,9 @@ async def main(groups: tuple[tuple[Step, ...], ...]) -> int:
         elif outcome.step.shows_output:
             print(f"\n== {outcome.step.name}\n" + "\n".join(outcome.log.read_text(errors="replace").splitlines()[-25:]))
     if failed:
+        print("\nin short, the logs say:")
+        for outcome in failed:
+            print("\n".join(f"{outcome.step.name}: {line}" for line in _summary(outcome.log)))
         print(f"\nFAILED: {', '.join(outcome.step.name for outcome in failed)}")
         return 1
     print("\nall checks passed")

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -122,7 +123,7 @@ async def test_prints_a_line_for_each_step_in_a_pipe(
 async def test_redraws_lines_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     connect_to(monkeypatch, FakePlatform(OUTCOMES, *CHANGES_TO_READY))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 10)))
+    monkeypatch.setattr("shutil.get_terminal_size", Mock(return_value=os.terminal_size((60, 10))))
     await deploy(TARGET, [], None, 60.0, "")
     first, *_, last = re.split(r"\033\[2A\033\[J", capsys.readouterr().err)
     assert first == "web@1\napi@1\n"

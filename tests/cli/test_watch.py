@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -101,7 +102,7 @@ async def test_prints_every_change_as_json(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_screen_draws_over_its_last_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: (10, 4))
+    monkeypatch.setattr("shutil.get_terminal_size", Mock(return_value=(10, 4)))
     screen = Screen()
     screen.redraw("first\na line that is too long")
     screen.redraw("1\n2\n3\n4\n5")

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from child_process import child_process
 from pincompute.engine.ports import choose_ports
 
 PROGRAMS = Path(__file__).parents[2] / "examples/programs"
@@ -23,12 +24,12 @@ PROGRAMS = Path(__file__).parents[2] / "examples/programs"
 def running(program: str, **environment: str) -> Iterator[tuple[str, int]]:
     """Start a program; yields its first line and its port. On SIGTERM it must exit with 0."""
     port = choose_ports({}, None)["registry"]
-    with subprocess.Popen([sys.executable, PROGRAMS / program], stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, "PORT": str(port), **environment}) as process:  # fmt: skip
+    variables = {**os.environ, "PORT": str(port), **environment}
+    with child_process(sys.executable, PROGRAMS / program, environment=variables) as process:
         assert process.stdout is not None
         yield process.stdout.readline(), port
         process.send_signal(signal.SIGTERM)
-    assert process.returncode == 0
+        assert process.wait(60) == 0
 
 
 def run_program(program: str, *arguments: str, code: int = 0) -> str:
@@ -40,7 +41,7 @@ def run_program(program: str, *arguments: str, code: int = 0) -> str:
 
 
 def send_lines(port: int, *lines: str) -> list[str]:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection, connection.makefile("rw") as stream:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, connection.makefile("rw") as stream:
         stream.write("".join(f"{line}\n" for line in lines))
         stream.flush()
         return [stream.readline().strip() for _ in lines]
@@ -59,7 +60,7 @@ def test_report_is_of_one_day():
 
 
 def test_exporter_serves_load_and_memory():
-    with running("exporter") as (first_line, port), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with running("exporter") as (first_line, port), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         assert first_line == f"listening on port {port}\n"
         names = {line.split()[0] for line in answer.read().decode().splitlines()}
         assert names == {"node_load1", "node_load5", "node_load15", "node_memory_MemTotal_bytes",

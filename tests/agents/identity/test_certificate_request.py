@@ -19,6 +19,7 @@ from cryptography import x509
 
 from certificate_factory import HOUR, NOW, TRUST_DOMAIN, issue_svid
 from certificate_factory import issue_authority as issue_root
+from child_process import child_process
 from pincompute.agents.identity import certificate_request
 from pincompute.agents.identity.bundle import client_context, own_id
 from pincompute.agents.identity.certificate_request import RequestFailed, ensure_certificate, has_valid_certificate
@@ -190,7 +191,7 @@ def test_program_exits_with_reason_without_certificate(server: FakeCluster) -> N
 
 def test_program_runs_until_sigterm(server: FakeCluster) -> None:
     words = (sys.executable, "-m", "pincompute.agents.identity.ask", str(server.folder), str(server.credentials))
-    with subprocess.Popen(words) as process:
+    with child_process(*words) as process:
         while not (server.folder / "identity.pem").exists():
             assert process.poll() is None
         process.terminate()
