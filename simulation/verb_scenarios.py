@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pincompute.api.change import Break, Heal, Pause, Rerun, Restart, Resume, Rollback, Scale
+from pincompute.api.change import Break, Cancel, Heal, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.kube.resource import Object
 from simulation.scenario_steps import Scenario, change_midway_step, change_step, delete_step, make_document, write_step
 
@@ -65,6 +65,8 @@ def _batch() -> Scenario:
             write_step("tasks that fail", count("failing:1", retries=0), needs_previous_step=True),
             change_step("rerun failed tasks", name, Rerun(memory="1Gi"), needs_previous_step=True),
             change_step("roll back", name, Rollback(partial=True), needs_previous_step=True),
+            change_midway_step("cancel while it runs", count("slow-count:2"), _are_running(2), Cancel(by="ann")),
+            change_step("rerun what was cancelled", name, Rerun(), needs_previous_step=True),
             delete_step("delete", kind, name),
         ),
     )
@@ -110,6 +112,8 @@ def _training() -> Scenario:
                 "another image, suspended", ranking(3, suspended="ann: the input is late"), needs_previous_step=True
             ),
             change_step("roll back", name, Rollback(partial=True), needs_previous_step=True),
+            change_midway_step("cancel while it trains", ranking(4), _are_running(1), Cancel(by="ann")),
+            change_step("rerun what was cancelled", name, Rerun(), needs_previous_step=True),
             delete_step("delete", kind, name),
         ),
     )

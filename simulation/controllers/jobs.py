@@ -123,7 +123,10 @@ def _update_job_status(store: ObjectStore, job: Object, progress: JobProgress, c
                 "completedIndexes": format_numbers(progress.done),
                 "failedIndexes": format_numbers(progress.failed),
             }
-        if condition:
+        if not condition:
+            is_suspended = bool(each["spec"].get("suspend"))
+            status["conditions"] = [{"type": "Suspended", "status": "True"}] if is_suspended else []
+        else:
             new_condition = {"type": condition, "status": "True", "lastTransitionTime": format_time(store.now())}
             new_condition |= {"reason": reason, "message": reason} if reason else {}
             status["conditions"] = [new_condition]

@@ -29,6 +29,7 @@ def _reconcile_training_job(store: ObjectStore, job: Object) -> None:
         _delete_pods(store, existing, "All")
         _add_condition(store, job, "Suspended")
         return
+    _remove_condition(store, job, "Suspended")
     for role, spec in job["spec"]["pytorchReplicaSpecs"].items():
         for index in range(spec["replicas"]):
             _ensure_pod(store, job, role.lower(), index, spec, existing)
@@ -82,3 +83,12 @@ def _add_condition(store: ObjectStore, job: Object, condition: str) -> None:
             status["conditions"] = [*known, new_condition]
 
     store.change(PYTORCH_JOBS, job, change)
+
+
+def _remove_condition(store: ObjectStore, job: Object, condition: str) -> None:
+    def change(each: Any) -> None:
+        status = each.setdefault("status", {})
+        status["conditions"] = [one for one in status["conditions"] if one["type"] != condition]
+
+    if any(each["type"] == condition for each in job.get("status", {}).get("conditions", ())):
+        store.change(PYTORCH_JOBS, job, change)

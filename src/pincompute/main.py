@@ -43,6 +43,7 @@ COMMAND_GROUPS = {
         "restart": ("pincompute.cli.restart:restart", "Restart every replica by a rollout."),
         "pause": ("pincompute.cli.pause:pause", "Pause a rollout, a batch or a schedule."),
         "resume": ("pincompute.cli.resume:resume", "Resume a paused rollout, batch or schedule."),
+        "cancel": ("pincompute.cli.cancel:cancel", "End a batch or a training job for good."),
         "rollback": ("pincompute.cli.rollback:rollback", "Roll a workload back to an earlier revision."),
         "rerun": ("pincompute.cli.rerun:rerun", "Rerun failed or given tasks, or run a periodic job once now."),
     },

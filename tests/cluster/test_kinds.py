@@ -224,6 +224,9 @@ async def test_elastic_training_scales_while_it_runs(client: Client, person: Cli
     for number in range(2):
         async with aclosing(client.logs("me", f"stretchy-worker-{number}", follow=True)) as lines:
             assert await anext(lines) == "1:2 by stretchy-worker-0:23456"
+    assert "cancelled by" in await person.pin("cancel", "stretchy", "--because", "enough")
+    assert not (await client.list(PODS, "me", labels=f"{WORKLOAD_LABEL}=stretchy")).items
+    assert "cancelled by" in await person.pin("get", "stretchy")
     await delete_completely(client, person, "stretchy")
 
 

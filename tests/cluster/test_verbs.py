@@ -15,6 +15,7 @@ import pytest
 from busybox import IMAGE, TEMPLATE
 from cli_user import CliUser, continuous_requests
 from pincompute.api.names import WORKLOAD_LABEL
+from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
@@ -163,3 +164,30 @@ async def test_failed_tasks_of_a_batch_are_rerun(real_platform: Platform, tmp_pa
     assert "resize@1.3  1 done; total 4 of 4 done" in await person.pin("rerun", "resize", "--task", "1")
     assert "no problem: 4 of 4 done" in await person.pin("why", "resize")
     await person.pin("delete", "resize")
+
+
+async def test_cancelled_batch_keeps_results_and_logs_and_can_be_rerun(real_platform: Platform, tmp_path: Path) -> None:
+    person = CliUser(real_platform, tmp_path)
+    # The first task ends at once, and the others when they are told to.
+    command = "read TASK < /etc/task/number; echo task $TASK; trap exit TERM; "
+    command += "[ $TASK = 0 ] || [ $PIN_ATTEMPT = 2 ] || { sleep 1000 & wait; }"
+    batch = RESIZE.replace("name: resize", "name: shrink")
+    start, end = batch.index("    - read TASK"), batch.index("  tasks: 4")
+    (tmp_path / "shrink.yaml").write_text(f"{batch[:start]}    - '{command}'\n{batch[end:]}")
+    async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="test") as client:
+        await person.pin("deploy", "shrink.yaml", "--no-wait")
+        await until(lambda: _has_done_and_running(client, done=1, running=3), within=60)
+        output = await person.pin("cancel", "shrink", "--because", "wrong input")
+        assert "1 of 4 done, 3 cancelled; cancelled by" in output
+        assert ": wrong input" in output
+    assert "no problem: cancelled by" in await person.pin("why", "shrink")
+    assert "task 0" in await person.pin("logs", "shrink/0")
+    assert "already cancelled by" in await person.pin("cancel", "shrink")
+    assert "3 done; total 4 of 4 done" in await person.pin("rerun", "shrink", "--reason", "Cancelled")
+    assert "has ended already" in await person.pin("cancel", "shrink")
+    await person.pin("delete", "shrink")
+
+
+async def _has_done_and_running(client: Client, *, done: int, running: int) -> bool:
+    status = (await client.get(CUSTOM_RESOURCES["PinterestJobSet"], "shrink", "me")).get("status", {})
+    return (status.get("done"), status.get("running")) == (done, running)

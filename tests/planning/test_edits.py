@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pincompute.api.change import IMPORTED_PAUSE, Change, Pause, Rerun, Restart, Resume, Rollback, Scale
+from pincompute.api.change import IMPORTED_PAUSE, Cancel, Change, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import API_VERSION, IMAGES_ANNOTATION, RUN_NOW_ANNOTATION, RUNTIME_ANNOTATION
 from pincompute.api.structs import Metadata, without_defaults
@@ -153,6 +153,34 @@ def test_pause_and_resume_restore_the_workload(kind: str) -> None:
     assert apply_change(before, Resume()).workload is before
 
 
+@pytest.mark.parametrize("kind", ["PinterestJobSet", "PinterestTrainingJob"])
+def test_cancel_ends_the_present_attempt_only(kind: str) -> None:
+    before = workload(kind)
+    cancelled = apply_change(before, Cancel(by="ann", because="wrong input"))
+    assert cancelled.effects[0].startswith("cancelled by ann: wrong input")
+    assert apply_change(cancelled.workload, Cancel(by="bob")).effects == ("already cancelled by ann: wrong input",)
+    rerun = apply_change(cancelled.workload, Rerun(tasks="1" if kind == "PinterestJobSet" else "failed")).workload
+    assert apply_change(rerun, Cancel(by="bob")).effects[0].startswith("cancelled by bob")
+    same_file = preserve_edits(cancelled.workload, before)
+    assert same_file == cancelled.workload, "a deploy of the same file does not start it again"
+    assert preserve_edits(cancelled.workload, workload(kind, image="hello:2")) == workload(kind, image="hello:2")
+
+
+@pytest.mark.parametrize("kind", ["PinterestJobSet", "PinterestTrainingJob"])
+def test_ended_work_is_not_cancelled(kind: str) -> None:
+    done = {
+        "type": "Succeeded",
+        "status": "True",
+        "reason": "Succeeded",
+        "message": "all done",
+        "lastTransitionTime": "",
+    }
+    ended = workload(kind, status={"observedGeneration": 1, "conditions": [done]})
+    result = apply_change(ended, Cancel(by="ann"))
+    assert result.workload is ended
+    assert result.effects == ("has ended already: all done",)
+
+
 @pytest.mark.parametrize("kind", RUNS_ON)
 def test_each_restart_changes_the_spec(kind: str) -> None:
     once = apply_change(workload(kind), Restart()).workload
@@ -168,6 +196,9 @@ REJECTED = [
     ("PinterestJobSet", Scale(replicas=501), "parallelism is 501, but there are only 500 tasks", "leave it out"),
     ("PinterestJobSet", Restart(), "a job set ends by itself", "pin rerun hello"),
     ("PinterestCronJob", Restart(), "a periodic job ends by itself", "pin rerun hello"),
+    ("PinterestService", Cancel(), "a service does not end by itself", "pin scale hello 0, or: pin delete hello"),
+    ("PinterestDaemon", Cancel(), "a daemon does not end by itself", "pin delete hello"),
+    ("PinterestCronJob", Cancel(), "a periodic job has no attempt to cancel", "pin pause hello"),
     ("PinterestService", Rerun(), "a service runs forever", "pin restart hello"),
     ("PinterestJobSet", Rerun(), "no task of hello failed", "pin get hello"),
     ("PinterestJobSet", Rerun(tasks="500"), "there is no task 500", ""),

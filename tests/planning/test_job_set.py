@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pincompute.api.cancellation import Cancellation
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import JobSetStatus, TaskFailure
 from pincompute.api.task import Attempt
 from pincompute.objects.content import Object
 from pincompute.objects.number_sets import format_numbers, parse_numbers
+from pincompute.planning.batch import attempts
 from pincompute.planning.batch.failures import MAX_FAILURE_GROUPS, FailureCause, group_failures, recorded_failures
 from pincompute.planning.diff import diff
 from pincompute.planning.kinds import job_set
@@ -28,6 +30,7 @@ from pincompute.planning.steps import Apply, Create, Delete
 START = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 CLUSTER = Cluster(name="main", domain="localhost", port=8080)
 COMPLETE = NativeCondition(type="Complete", status="True")
+SUSPENDED = NativeCondition(type="Suspended", status="True")
 FAILED = NativeCondition(type="Failed", status="True", reason="FailedIndexes")
 
 
@@ -106,7 +109,10 @@ class World:
         """Act as Kubernetes: some more indexes of each Job end."""
         for (kind, name), native in list(self.natives.items()):
             body = self.bodies.get(name, {})
-            if kind != "Job" or body["suspend"] or native.status.conditions:
+            if kind != "Job" or attempts.is_finished(native):
+                continue
+            if body["suspend"]:
+                self.natives[kind, name] = _with_conditions(native, SUSPENDED)
                 continue
             done, failed = parse_numbers(native.status.completed_indexes), parse_numbers(native.status.failed_indexes)
             ending = [each for each in range(body["completions"]) if each not in done | failed][:count]
@@ -118,8 +124,12 @@ class World:
             self.natives[kind, name] = msgspec.structs.replace(native, status=status)
 
 
+def _with_conditions(native: Native, *conditions: NativeCondition) -> Native:
+    return msgspec.structs.replace(native, status=msgspec.structs.replace(native.status, conditions=[*conditions]))
+
+
 EVENTS = st.lists(
-    st.sampled_from(["pass", "crash", "run", "fail", "limit", "suspend", "resume", "rerun", "hour", "week"]),
+    st.sampled_from(["pass", "crash", "run", "fail", "limit", "suspend", "resume", "cancel", "rerun", "hour", "week"]),
     max_size=40,
 )
 
@@ -161,6 +171,8 @@ def handle(world: World, event: str) -> None:
             spec = msgspec.structs.replace(
                 spec, parallelism=1 + generation % 3, max_failed=5, deadline_seconds=generation
             )
+        case "cancel":
+            spec = msgspec.structs.replace(spec, cancelled=Cancellation(attempt=1 + len(spec.attempts), by="ann"))
         case "suspend" | "resume":
             spec = msgspec.structs.replace(spec, suspended="ann" if event == "suspend" else "")
         case _:
@@ -192,6 +204,40 @@ def test_finished_job_is_deleted_after_keep_seconds_and_not_created_again() -> N
     assert world.created == {"resize-1-1": 1}
     assert world.owner.status.conditions[0].status == "True"
     assert world.plan().wake_after_s is None
+
+
+def test_cancelled_batch_keeps_its_results_and_pods_and_can_be_rerun() -> None:
+    world = World(owner(keepSeconds=3600))
+    world.act()
+    world.run(2)
+    world.act()
+    handle(world, "cancel")
+    world.act()
+    assert world.bodies["resize-1-1"]["suspend"]
+    assert world.owner.status.conditions[0].status == "Unknown", "its pods have not ended yet"
+    world.run(1)
+    world.act()
+    status = world.owner.status
+    assert (status.completed, status.conditions[0].reason) == ("0,1", "Cancelled")
+    assert status.attempts[0].reason == "Cancelled"
+    world.act()
+    assert ("Job", "resize-1-1") in world.natives
+    handle(world, "rerun")
+    world.act()
+    world.run(6)
+    world.act()
+    assert (world.owner.status.completed, world.owner.status.conditions[0].status) == ("0-5", "True")
+    assert world.created == {"resize-1-1": 1, "resize-1-2": 1}
+    world.now += timedelta(hours=1)
+    world.act()
+    assert ("Job", "resize-1-1") not in world.natives
+
+
+def test_batch_that_is_cancelled_before_it_begins_creates_no_job() -> None:
+    world = World(owner(cancelled={"attempt": 1, "by": "ann"}))
+    world.act()
+    assert not world.created
+    assert world.owner.status.conditions[0].reason == "Cancelled"
 
 
 def test_finished_job_is_not_deleted_before_its_result_is_recorded() -> None:

@@ -36,6 +36,12 @@ class Resume(RequestedChange, frozen=True):
     """Resume what was paused."""
 
 
+class Cancel(RequestedChange, frozen=True):
+    """End a batch or a training job for good. What has finished keeps its results."""
+
+    because: Annotated[str, Meta(max_length=180)] = ""
+
+
 class Restart(RequestedChange, frozen=True):
     """Replace every replica by a rolling restart."""
 
@@ -70,4 +76,4 @@ class Heal(RequestedChange, frozen=True):
     """Remove an injected fault and restore the previous revision."""
 
 
-Change = Scale | Pause | Resume | Restart | Rollback | Rerun | Break | Heal
+Change = Scale | Pause | Resume | Cancel | Restart | Rollback | Rerun | Break | Heal

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
+from pincompute.api.cancellation import Cancellation
 from pincompute.api.custom_resource import FieldError, ValidationRule
 from pincompute.api.job_set_status import JobSetStatus
 from pincompute.api.status import SUCCEEDED
@@ -128,6 +129,13 @@ class JobSetSpec(WorkloadSpec, frozen=True, kw_only=True):
             max_length=256,
         ),
     ] = ""
+    cancelled: Annotated[
+        Cancellation | None,
+        Meta(
+            description="Cancels attempts, as pin cancel does, such as {attempt: 1, by: ann}. Running tasks are ended, "
+            "and finished ones keep their results."
+        ),
+    ] = None
     claims: Annotated[
         list[TaskClaim],
         Meta(description="Storage of each task, such as - {name: scratch, path: /scratch, size: 10Gi}.", max_length=8),

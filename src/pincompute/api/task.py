@@ -12,7 +12,14 @@ from pincompute.objects.number_sets import NUMBERS_PATTERN
 
 FAILED_TASKS = "failed"
 FailureReason = Literal[
-    "Any", "TaskFailed", "OutOfMemory", "DeadlineExceeded", "TooManyFailed", "CommandNotFound", "StartFailed"
+    "Any",
+    "TaskFailed",
+    "OutOfMemory",
+    "DeadlineExceeded",
+    "TooManyFailed",
+    "CommandNotFound",
+    "StartFailed",
+    "Cancelled",
 ]
 
 

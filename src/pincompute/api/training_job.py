@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from pincompute.api.cancellation import Cancellation
 from pincompute.api.custom_resource import FieldError, FieldPath, ValidationRule
 from pincompute.api.kubeflow import format_path, unsupported_fields
 from pincompute.api.pod_template import PodTemplate, main_container
@@ -198,6 +199,13 @@ class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
             max_length=256,
         ),
     ] = ""
+    cancelled: Annotated[
+        Cancellation | None,
+        Meta(
+            description="Cancels attempts, as pin cancel does, such as {attempt: 1, by: ann}. Running replicas are "
+            "ended."
+        ),
+    ] = None
 
     @property
     def leader(self) -> str:

@@ -11,6 +11,10 @@ EXAMPLES = {
         ("pin break web", "the faults that apply to web"),
         ("pin break web --random", "a fault to find by pin why"),
     ),
+    "cancel": (
+        ("pin cancel resize --because 'wrong input'", "end its running tasks; finished ones keep their results"),
+        ("pin cancel ranker --no-wait", "end a training job, and do not wait until its replicas have ended"),
+    ),
     "completion": (
         ('eval "$(pin completion bash)"', "completion in this bash"),
         ("pin completion fish", "the setup for fish"),

@@ -28,6 +28,7 @@ CommandTable = Mapping[str, tuple[str, str]]
 COMMANDS_ON_WORKLOADS = frozenset(
     {
         "break",
+        "cancel",
         "delete",
         "edit",
         "events",

@@ -10,6 +10,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import USAGE
 
 SAME_ARGUMENTS = {
+    "abort": "cancel",
     "attach": "shell",
     "describe": "show",
     "destroy": "delete",
@@ -31,7 +32,6 @@ SAME_ARGUMENTS = {
 """Commands that take the arguments of the guessed one."""
 OTHER_ARGUMENTS = {
     "apply": "pin deploy FILE",
-    "cancel": "pin pause NAME, or: pin delete NAME",
     "create": "pin deploy FILE",
     "debug": "pin why NAME",
     "history": "pin show NAME",

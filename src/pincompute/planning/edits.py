@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from pincompute.api.cancellation import Cancellation, cancelled_by
 from pincompute.api.change import (
     FORMER_IMPORTED_PAUSE,
     IMPORTED_PAUSE,
     Break,
+    Cancel,
     Change,
     Heal,
     Pause,
@@ -63,6 +65,8 @@ def apply_change(workload: Workload, change: Change, past: Sequence[RevisionReco
             result = _pause(workload, change)
         case Resume():
             result = _resume(workload)
+        case Cancel():
+            result = _cancel(workload, change)
         case Restart():
             result = _restart(workload)
         case Rollback():
@@ -114,7 +118,10 @@ def preserve_edits(before: Workload | None, after: W) -> W:
         kept["rollout"] = msgspec.structs.replace(new.rollout, **rollout)
     if hasattr(new, "suspended"):
         kept["suspended"] = new.suspended or old.suspended
-    if isinstance(after, PinterestJobSet) and revision_content(old) == revision_content(new):
+    same_work = revision_content(old) == revision_content(new)
+    if hasattr(new, "cancelled") and same_work:
+        kept["cancelled"] = new.cancelled or old.cancelled
+    if isinstance(after, PinterestJobSet) and same_work:
         kept["attempts"] = new.attempts or old.attempts
     if isinstance(after, PinterestTrainingJob) and new.attempt == 1:
         kept["attempt"] = old.attempt
@@ -174,7 +181,7 @@ def _scale_training(workload: PinterestTrainingJob, bounds: Elastic, replicas: i
 def _pause(workload: Workload, change: Pause) -> EditResult:
     if paused_by := _paused_by(workload):
         return EditResult(workload, (f"already paused by {paused_by}",))
-    paused_by = ": ".join(each for each in (change.by or "an unknown user", change.because) if each)
+    paused_by = _user_and_reason(change.by, change.because)
     continuing = continuing_runs_text(workload.status) if isinstance(workload, PinterestCronJob) else ""
     return EditResult(_set_paused(workload, paused_by), (f"paused by {paused_by}{continuing}",))
 
@@ -184,6 +191,21 @@ def _resume(workload: Workload) -> EditResult:
     if not paused_by:
         return EditResult(workload, ("is not paused",))
     return EditResult(_set_paused(workload, ""), (f"resumed; was paused by {paused_by}",))
+
+
+def _cancel(workload: Workload, change: Cancel) -> EditResult:
+    if not isinstance(workload, PinterestJobSet | PinterestTrainingJob):
+        raise _unsupported(workload, *_NOT_CANCELLABLE[workload.kind])
+    attempt = workload.spec.attempt if isinstance(workload, PinterestTrainingJob) else 1 + len(workload.spec.attempts)
+    if before := cancelled_by(workload.spec.cancelled, attempt):
+        return EditResult(workload, (f"already cancelled by {before}",))
+    summary = summarize(workload)
+    if summary.done or summary.failed:
+        return EditResult(workload, (f"has ended already: {summary.message}",))
+    by = _user_and_reason(change.by, change.because)
+    kept = "; finished tasks keep their results" if isinstance(workload, PinterestJobSet) else ""
+    edited = _replace_spec(workload, cancelled=Cancellation(attempt=attempt, by=by))
+    return EditResult(edited, (f"cancelled by {by}{kept}",))
 
 
 def _restart(workload: Workload) -> EditResult:
@@ -322,11 +344,24 @@ _NOT_SCALABLE = {
 """Reason for which a kind cannot be scaled, and the command to use instead."""
 
 
+_NOT_CANCELLABLE = {
+    "PinterestService": ("a service does not end by itself", "pin scale {name} 0, or: pin delete {name}"),
+    "PinterestStatefulSet": ("a stateful set does not end by itself", "pin scale {name} 0, or: pin delete {name}"),
+    PinterestDaemon.__name__: ("a daemon does not end by itself", "pin delete {name}"),
+    PinterestCronJob.__name__: ("a periodic job has no attempt to cancel", "pin pause {name}, or: pin delete {name}"),
+}
+"""Reason for which a kind cannot be cancelled, and the command to use instead."""
+
+
 def _paused_by(workload: Workload) -> str:
     """The user and the reason of the pause; empty while the workload is not paused."""
     spec = _spec(workload)
     paused_by: str = spec.rollout.paused if _has_rollout(workload) else spec.suspended
     return paused_by
+
+
+def _user_and_reason(user: str, reason: str) -> str:
+    return ": ".join(each for each in (user or "an unknown user", reason) if each)
 
 
 def _set_paused(workload: W, paused_by: str) -> W:

@@ -19,12 +19,12 @@ from pincompute.api.workload import Workload, WorkloadSpec
 from pincompute.objects.content import Object, content_hash
 from pincompute.planning.snapshot import Native, Snapshot
 
-EDITED_FIELDS = frozenset({"replicas", "parallelism", "suspended", "attempts", "attempt", "expires"})
+EDITED_FIELDS = frozenset({"replicas", "parallelism", "suspended", "cancelled", "attempts", "attempt", "expires"})
 """Fields that commands such as `pin scale` change without a new revision, and the end of the workload's life."""
 MUTABLE_JOB_SET_FIELDS = frozenset(
     {
-        "parallelism", "suspended", "deadline_seconds", "max_failed", "keep_seconds", "attempts", "owner", "hold",
-        "build", "break_glass", "expires",
+        "parallelism", "suspended", "cancelled", "deadline_seconds", "max_failed", "keep_seconds", "attempts", "owner",
+        "hold", "build", "break_glass", "expires",
     }
 )  # fmt: skip
 """Fields that may change while a batch runs, because they do not affect the result of a task."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pincompute.base.reasons.batch import (
+    CANCELLED,
     DEADLINE_EXCEEDED,
     FIELD_DROPPED,
     GANG_INCOMPLETE,
@@ -221,6 +222,7 @@ __all__ = [
     "BUILD_ALTERED",
     "BUILD_FAILED",
     "BUILD_UNKNOWN",
+    "CANCELLED",
     "CANNOT_CHANGE",
     "CANNOT_IMPORT",
     "CERTIFICATE_EXPIRED",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pincompute.base.reasons.reason import infrastructure_error, user_error
+from pincompute.base.reasons.reason import info, infrastructure_error, user_error
 
 TASK_FAILED = user_error(
     "TaskFailed", 422, "A task failed in every attempt.", "Read its exit code and last line; then `pin rerun NAME`."
@@ -15,6 +15,11 @@ TOO_MANY_FAILED = user_error(
     422,
     "More tasks failed than `maxFailed` allows, and the others were stopped.",
     "Fix the cause of the failures, then `pin rerun NAME`.",
+)
+CANCELLED = info(
+    "Cancelled",
+    "A user has ended a batch or a training job; what had finished keeps its results.",
+    "`pin rerun NAME` runs what has not finished.",
 )
 REPLICA_FAILED = user_error(
     "ReplicaFailed",

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pincompute.api.cancellation import cancelled_by
 from pincompute.api.job_set import MAX_RETAINED_TASKS, JobSetSpec
 from pincompute.api.job_set_status import AttemptStatus, JobSetStatus
 from pincompute.api.names import (
@@ -33,7 +34,7 @@ from pincompute.api.names import (
     WORK_HASH_ANNOTATION,
 )
 from pincompute.api.task import FAILED_TASKS, Attempt
-from pincompute.base.reasons import DEADLINE_EXCEEDED, SUCCEEDED, TASK_FAILED, TOO_MANY_FAILED
+from pincompute.base.reasons import CANCELLED, DEADLINE_EXCEEDED, SUCCEEDED, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.number_sets import format_numbers, parse_numbers, scaled_value
 from pincompute.objects.times import format_time
 from pincompute.planning import names
@@ -171,6 +172,10 @@ def is_finished(job: Native) -> bool:
     return bool(job.find_condition("Complete") or job.find_condition("Failed"))
 
 
+def is_suspended(job: Native) -> bool:
+    return bool(job.find_condition("Suspended"))
+
+
 def unfinished_tasks(state: BatchState, attempt: AttemptStatus) -> list[int]:
     return sorted(parse_numbers(attempt.tasks) - state.done - state.failures.keys())
 
@@ -244,6 +249,7 @@ def _observe_attempt(snapshot: Snapshot, state: BatchState) -> BatchState:
     attempt = state.attempts[-1]
     observe = _observe_task_jobs if has_job_per_task(snapshot, state, attempt) else _observe_indexed_job
     state, end = observe(snapshot, state, attempt)
+    end = end or _cancellation(snapshot, state, attempt)
     if end is not None and end.reason != SUCCEEDED.code:
         causes = dict.fromkeys(unfinished_tasks(state, attempt), end)
         state = state._replace(failures=MappingProxyType({**state.failures, **causes}))
@@ -257,6 +263,19 @@ def _observe_attempt(snapshot: Snapshot, state: BatchState) -> BatchState:
             reason=end.reason if end else "",
         )
     )
+
+
+def _cancellation(snapshot: Snapshot, state: BatchState, attempt: AttemptStatus) -> FailureCause | None:
+    """The end of a cancelled attempt, once all of its Jobs that have not finished are suspended.
+
+    A suspended Job keeps its finished pods and their logs.
+    """
+    spec: JobSetSpec = snapshot.owner.spec
+    by = cancelled_by(spec.cancelled, attempt.number)
+    jobs = find_jobs(snapshot, state, attempt.number).values()
+    if not by or any(not is_finished(job) and not is_suspended(job) for job in jobs):
+        return None
+    return FailureCause(CANCELLED.code, message=f"cancelled by {by}")
 
 
 def _observe_indexed_job(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pincompute.api.job_set_status import TaskFailure
-from pincompute.base.reasons import DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
+from pincompute.base.reasons import CANCELLED, DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.number_sets import format_numbers, parse_numbers
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, start_failure_problem
 from pincompute.planning.diagnosis.excerpts import last_line
@@ -15,6 +15,8 @@ from pincompute.planning.observed_pods import ContainerStatus, Pod
 MAX_FAILURE_GROUPS = 32
 """Groups of failures that a status lists; all others are in one more group."""
 _MAX_MESSAGE_CHARS = 256
+_NOT_FAILED_ITSELF = frozenset({TOO_MANY_FAILED.code, CANCELLED.code})
+"""Reasons of tasks that were ended, though nothing was wrong with them."""
 
 
 class FailureCause(NamedTuple):
@@ -57,7 +59,7 @@ def recorded_failures(failures: Iterable[TaskFailure]) -> dict[int, FailureCause
 def group_failures(causes: Mapping[int, FailureCause]) -> list[TaskFailure]:
     """Group tasks by reason and exit code, the most frequent group first.
 
-    Tasks that were ended because others failed come last. The message is that of a group's first task.
+    Tasks that were cancelled, or ended because others failed, come last. The message is that of a group's first task.
     """
     if len(_sorted_groups(causes)) > MAX_FAILURE_GROUPS:
         rare = [task for _, tasks in _sorted_groups(causes)[MAX_FAILURE_GROUPS - 1 :] for task in tasks]
@@ -78,7 +80,7 @@ def _sorted_groups(causes: Mapping[int, FailureCause]) -> list[tuple[tuple[str, 
     groups: dict[tuple[str, int], list[int]] = {}
     for task in sorted(causes):
         groups.setdefault((causes[task].reason, causes[task].exit_code), []).append(task)
-    return sorted(groups.items(), key=lambda group: (group[0][0] == TOO_MANY_FAILED.code, -len(group[1]), group[0]))
+    return sorted(groups.items(), key=lambda group: (group[0][0] in _NOT_FAILED_ITSELF, -len(group[1]), group[0]))
 
 
 def _all_containers(pod: Pod) -> list[ContainerStatus]:

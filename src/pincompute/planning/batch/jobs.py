@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pincompute.api.cancellation import cancelled_by
 from pincompute.api.job_set import JobSetSpec, PinterestJobSet
 from pincompute.api.job_set_status import AttemptStatus
 from pincompute.api.names import (
@@ -45,7 +46,7 @@ def build_job(
 ) -> Object:
     """Build the Job of a whole attempt, or of one of its tasks."""
     owner = snapshot.owner
-    mutable = _mutable_fields(owner.spec, len(parse_numbers(attempt.tasks)), single=task is not None)
+    mutable = _mutable_fields(owner.spec, attempt, single=task is not None)
     body = _indexed_job(owner, state, attempt) if task is None else _single_job(owner)
     annotations = {
         REVISION_ANNOTATION: str(state.revision),
@@ -90,12 +91,13 @@ def _single_job(owner: PinterestJobSet) -> Object:
     }
 
 
-def _mutable_fields(spec: JobSetSpec, count: int, *, single: bool) -> Object:
+def _mutable_fields(spec: JobSetSpec, attempt: AttemptStatus, *, single: bool) -> Object:
     """Fields that may change while the Job runs.
 
     There is no ttlSecondsAfterFinished: the Job may be deleted only after its result is recorded in the status.
     """
-    fields: Object = {"suspend": bool(spec.suspended)}
+    count = len(parse_numbers(attempt.tasks))
+    fields: Object = {"suspend": bool(spec.suspended or cancelled_by(spec.cancelled, attempt.number))}
     if not single:
         fields["parallelism"] = min(spec.parallelism or count, count)
     if not single and spec.max_failed != "":

@@ -61,6 +61,8 @@ def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
     """The most frequent failure of tasks; None while none has failed, and after a success."""
     if not state.failures or (state.running_attempt is None and enough_tasks_done(snapshot, state)):
         return None
+    if state.running_attempt is None and state.attempts[-1].reason == reasons.CANCELLED.code:
+        return _cancelled_problem(snapshot.owner, state)
     owner, first = snapshot.owner, group_failures(state.failures)[0]
     others = len(state.failures) - first.count
     shown = (
@@ -78,6 +80,11 @@ def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
     )
 
 
+def _cancelled_problem(owner: PinterestJobSet, state: BatchState) -> Problem:
+    what = next(each.message for each in group_failures(state.failures) if each.reason == reasons.CANCELLED.code)
+    return Problem(reasons.CANCELLED, what, Where(object=owner.metadata.key), next=f"pin rerun {owner.metadata.name}")
+
+
 def job_cannot_change(snapshot: Snapshot, job: Native) -> Problem:
     return Problem(
         reasons.CANNOT_CHANGE,
@@ -90,7 +97,9 @@ def job_cannot_change(snapshot: Snapshot, job: Native) -> Problem:
 
 def _counts(snapshot: Snapshot, state: BatchState) -> str:
     spec: JobSetSpec = snapshot.owner.spec
-    failed = f", {len(state.failures)} failed" if state.failures else ""
+    cancelled = sum(each.reason == reasons.CANCELLED.code for each in state.failures.values())
+    failures = ((len(state.failures) - cancelled, "failed"), (cancelled, "cancelled"))
+    failed = "".join(f", {count} {end}" for count, end in failures if count)
     required = f", {spec.required_tasks} required" if spec.required_tasks < spec.task_count else ""
     return f"{len(state.done)} of {spec.task_count} done{failed}{required}"
 

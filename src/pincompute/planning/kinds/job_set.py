@@ -213,9 +213,14 @@ def _retained_objects(snapshot: Snapshot, state: BatchState) -> list[tuple[str, 
         if attempt.ended and _retention_left_s(snapshot, attempt) > 0:
             attempt_jobs = attempts.find_jobs(snapshot, state, attempt.number)
             # Jobs that still run belong to tasks that are not needed any more or exceeded the deadline: they end.
-            retained += [("Job", name) for name in sorted(attempt_jobs) if attempts.is_finished(attempt_jobs[name])]
+            retained += [("Job", name) for name, job in sorted(attempt_jobs.items()) if _has_stopped(job)]
             retained.append(("ConfigMap", names.tasks(snapshot.owner, state.revision, attempt.number)))
     return [each for each in retained if each in existing]
+
+
+def _has_stopped(job: Native) -> bool:
+    """Finished, or suspended by a cancellation: its pods have ended, and their logs are kept."""
+    return attempts.is_finished(job) or attempts.is_suspended(job)
 
 
 def _retention_left_s(snapshot: Snapshot, attempt: AttemptStatus) -> float:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pincompute.api.cancellation import cancelled_by
 from pincompute.api.kubeflow import format_path, unsupported_fields
 from pincompute.api.names import ATTEMPT_LABEL, GANG_GATE, IMMUTABLE_HASH_ANNOTATION, WORK_HASH_ANNOTATION
 from pincompute.api.structs import without_defaults
@@ -37,8 +38,8 @@ from pincompute.planning.training.outcome import TrainingOutcome
 from pincompute.planning.training.retries import count_failures, retries_exhausted
 
 MUTABLE_FIELDS = (
-    "suspended", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role", "hold",
-    "build", "break_glass", "expires",
+    "suspended", "cancelled", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role",
+    "hold", "build", "break_glass", "expires",
 )  # fmt: skip
 """Fields that may change without a new job, because they do not affect the training."""
 
@@ -254,7 +255,7 @@ def _run_policy(owner: PinterestTrainingJob, outcome: TrainingOutcome) -> Object
         "cleanPodPolicy": _CLEAN_UP_POLICIES[spec.clean_up] if outcome.ended else "None",
         # Kubeflow counts restarts and fails when the count reaches this number, not when it exceeds it.
         "backoffLimit": spec.retries + 1,
-        "suspend": bool(spec.suspended),
+        "suspend": bool(spec.suspended or cancelled_by(spec.cancelled, spec.attempt)),
     }
     if spec.deadline_seconds:
         policy["activeDeadlineSeconds"] = spec.deadline_seconds

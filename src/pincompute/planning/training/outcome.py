@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from pincompute.api.cancellation import cancelled_by
 from pincompute.api.status import SUCCEEDED, find_condition
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.base import reasons
@@ -53,8 +54,9 @@ def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang, failures: M
         # The event of Kubeflow's job may arrive before that of the pod that failed.
         identified = _first_failure(snapshot, job) if before and job and before.what == UNIDENTIFIED_FAILURE else None
         return TrainingOutcome(True, identified or before)
+    cancelled = _cancelled_problem(owner, job)
     if job is None:
-        return TrainingOutcome()
+        return TrainingOutcome(cancelled is not None, cancelled)
     awaited = _without_succeeded_leader(snapshot, job, awaited_members(owner.spec, gang))
     succeeded = {each.replica for each in awaited.members if each.succeeded}
     begun = bool(awaited.replicas) or bool(job.find_condition("Succeeded"))
@@ -65,7 +67,16 @@ def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang, failures: M
     )
     if problem is None and retries.retries_exhausted(owner, failures):
         problem = retries.exhausted_problem(owner, failures, _first_failure(snapshot, job))
+    problem = problem or cancelled
     return TrainingOutcome(problem is not None, problem)
+
+
+def _cancelled_problem(owner: PinterestTrainingJob, job: Native | None) -> Problem | None:
+    """The cancellation, once Kubeflow has suspended the job and thus ended its replicas."""
+    by = cancelled_by(owner.spec.cancelled, owner.spec.attempt)
+    if not by or (job and not job.find_condition("Suspended")):
+        return None
+    return Problem(reasons.CANCELLED, f"cancelled by {by}", Where(object=owner.metadata.key), next=_rerun(owner))
 
 
 def _without_succeeded_leader(snapshot: Snapshot, job: Native, awaited: Gang) -> Gang:
