@@ -225,7 +225,8 @@ async def test_elastic_training_scales_while_it_runs(client: Client, person: Cli
         async with aclosing(client.logs("me", f"stretchy-worker-{number}", follow=True)) as lines:
             assert await anext(lines) == "1:2 by stretchy-worker-0:23456"
     assert "cancelled by" in await person.pin("cancel", "stretchy", "--because", "enough")
-    assert not (await client.list(PODS, "me", labels=f"{WORKLOAD_LABEL}=stretchy")).items
+    pods = (await client.list(PODS, "me", labels=f"{WORKLOAD_LABEL}=stretchy")).items
+    assert all("deletionTimestamp" in each["metadata"] for each in pods)
     assert "cancelled by" in await person.pin("get", "stretchy")
     await delete_completely(client, person, "stretchy")
 
