@@ -187,7 +187,7 @@ def test_part_with_failing_probe_is_restarted(home: Home, messages: list[str], m
 
 
 def test_running_part_that_uses_cpu_is_not_restarted(home: Home, messages: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pincompute.engine.converge.RUNNING_SILENT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("pincompute.engine.converge.RUNNING_SILENT_TIMEOUT_S", 0.6)
     path = home.root / "socket"
     slow = Part("a", (sys.executable, "-c", LISTENS_AFTER_WORK, str(path)), NoProbe())
     first = converge(home, messages, slow)

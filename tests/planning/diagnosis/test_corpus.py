@@ -54,8 +54,9 @@ def build_pod(fields: dict[str, Any], name: str) -> Pod:
     metadata = {"name": name, "namespace": "me", "labels": {WORKLOAD_LABEL: "hello"}} | {
         each: fields.pop(each) for each in METADATA_FIELDS if each in fields
     }
+    spec = fields.pop("spec", {})
     status = {"conditions": [{"type": "PodScheduled", "status": "True"}], **fields}
-    return msgspec.convert({"metadata": metadata, "status": status}, Pod)
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
 
 
 def build_native(fields: dict[str, Any]) -> Native:

@@ -8,10 +8,18 @@ import msgspec
 import pytest
 
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import CRASH_LOOP, NO_NODE_MATCHES, QUOTA_USED_UP, UNSCHEDULABLE
+from pincompute.base.reasons import (
+    CRASH_LOOP,
+    NO_NODE_MATCHES,
+    NODE_NOT_RESPONDING,
+    QUOTA_USED_UP,
+    UNSCHEDULABLE,
+    Actor,
+    Reason,
+)
 from pincompute.planning.diagnosis.capacity import Node, PodRequirements
-from pincompute.planning.diagnosis.evidence import CapacityEvidence, add_capacity_numbers
-from pincompute.planning.diagnosis.free_capacity import ClusterCapacity, candidate_nodes
+from pincompute.planning.diagnosis.evidence import Evidence, add_evidence, who_acts
+from pincompute.planning.diagnosis.free_capacity import ClusterCapacity, candidate_nodes, largest_request_that_fits
 from planning.diagnosis.test_explain import owner, snapshot
 
 TAINT = {"key": "team", "value": "ads", "effect": "NoSchedule"}
@@ -32,8 +40,8 @@ def pod(name: str = "hello-1", on: str = "", cpu: str = "1", memory: str = "1Gi"
 
 def explanation(pending: PodRequirements, *nodes: Node, running: tuple[PodRequirements, ...] = ()) -> str:
     problem = Problem(UNSCHEDULABLE, "no node accepts a replica", note="coarse")
-    first, *more = add_capacity_numbers(
-        snapshot(owner()), problem, CapacityEvidence(pending, ClusterCapacity(nodes, running))
+    first, *more = add_evidence(
+        snapshot(owner()), problem, Evidence(pending, ClusterCapacity(nodes, running))
     ).note.splitlines()
     assert first == "coarse"
     return "".join(more)
@@ -95,9 +103,9 @@ def test_counts_neither_finished_nor_deleted_pods_of_a_used_up_quota() -> None:
     (kept, ended, deleted) = (pod(f"ads-{number}") for number in range(3))
     ended = msgspec.convert({**msgspec.to_builtins(ended), "status": {"phase": "Succeeded"}}, PodRequirements)
     gone = msgspec.structs.replace(deleted.metadata, deletion_timestamp="2026-01-31T12:00:00Z")
-    evidence = CapacityEvidence(project_pods=(kept, ended, msgspec.structs.replace(deleted, metadata=gone)))
+    evidence = Evidence(project_pods=(kept, ended, msgspec.structs.replace(deleted, metadata=gone)))
     problem = Problem(QUOTA_USED_UP, "q", note="2 of 1 pods used")
-    assert add_capacity_numbers(snapshot(owner()), problem, evidence).note == "1 of 1 pods used\npods used by ads (1)"
+    assert add_evidence(snapshot(owner()), problem, evidence).note == "1 of 1 pods used\npods used by ads (1)"
 
 
 def test_lists_users_of_a_quota_the_largest_first() -> None:
@@ -115,7 +123,60 @@ def test_lists_users_of_a_quota_the_largest_first() -> None:
         (Problem(CRASH_LOOP, "q", note=note), note),
         (Problem(NO_NODE_MATCHES, "q", note=note), note),
     ):
-        assert add_capacity_numbers(snapshot(owner()), problem, CapacityEvidence(project_pods=pods)).note == text
+        assert add_evidence(snapshot(owner()), problem, Evidence(project_pods=pods)).note == text
+    assert add_evidence(snapshot(owner()), Problem(QUOTA_USED_UP, "q", note=note), Evidence()).note == note
+
+
+@pytest.mark.parametrize(
+    ("pending", "nodes", "running", "fits"),
+    [
+        (pod(cpu="64"), [node("small", "4"), node("large", "32")], [], "32 cpu"),
+        (pod(cpu="64"), [node("large", "32")], [pod("a-1", "large", cpu="100m")], "31.9 cpu"),
+        (pod(cpu="64", memory="100Gi"), [node("large", "32")], [], "32 cpu and 16Gi memory"),
+        (pod(cpu="3"), [node("large")], [pod("a-1", "large", cpu="3250m")], "0.75 cpu"),
+        # Only more nodes help.
+        (pod(cpu="3"), [node("large")], [pod("a-1", "large", cpu="4")], ""),
+        (pod(), [], [], ""),
+        (pod(nodeSelector={"disk": "ssd"}), [node("large")], [], ""),
+    ],
+)
+def test_next_says_the_most_that_fits(
+    pending: PodRequirements, nodes: list[Node], running: list[PodRequirements], fits: str
+) -> None:
+    assert largest_request_that_fits(pending, ClusterCapacity(nodes, running), "own") == fits
+
+
+def test_what_sidecars_request_does_not_fit_the_program() -> None:
+    sidecar = {"name": "logs", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}}
+    pending = pod(cpu="8", initContainers=[sidecar])
+    assert largest_request_that_fits(pending, ClusterCapacity([node("large")]), "own") == "3.5 cpu"
+    assert largest_request_that_fits(pending, ClusterCapacity([node("large")]), "unknown") == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "pending", "nodes", "actor"),
+    [
+        (UNSCHEDULABLE, pod(cpu="64"), [node("large", "32")], Actor.USER),
+        (UNSCHEDULABLE, pod(cpu="3"), [node("large")], Actor.INFRASTRUCTURE),
+        (NO_NODE_MATCHES, pod(nodeSelector={"disk": "sdd"}), [node("large", labels={"disk": "ssd"})], Actor.USER),
+        (NO_NODE_MATCHES, pod(), [node("large", taints=[TAINT])], Actor.INFRASTRUCTURE),
+    ],
+)
+def test_author_of_the_file_acts_on_what_no_node_has(
+    reason: Reason, pending: PodRequirements, nodes: list[Node], actor: Actor
+) -> None:
+    assert who_acts(owner(), Problem(reason, "q"), Evidence(pending, ClusterCapacity(nodes))) is actor
+
+
+def test_tells_since_when_a_node_is_not_ready() -> None:
+    lost = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+    conditions = [{**lost, "lastTransitionTime": "2026-01-31T11:52:00Z"}]
+    silent = msgspec.convert({"metadata": {"name": "n-1"}, "status": {"conditions": conditions}}, Node)
+    problem = add_evidence(snapshot(owner()), Problem(NODE_NOT_RESPONDING, "q"), Evidence(node=silent))
+    assert problem.note == (
+        "node n-1 has not been ready since 2026-01-31T11:52:00Z: Kubelet stopped posting node status."
+    )
     assert (
-        add_capacity_numbers(snapshot(owner()), Problem(QUOTA_USED_UP, "q", note=note), CapacityEvidence()).note == note
+        "n-1 is ready"
+        in add_evidence(snapshot(owner()), Problem(NODE_NOT_RESPONDING, "q"), Evidence(node=node("n-1"))).note
     )

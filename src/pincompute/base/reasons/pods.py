@@ -142,6 +142,30 @@ CLAIM_NOT_BOUND = infrastructure_error(
     "A volume claim is not bound, or its volume is not reachable from any eligible node.",
     "`kubectl describe pvc NAME` shows what it waits for.",
 )
+SCHEDULING_GATED = user_error(
+    "SchedulingGated",
+    422,
+    "A pod has a scheduling gate, and no scheduler considers it before the gate is removed.",
+    "Remove `schedulingGates` from the template; a gate of another controller is removed by that.",
+)
+SCHEDULER_UNKNOWN = user_error(
+    "SchedulerUnknown",
+    422,
+    "The template names a scheduler, and none of that name acts on the pods.",
+    "Remove `schedulerName` from the template, or correct it.",
+)
+SCHEDULER_NOT_RESPONDING = infrastructure_error(
+    "SchedulerNotResponding",
+    503,
+    "No scheduler has acted on a new pod for 30 seconds.",
+    "Check that kube-scheduler runs; on a local platform `pin status` shows it, and `pin up` starts it.",
+)
+NODE_NOT_RESPONDING = infrastructure_error(
+    "NodeNotResponding",
+    503,
+    "A pod is assigned to a node whose kubelet has not acted on it for 30 seconds.",
+    "Check the kubelet of the node; a node that is down loses its pods after five minutes.",
+)
 POD_SETUP_SLOW = infrastructure_error(
     "PodSetupSlow",
     504,

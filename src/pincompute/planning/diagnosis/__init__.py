@@ -22,6 +22,7 @@ from pincompute.planning.diagnosis import (
     pod_startup,
     probes,
     scheduling,
+    waiting,
 )
 from pincompute.planning.diagnosis.cause import Cause, PodCheck, PodContext, Rank, Recheck
 from pincompute.planning.observed_pods import Pod
@@ -29,6 +30,7 @@ from pincompute.planning.snapshot import Snapshot
 
 POD_CHECKS: tuple[PodCheck, ...] = (
     scheduling.check_scheduling,
+    waiting.check_waiting,
     images.check_images,
     container_start.check_container_start,
     exits.check_exits,

@@ -28,8 +28,16 @@ class _NodeSpec(LenientStruct, frozen=True):
     unschedulable: bool = False
 
 
+class NodeCondition(LenientStruct, frozen=True):
+    type: str
+    status: str
+    message: str = ""
+    last_transition_time: str = ""
+
+
 class _NodeStatus(LenientStruct, frozen=True):
     allocatable: dict[str, int | str] = {}
+    conditions: list[NodeCondition] = []
 
 
 class Node(LenientStruct, frozen=True):
@@ -38,6 +46,11 @@ class Node(LenientStruct, frozen=True):
     metadata: Metadata
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
+
+    @property
+    def lost(self) -> NodeCondition | None:
+        """The condition Ready, unless the node is ready."""
+        return next((each for each in self.status.conditions if each.type == "Ready" and each.status != "True"), None)
 
     def allocatable(self, resource: str) -> Fraction:
         return parse_quantity(self.status.allocatable.get(resource, "0"))
@@ -53,6 +66,17 @@ class _Container(LenientStruct, frozen=True):
     restart_policy: str = ""
     """`Always` for an init container that keeps running as a sidecar."""
 
+    def requested(self, resource: str) -> Fraction:
+        return parse_quantity(self.resources.requests.get(resource, "0"))
+
+
+class _ClaimSource(LenientStruct, frozen=True):
+    claim_name: str = ""
+
+
+class _Volume(LenientStruct, frozen=True):
+    persistent_volume_claim: _ClaimSource | None = None
+
 
 class _PodSpec(LenientStruct, frozen=True):
     node_name: str = ""
@@ -61,6 +85,7 @@ class _PodSpec(LenientStruct, frozen=True):
     node_selector: dict[str, str] = {}
     affinity: Object = {}
     tolerations: list[Object] = []
+    volumes: list[_Volume] = []
 
 
 class _PodStatus(LenientStruct, frozen=True):
@@ -75,6 +100,15 @@ class PodRequirements(LenientStruct, frozen=True):
     status: _PodStatus = _PodStatus()
 
     @property
+    def selects_nodes(self) -> bool:
+        return bool(self.spec.node_selector or _node_affinity_terms(self))
+
+    @property
+    def claim_names(self) -> list[str]:
+        sources = (each.persistent_volume_claim for each in self.spec.volumes)
+        return [each.claim_name for each in sources if each]
+
+    @property
     def is_active(self) -> bool:
         """True while the pod occupies its node."""
         return self.status.phase not in {"Succeeded", "Failed"}
@@ -83,8 +117,8 @@ class PodRequirements(LenientStruct, frozen=True):
         """Effective request: the sum of containers that run together, or a single init container if that is more."""
         sidecars = [each for each in self.spec.init_containers if each.restart_policy == "Always"]
         init_containers = [each for each in self.spec.init_containers if each not in sidecars]
-        together = sum((_request(each, resource) for each in (*self.spec.containers, *sidecars)), Fraction(0))
-        return max([together, *(_request(each, resource) for each in init_containers)])
+        together = sum((each.requested(resource) for each in (*self.spec.containers, *sidecars)), Fraction(0))
+        return max([together, *(each.requested(resource) for each in init_containers)])
 
     @property
     def requested_resources(self) -> list[str]:
@@ -151,10 +185,6 @@ def exceeds_node(pod: PodRequirements, node: Node) -> bool:
     return any(node.allocatable(each) < pod.requested(each) for each in pod.requested_resources)
 
 
-def _request(container: _Container, resource: str) -> Fraction:
-    return parse_quantity(container.resources.requests.get(resource, "0"))
-
-
 def format_amount_with_unit(resource: str, value: Fraction) -> str:
     """The amount with its resource, such as `1.5 cpu`."""
     return f"{format_amount(resource, value)} {_UNIT_NAMES.get(resource, resource)}"
@@ -162,3 +192,14 @@ def format_amount_with_unit(resource: str, value: Fraction) -> str:
 
 def format_amount(resource: str, value: Fraction) -> str:
     return format_bytes(value) if resource in _BYTE_RESOURCES else format_cores(value)
+
+
+def round_down(resource: str, value: Fraction) -> Fraction:
+    """To what a person would write: whole MiB, tenths of a core, and thousandths below one."""
+    if resource in _BYTE_RESOURCES:
+        unit = Fraction(2**20)
+    elif resource == "cpu":
+        unit = Fraction(1, 10 if value >= 1 else 1000)
+    else:
+        unit = Fraction(1)
+    return value // unit * unit

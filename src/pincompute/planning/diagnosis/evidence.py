@@ -1,6 +1,6 @@
-"""Evidence that is read only when a user asks: events and capacity figures.
+"""Evidence that is read only when a user asks: events, capacity figures, claims, and nodes that do not respond.
 
-Both refine a cause that the checks have found. Neither replaces it: events are kept for an hour only and may be of an
+All refine a cause that the checks have found. None replaces it: events are kept for an hour only and may be of an
 earlier state, so they must not contradict the present one.
 """
 
@@ -16,17 +16,21 @@ from pincompute.base.reasons import (
     GANG_PARTIALLY_SCHEDULED,
     INIT_CONTAINER_SLOW,
     NO_NODE_MATCHES,
+    NODE_LOST,
+    NODE_NOT_RESPONDING,
     POD_NOT_CREATED,
     POD_SETUP_SLOW,
     QUOTA_USED_UP,
     ROLLOUT_STALLED,
     UNSCHEDULABLE,
+    Actor,
     Reason,
 )
 from pincompute.objects.times import parse_time_ns
 from pincompute.planning.diagnosis import container_start, failed_create, free_capacity, quota_usage
-from pincompute.planning.diagnosis.capacity import PodRequirements
-from pincompute.planning.diagnosis.excerpts import excerpt_end
+from pincompute.planning.diagnosis.capacity import Node, PodRequirements, eligible_nodes, exceeds_node
+from pincompute.planning.diagnosis.claims import StorageEvidence, explain_claims
+from pincompute.planning.diagnosis.excerpts import excerpt_end, excerpt_start
 from pincompute.planning.diagnosis.free_capacity import ClusterCapacity
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.events import Event
@@ -47,29 +51,72 @@ CAPACITY_REASONS = frozenset({UNSCHEDULABLE, NO_NODE_MATCHES, GANG_PARTIALLY_SCH
 """Causes for which the capacity of the nodes is the evidence."""
 
 
-class CapacityEvidence(NamedTuple):
-    """Capacity of the nodes, and pods of the project, as far as the cause needs them."""
+NODE_REASONS = frozenset({NODE_LOST, NODE_NOT_RESPONDING})
+"""Causes for which the state of a node is the evidence."""
+
+
+class Evidence(NamedTuple):
+    """Nodes, pods, claims and volumes, as far as the cause needs them."""
 
     pending_pod: PodRequirements | None = None
     """A pod that no node accepts."""
     capacity: ClusterCapacity = ClusterCapacity()
     project_pods: Sequence[PodRequirements] = ()
     """All pods of the project."""
+    storage: StorageEvidence = StorageEvidence()
+    node: Node | None = None
+    """The node that does not respond."""
 
 
-NO_CAPACITY_EVIDENCE = CapacityEvidence()
+NO_EVIDENCE = Evidence()
 
 
-def add_capacity_numbers(snapshot: Snapshot, problem: Problem, evidence: CapacityEvidence) -> Problem:
-    """The problem with the numbers of the nodes, or of the quota's users, in its note."""
+def add_evidence(snapshot: Snapshot, problem: Problem, evidence: Evidence) -> Problem:
+    """The problem with what the nodes, the quota's users or the claims say about it, and a cure computed from that."""
     owner: Workload = snapshot.owner
-    numbers = ""
-    if problem.reason in CAPACITY_REASONS and evidence.pending_pod:
-        numbers = free_capacity.explain_unschedulable(evidence.pending_pod, evidence.capacity, owner.REPLICA_NOUN[0])
-    elif problem.reason is QUOTA_USED_UP:
+    if problem.reason is QUOTA_USED_UP:
         current = quota_usage.with_current_usage(problem.note, owner.spec.tier, evidence.project_pods)
         return problem._replace(note=current)
-    return problem._replace(note="\n".join(each for each in (problem.note, numbers) if each))
+    found = ""
+    if problem.reason in CAPACITY_REASONS and evidence.pending_pod:
+        pod, capacity = evidence.pending_pod, evidence.capacity
+        found = free_capacity.explain_unschedulable(pod, capacity, owner.REPLICA_NOUN[0])
+        fits = free_capacity.largest_request_that_fits(pod, capacity, owner.main_container_name)
+        if fits and problem.reason is UNSCHEDULABLE:
+            problem = problem._replace(next=f"request at most {fits} in the file, or ask for more nodes")
+    elif problem.reason is CLAIM_NOT_BOUND and (found := explain_claims(evidence.storage)):
+        problem = problem._replace(next=_claim_remedy(owner))
+    elif problem.reason in NODE_REASONS and evidence.node:
+        found = _node_state(evidence.node)
+    return problem._replace(note="\n".join(each for each in (problem.note, found) if each))
+
+
+def who_acts(owner: Workload, problem: Problem, evidence: Evidence) -> Actor:
+    """Who wrote what has to change: the author of the file if it demands what no node has, else as the reason says."""
+    pod, nodes = evidence.pending_pod, evidence.capacity.nodes
+    eligible = eligible_nodes(pod, nodes) if pod else []
+    if problem.reason is UNSCHEDULABLE and eligible and all(exceeds_node(pod, each) for each in eligible if pod):
+        return Actor.USER
+    if problem.reason is NO_NODE_MATCHES and pod and pod.selects_nodes and not eligible:
+        return Actor.USER
+    if problem.reason is CLAIM_NOT_BOUND and getattr(owner.spec, "claims", ()) and explain_claims(evidence.storage):
+        return Actor.USER
+    return problem.reason.actor
+
+
+def _claim_remedy(owner: Workload) -> str:
+    if getattr(owner.spec, "claims", ()):
+        return "correct claims in the file, and: pin deploy FILE"
+    return (
+        f"create a claim that can be bound, and name it in the file: kubectl get pvc,pv -n {owner.metadata.namespace}"
+    )
+
+
+def _node_state(node: Node) -> str:
+    if node.lost is None:
+        return f"node {node.metadata.name} is ready, and its kubelet reports to the API server"
+    message = f": {excerpt_start(node.lost.message)}" if node.lost.message else ""
+    return f"node {node.metadata.name} has not been ready since {node.lost.last_transition_time}{message}"
 
 
 def failed_create_problem(snapshot: Snapshot, events: Sequence[Event]) -> Problem | None:

@@ -35,11 +35,12 @@ from pincompute.base.reasons import (
 )
 from pincompute.planning.diagnosis import remediation
 from pincompute.planning.diagnosis.evidence import (
-    NO_CAPACITY_EVIDENCE,
-    CapacityEvidence,
-    add_capacity_numbers,
+    NO_EVIDENCE,
+    Evidence,
+    add_evidence,
     failed_create_problem,
     refine_with_events,
+    who_acts,
 )
 from pincompute.planning.diagnosis.excerpts import format_duration
 from pincompute.planning.kinds.planners import PLANNERS
@@ -79,7 +80,7 @@ def diagnose(
     events: Iterable[Event],
     edited: datetime | None,
     past: Sequence[RevisionRecord] = (),
-    evidence: CapacityEvidence = NO_CAPACITY_EVIDENCE,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> Diagnosis:
     """The diagnosis of a workload, planned again from its present state.
 
@@ -107,9 +108,10 @@ def diagnose(
     if problem is None or not problem.reason.is_problem:
         return _healthy_diagnosis(owner, plan, problem, "\n".join(notes))
     problem = refine_with_events(snapshot, problem, own_events)
-    problem = add_capacity_numbers(snapshot, problem, evidence)
+    problem = add_evidence(snapshot, problem, evidence)
     problem = remediation.add_remedy(owner, problem, _missed_goal(owner, plan), edited, past)
-    return _problem_diagnosis(owner, problem._replace(note="\n".join(each for each in (problem.note, *notes) if each)))
+    problem = problem._replace(note="\n".join(each for each in (problem.note, *notes) if each))
+    return _problem_diagnosis(owner, problem, who_acts(owner, problem, evidence))
 
 
 def diagnose_from_status(owner: Workload) -> Diagnosis:
@@ -117,7 +119,7 @@ def diagnose_from_status(owner: Workload) -> Diagnosis:
     problem = _condition_problem(owner, find_condition(owner.status.conditions, owner.GOAL))
     if problem is None or not problem.reason.is_problem:
         return _healthy_diagnosis(owner, None, problem)
-    return _problem_diagnosis(owner, problem._replace(note=summarize(owner).serving_note))
+    return _problem_diagnosis(owner, problem._replace(note=summarize(owner).serving_note), problem.reason.actor)
 
 
 def _operator_problem(snapshot: Snapshot, edited: datetime | None) -> Problem | None:
@@ -214,7 +216,7 @@ def _is_paused(problem: Problem | None, goal: Condition | None) -> bool:
     return reason in {PAUSED.code, SUSPENDED.code}
 
 
-def _problem_diagnosis(owner: Workload, problem: Problem) -> Diagnosis:
+def _problem_diagnosis(owner: Workload, problem: Problem, actor: Actor) -> Diagnosis:
     return Diagnosis(
         label=summarize(owner).label,
         is_problem=True,
@@ -224,7 +226,7 @@ def _problem_diagnosis(owner: Workload, problem: Problem) -> Diagnosis:
         note=problem.note,
         next=problem.next or problem.reason.remedy,
         # Users can always roll back their own change, also where the cause itself is for the infrastructure team.
-        waits_for=Actor.USER if problem.next.startswith(remediation.ROLLBACK_COMMAND) else problem.reason.actor,
+        waits_for=Actor.USER if problem.next.startswith(remediation.ROLLBACK_COMMAND) else actor,
     )
 
 

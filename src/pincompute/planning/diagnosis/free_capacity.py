@@ -14,9 +14,10 @@ from pincompute.planning.diagnosis.capacity import (
     format_amount,
     format_amount_with_unit,
     node_affinity_expressions,
+    round_down,
     untolerated_taints,
 )
-from pincompute.planning.diagnosis.excerpts import join_first_few
+from pincompute.planning.diagnosis.excerpts import join_first_few, join_with_and
 
 MAX_COUNTED_NODES = 10
 """Limit of nodes on which the pods are counted, the largest first: the caller waits for each of these requests."""
@@ -35,10 +36,11 @@ class ClusterCapacity(NamedTuple):
 
 def candidate_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
     """Eligible nodes that would have room for the pod if they were empty, the largest first."""
-    candidates = [node for node in eligible_nodes(pod, nodes) if not exceeds_node(pod, node)]
-    return sorted(
-        candidates, key=lambda node: (-node.allocatable("cpu"), -node.allocatable("memory"), node.metadata.name)
-    )
+    return _largest_first(node for node in eligible_nodes(pod, nodes) if not exceeds_node(pod, node))
+
+
+def _largest_first(nodes: Iterable[Node]) -> list[Node]:
+    return sorted(nodes, key=lambda node: (-node.allocatable("cpu"), -node.allocatable("memory"), node.metadata.name))
 
 
 class FittingReplicas(NamedTuple):
@@ -61,6 +63,37 @@ def _count_on_node(pod: PodRequirements, capacity: ClusterCapacity, node: Node) 
     by_resource = [capacity.free(node, each) // amount for each, amount in requests.items() if amount]
     pod_count = sum(each.is_active and each.spec.node_name == node.metadata.name for each in capacity.pods)
     return max(0, min([int(node.allocatable("pods")) - pod_count, *map(int, by_resource)]))
+
+
+def counted_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
+    """Nodes on which the pods are counted: those that might fit the pod, or else the largest that accept it at all."""
+    nodes = list(nodes)
+    found = candidate_nodes(pod, nodes) or _largest_first(eligible_nodes(pod, nodes))
+    return found[:MAX_COUNTED_NODES]
+
+
+def largest_request_that_fits(pod: PodRequirements, capacity: ClusterCapacity, container: str) -> str:
+    """The most that this container may request of each scarce resource, on the node where that is most of its request.
+
+    Empty if nothing is scarce there, or if nothing is left: then only more nodes help.
+    """
+    own = next((each for each in pod.spec.containers if each.name == container), None)
+    nodes = counted_nodes(pod, capacity.nodes)
+    if own is None or not nodes:
+        return ""
+    requests = {each: amount for each in pod.requested_resources if (amount := pod.requested(each))}
+
+    def share_left(node: Node) -> Fraction:
+        return min((capacity.free(node, each) / amount for each, amount in requests.items()), default=Fraction(0))
+
+    best = max(nodes, key=lambda node: (share_left(node), node.metadata.name))
+    scarce = [each for each, amount in requests.items() if capacity.free(best, each) < amount]
+    # Sidecars have requests of their own.
+    fits = {each: capacity.free(best, each) - (requests[each] - own.requested(each)) for each in scarce}
+    rounded = {each: round_down(each, amount) for each, amount in fits.items()}
+    if not rounded or any(amount <= 0 for amount in rounded.values()):
+        return ""
+    return join_with_and(format_amount_with_unit(each, amount) for each, amount in rounded.items())
 
 
 def explain_unschedulable(pod: PodRequirements, capacity: ClusterCapacity, replica: str) -> str:

@@ -50,7 +50,8 @@ def check_stuck_deletions(snapshot: Snapshot) -> Causes:
             what = (
                 f"a deleted {context.replica} is still terminating {format_duration(DELETION_GRACE_S)} after its time"
             )
-            note = "its node has not confirmed the deletion"
+            on = pod.spec.node_name
+            note = f"{f'its node {on}' if on else 'its node'} has not confirmed the deletion"
             yield Cause(Problem(NODE_LOST, what, context.where, note, _find_node(context)), Rank.SYMPTOM)
 
 
@@ -63,7 +64,9 @@ def _node_stopped_reporting(context: PodContext) -> bool:
 
 
 def _node_lost_cause(context: PodContext) -> Cause:
-    what = f"a {context.replica} is on a node that does not report any more"
+    on = context.pod.spec.node_name
+    node = f"node {on}, which" if on else "a node that"
+    what = f"a {context.replica} is on {node} does not report any more"
     note = excerpt_start(context.pod.status.message)
     return Cause(Problem(NODE_LOST, what, context.where, note, _find_node(context)), Rank.TRANSIENT)
 

@@ -12,7 +12,7 @@ import msgspec
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.names import CLUSTER_FACTS_CONFIGMAP, PROJECT_LABEL, SYSTEM_NAMESPACE, WORKLOAD_LABEL
 from pincompute.api.workload import Workload
-from pincompute.base.reasons import QUOTA_USED_UP
+from pincompute.base.reasons import CLAIM_NOT_BOUND, QUOTA_USED_UP
 from pincompute.controller.resources import (
     CUSTOM_RESOURCES,
     OPTIONAL_NATIVES,
@@ -24,11 +24,21 @@ from pincompute.controller.resources import (
 )
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, NotFound
-from pincompute.kube.resource import CONFIG_MAPS, EVENTS, NODES, PODS, Resource
+from pincompute.kube.resource import (
+    CONFIG_MAPS,
+    EVENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+    Resource,
+)
 from pincompute.objects.content import Object
 from pincompute.planning.diagnosis.capacity import Node, PodRequirements
-from pincompute.planning.diagnosis.evidence import CAPACITY_REASONS, NO_CAPACITY_EVIDENCE, CapacityEvidence
-from pincompute.planning.diagnosis.free_capacity import MAX_COUNTED_NODES, ClusterCapacity, candidate_nodes
+from pincompute.planning.diagnosis.claims import Claim, StorageClass, StorageEvidence, Volume
+from pincompute.planning.diagnosis.evidence import CAPACITY_REASONS, NO_EVIDENCE, NODE_REASONS, Evidence
+from pincompute.planning.diagnosis.free_capacity import ClusterCapacity, counted_nodes
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
 from pincompute.planning.views.events import Event
@@ -96,35 +106,59 @@ async def read_cluster_facts(client: Client) -> dict[str, str]:
         return {}
 
 
-async def read_usage(client: Client, owner: Workload, reason: str) -> CapacityEvidence:
-    """The usage behind a reason of quota or capacity. Empty for other reasons, or if reading it is forbidden."""
+async def read_evidence(client: Client, snapshot: Snapshot, reason: str) -> Evidence:
+    """What the cluster says about a cause that needs more. Empty for other causes, or if reading it is forbidden."""
+    owner: Workload = snapshot.owner
     try:
         if reason == QUOTA_USED_UP.code:
-            return CapacityEvidence(
-                project_pods=(await client.list(PODS, owner.metadata.namespace, type=PodRequirements)).items
-            )
+            pods = await client.list(PODS, owner.metadata.namespace, type=PodRequirements)
+            return Evidence(project_pods=pods.items)
         if reason in {each.code for each in CAPACITY_REASONS}:
             return await _read_capacity(client, owner)
+        if reason == CLAIM_NOT_BOUND.code:
+            return Evidence(storage=await _read_storage(client, owner))
+        if reason in {each.code for each in NODE_REASONS}:
+            return Evidence(node=await _read_node(client, snapshot))
     except Forbidden:
         pass
-    return NO_CAPACITY_EVIDENCE
+    return NO_EVIDENCE
 
 
-async def _read_capacity(client: Client, owner: Workload) -> CapacityEvidence:
+async def _read_capacity(client: Client, owner: Workload) -> Evidence:
     """All nodes, and the pods of those nodes alone that might fit the first unscheduled pod."""
+    unscheduled, nodes = await asyncio.gather(_first_unscheduled(client, owner), client.list(NODES, type=Node))
+    if unscheduled is None:
+        return NO_EVIDENCE
+    return Evidence(unscheduled, await _with_pods_on_candidates(client, nodes.items, [unscheduled]))
+
+
+async def _first_unscheduled(client: Client, owner: Workload) -> PodRequirements | None:
     labels = f"{WORKLOAD_LABEL}={owner.metadata.name}"
-    pods, nodes = await asyncio.gather(
-        client.list(PODS, owner.metadata.namespace, labels=labels, fields="spec.nodeName=", type=PodRequirements),
+    pods = await client.list(
+        PODS, owner.metadata.namespace, labels=labels, fields="spec.nodeName=", type=PodRequirements
+    )
+    waiting = sorted((each for each in pods.items if each.is_active), key=lambda each: each.metadata.name)
+    return waiting[0] if waiting else None
+
+
+async def _read_storage(client: Client, owner: Workload) -> StorageEvidence:
+    """The claims of the first unscheduled pod, and all volumes, classes and nodes."""
+    pod, claims, volumes, classes, nodes = await asyncio.gather(
+        _first_unscheduled(client, owner),
+        client.list(PERSISTENT_VOLUME_CLAIMS, owner.metadata.namespace, type=Claim),
+        client.list(PERSISTENT_VOLUMES, type=Volume),
+        client.list(STORAGE_CLASSES, type=StorageClass),
         client.list(NODES, type=Node),
     )
-    unscheduled = min(
-        (each for each in pods.items if each.is_active), key=lambda each: each.metadata.name, default=None
-    )
-    return (
-        CapacityEvidence(unscheduled, await _with_pods_on_candidates(client, nodes.items, [unscheduled]))
-        if unscheduled
-        else NO_CAPACITY_EVIDENCE
-    )
+    names = pod.claim_names if pod else []
+    return StorageEvidence(names, claims.items, volumes.items, classes.items, nodes.items)
+
+
+async def _read_node(client: Client, snapshot: Snapshot) -> Node | None:
+    """The node of the first pod that is not ready."""
+    names = sorted(each.spec.node_name for each in snapshot.pods if each.spec.node_name and not each.ready)
+    found = (await client.list(NODES, fields=f"metadata.name={names[0]}", type=Node)).items if names else []
+    return found[0] if found else None
 
 
 async def read_free_capacity(client: Client, pods: Sequence[PodRequirements]) -> ClusterCapacity:
@@ -140,7 +174,7 @@ async def _with_pods_on_candidates(
     client: Client, nodes: Sequence[Node], pods: Sequence[PodRequirements]
 ) -> ClusterCapacity:
     """Lists pods per candidate node: listing all pods of a large cluster would take too long."""
-    names = {each.metadata.name for pod in pods for each in candidate_nodes(pod, nodes)[:MAX_COUNTED_NODES]}
+    names = {each.metadata.name for pod in pods for each in counted_nodes(pod, nodes)}
     listings = await asyncio.gather(
         *(client.list(PODS, fields=f"spec.nodeName={each}", type=PodRequirements) for each in sorted(names))
     )

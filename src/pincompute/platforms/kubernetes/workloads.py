@@ -54,9 +54,9 @@ from pincompute.platforms.kubernetes.cluster_reader import (
     last_edit_time,
     list_events,
     list_revision_records,
+    read_evidence,
     read_live_state,
     read_planning_context,
-    read_usage,
 )
 from pincompute.platforms.kubernetes.dry_run import DryRunner
 from pincompute.platforms.kubernetes.exec_session import open_exec, open_port_forward
@@ -247,9 +247,9 @@ class WorkloadClient:
             return explain.diagnose_from_status(owner)
         snapshot = state.snapshot(owner, inputs, self._now())
         found = explain.diagnose(snapshot, events, last_edit_time(state.owner or {}), read_history(owner, records))
-        usage = await read_usage(self._client, owner, found.reason)
+        evidence = await read_evidence(self._client, snapshot, found.reason)
         return explain.diagnose(
-            snapshot, events, last_edit_time(state.owner or {}), read_history(owner, records), usage
+            snapshot, events, last_edit_time(state.owner or {}), read_history(owner, records), evidence
         )
 
     async def get_summary(self, project: str, name: str) -> WorkloadSummary:
