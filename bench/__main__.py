@@ -32,7 +32,7 @@ SUITES = {
     "rollout-plan": rollout_plan.figures,
     "runtime-rollout": runtime_rollout.figures,
     "kube-client": kube_client.figures,
-    "diagnosis": diagnosis.figures,
+    "why": diagnosis.figures,
     "reconcile": reconcile.figures,
     "desk": desk.figures,
     "overload": overload.figures,

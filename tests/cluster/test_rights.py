@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -220,17 +221,22 @@ async def _deploy_and_plan(person: CliUser, spec_key: str) -> None:
 
 
 async def _diagnose(person: CliUser, client: Client) -> None:
-    """Diagnose an unschedulable workload, for spec_key nodes are read."""
-    file = person.folder / "huge.yaml"
-    file.write_text(DOCUMENT.format(kind="PinterestService", name="huge", spec="port: 8080, cpu: 4000"))
-    await person.pin("deploy", str(file), "--project", PROJECT_NAME, "--no-wait")
-    await wait_until(client, CUSTOM_RESOURCES["PinterestService"], PROJECT_NAME, _has_no_room, "huge")
-    assert "a replica requests 4000 " in await person.pin("why", "huge", "--project", PROJECT_NAME, code=1)
-    await person.pin("delete", "huge", "--project", PROJECT_NAME)
-    async with asyncio.timeout(WAIT_TIMEOUT_S):
-        # The next steps select one object of each kind, which must not be one in deletion.
-        for resource in WORKLOAD_NATIVES.values():
-            await wait_all_gone(client, resource, PROJECT_NAME, labels=f"{WORKLOAD_LABEL}=huge")
+    """Diagnose workloads that no node accepts, for which nodes, volumes and storage classes are read."""
+    claims = "port: 5432, claims: [{path: /data, size: 1Gi, class: fats}]"
+    for kind, name, spec, reason, told in (
+        ("PinterestService", "huge", "port: 8080, cpu: 4000", "Unschedulable", "a replica requests 4000 "),
+        ("PinterestStatefulSet", "homeless", claims, "ClaimNotBound", "names storage class fats, which does not exist"),
+    ):
+        file = person.folder / f"{name}.yaml"
+        file.write_text(DOCUMENT.format(kind=kind, name=name, spec=spec))
+        await person.pin("deploy", str(file), "--project", PROJECT_NAME, "--no-wait")
+        await wait_until(client, CUSTOM_RESOURCES[kind], PROJECT_NAME, partial(_has_reason, reason), name)
+        assert told in await person.pin("why", name, "--project", PROJECT_NAME, code=1)
+        await person.pin("delete", name, "--project", PROJECT_NAME)
+        async with asyncio.timeout(WAIT_TIMEOUT_S):
+            # The next steps select one object of each kind, which must not be one in deletion.
+            for resource in WORKLOAD_NATIVES.values():
+                await wait_all_gone(client, resource, PROJECT_NAME, labels=f"{WORKLOAD_LABEL}={name}")
 
 
 async def _call_as_program(platform: Platform, client: Client) -> None:
@@ -274,8 +280,8 @@ async def _delete_claims(client: Client) -> None:
         await wait_all_gone(client, PERSISTENT_VOLUMES, "")
 
 
-def _has_no_room(seen: Object) -> bool:
-    return any(each["reason"] == "Unschedulable" for each in seen.get("status", {}).get("conditions", ()))
+def _has_reason(reason: str, seen: Object) -> bool:
+    return any(each["reason"] == reason for each in seen.get("status", {}).get("conditions", ()))
 
 
 def _said(seen: Object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pincompute.api.job_set import JobSetSpec, PinterestJobSet
-from pincompute.api.job_set_status import AttemptStatus
+from pincompute.api.job_set_status import AttemptStatus, TaskFailure
 from pincompute.api.status import SUCCEEDED, Condition
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
@@ -21,6 +21,8 @@ from pincompute.planning.snapshot import Native, Snapshot
 
 _MAX_TASKS_CHARS = 40
 """Characters of a list of tasks that a message shows."""
+_MAX_OTHER_GROUPS = 3
+"""Groups of failures that a message lists besides the first."""
 
 
 def enough_tasks_done(snapshot: Snapshot, state: BatchState) -> bool:
@@ -63,21 +65,33 @@ def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
         return None
     if state.running_attempt is None and state.attempts[-1].reason == reasons.CANCELLED.code:
         return _cancelled_problem(snapshot.owner, state)
-    owner, first = snapshot.owner, group_failures(state.failures)[0]
-    others = len(state.failures) - first.count
-    shown = (
-        first.tasks if len(first.tasks) <= _MAX_TASKS_CHARS else f"{first.tasks[:_MAX_TASKS_CHARS].rpartition(',')[0]}…"
-    )
+    owner, (first, *others) = snapshot.owner, group_failures(state.failures)
     code = f" with exit code {first.exit_code}" if first.exit_code else ""
-    others_text = f"{others} more failed in other ways, listed in its status" if others else ""
-    label = "task" if first.count == 1 else "tasks"
     return Problem(
         find_reason(first.reason) or reasons.TASK_FAILED,
-        f"{first.count} of {owner.spec.task_count} tasks failed{code} ({label} {shown})",
+        f"{first.count} of {owner.spec.task_count} tasks failed{code} ({_tasks_text(first)})",
         Where(object=owner.metadata.key),
-        "\n".join(each for each in (first.message, others_text) if each),
+        "\n".join(each for each in (first.message, *_other_groups(others)) if each),
         rerun_command(owner, first.reason, memory_of_tasks(owner.spec, state.attempts, parse_numbers(first.tasks))),
     )
+
+
+def _tasks_text(group: TaskFailure) -> str:
+    """The tasks of a group, as many as fit."""
+    numbers = group.tasks
+    shown = numbers if len(numbers) <= _MAX_TASKS_CHARS else f"{numbers[:_MAX_TASKS_CHARS].rpartition(',')[0]}…"
+    return f"{'task' if group.count == 1 else 'tasks'} {shown}"
+
+
+def _other_groups(groups: Sequence[TaskFailure]) -> list[str]:
+    """A line for each further group of failures, as far as a message has room for them."""
+    lines = [
+        f"{each.count} more: {each.reason}{f', exit code {each.exit_code}' if each.exit_code else ''} "
+        f"({_tasks_text(each)}){f': {each.message}' if each.message else ''}"
+        for each in groups[:_MAX_OTHER_GROUPS]
+    ]
+    rest = sum(each.count for each in groups[_MAX_OTHER_GROUPS:])
+    return [*lines, f"{rest} more failed in other ways, listed in its status"] if rest else lines
 
 
 def _cancelled_problem(owner: PinterestJobSet, state: BatchState) -> Problem:
