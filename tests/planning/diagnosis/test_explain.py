@@ -166,6 +166,19 @@ def test_reverted_edit_is_mentioned_for_ten_minutes() -> None:
     assert (wrong.reason, wrong.note) == ("OperatorNotResponding", note)
 
 
+def test_edits_that_are_made_again_and_again_are_counted() -> None:
+    note = "manual edit of Deployment/hello reverted: spec.replicas was set to 5 instead of 1 by bot"
+    edits = [
+        event("DriftReverted", f"{note} {each}", "hello", at=f"2026-01-31T11:5{each}:00Z", uid="owner-1")
+        for each in range(3, 7)
+    ]
+    found = diagnose(snapshot(owner(1, observedGeneration=1)), edits, None)
+    assert found.note == (
+        "edited and reverted 4 times since 2026-01-31T11:53:00Z, and the workload changes with every edit; "
+        f"the last: {note} 6"
+    )
+
+
 def test_problem_found_while_applying_comes_from_the_status() -> None:
     foreign = {
         "type": "Ready",

@@ -71,6 +71,8 @@ _FOUND_BY_THE_OPERATOR = frozenset(
 )
 """Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
 the workloads of all projects or on the cluster's ingress classes."""
+REPEATED_EDITS = 3
+"""Reverted edits within that time after which somebody, or another controller, is said to repeat them."""
 DRIFT_NOTE_WINDOW_S = 600.0
 """Time for which a reverted manual edit is mentioned."""
 
@@ -153,14 +155,21 @@ def _condition_problem(owner: Workload, goal: Condition | None) -> Problem | Non
 
 
 def _drift_note(snapshot: Snapshot, events: Sequence[Event]) -> str:
-    """A recently reverted manual edit: its author wonders where it went."""
-    reverted = [
+    """A recently reverted manual edit, as its author wonders where it went; or that edits are made again and again."""
+    recent = (
         each
         for each in events
         if each.reason == DRIFT_REVERTED and each.last_seen and _is_recent(snapshot, each.last_seen)
-    ]
-    newest = max(reverted, key=lambda each: (each.last_seen, each.metadata.name), default=None)
-    return newest.note if newest else ""
+    )
+    reverted = sorted(recent, key=lambda each: (each.last_seen, each.metadata.name))
+    count = sum(each.occurrences for each in reverted)
+    if count < REPEATED_EDITS:
+        return reverted[-1].note if reverted else ""
+    since = reverted[0].event_time or reverted[0].metadata.creation_timestamp or reverted[0].last_seen
+    return (
+        f"edited and reverted {count} times since {since}, and the workload changes with every edit; "
+        f"the last: {reverted[-1].note}"
+    )
 
 
 def _unreviewed_note(status: object) -> str:
