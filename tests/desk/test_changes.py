@@ -115,3 +115,14 @@ async def test_detail_is_the_same_by_desk_and_by_kubeconfig(plane: ControlPlane,
         assert (account.summary.label, account.replicas, account.natives) == ("hello@1", [], [])
         answer = await port.explain(here.project, "hello")
         assert (answer.is_problem, answer.label) == (False, "hello@1")
+
+
+async def test_why_of_a_deleted_workload_says_who_deleted_it(plane: ControlPlane, tmp_path: Path) -> None:
+    async with desk_world(plane, tmp_path) as here, open_desk_client(here.context) as port:
+        with pytest.raises(Refused, match="has no workload 'hello'"):
+            await port.explain(here.project, "hello")
+        await port.submit(HELLO, "hello.yaml", here.project)
+        await port.delete(here.project, "hello")
+        with pytest.raises(Refused, match=r"workload 'hello' of project .* was deleted by .* at 20") as refused:
+            await port.explain(here.project, "hello")
+        assert refused.value.problems[0].next == f"pin audit --project {here.project}"

@@ -24,10 +24,13 @@ from pincompute.api.project_view import PendingSubmission, ProjectSummary, Proje
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.runtime import Runtime
 from pincompute.api.workload import Workload
+from pincompute.api.workload_detail import Diagnosis
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.aio import beside_loop
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
+from pincompute.base.problem import Refused
+from pincompute.base.reasons import WORKLOAD_UNKNOWN
 from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.checks import ItemChecker
@@ -109,6 +112,20 @@ class Desk:
         detail = await self.platform.reader.describe(project, name)
         last = await self._database.transact(partial(record.last_deployment, project=project, name=name))
         return await trace_provenance(detail, last, await self.platform.find_project(project), self.builds)
+
+    async def explain(self, project: str, name: str) -> Diagnosis:
+        """Why a workload is not as wanted; of one that is gone, who deleted it."""
+        try:
+            return await self.platform.reader.explain(project, name)
+        except Refused as refused:
+            (problem,) = refused.problems
+            if problem.reason is not WORKLOAD_UNKNOWN:
+                raise
+            deletion = await self._database.transact(partial(record.last_deletion, project=project, name=name))
+            if deletion is None:
+                raise
+            what = f"workload '{name}' of project {project} was deleted by {deletion.caller} at {deletion.at}"
+            raise Refused(problem._replace(what=what, next=f"pin audit --project {project}")) from None
 
     @asynccontextmanager
     async def exec(

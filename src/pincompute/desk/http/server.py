@@ -315,7 +315,7 @@ class WorkloadRoutes:
     @endpoint(response=Diagnosis, reasons=(WORKLOAD_UNKNOWN,))
     async def why(self, request: web.Request) -> web.StreamResponse:
         """Diagnosis of a workload that is not as wanted."""
-        return json_response(await self._desk.platform.reader.explain(*project_and_name(request)))
+        return json_response(await self._desk.explain(*project_and_name(request)))
 
     @requires(Permission.DELETE)
     @endpoint(status=204, mode=ResponseMode.SUBMISSION, query=UidQuery, reasons=CHANGE_REASONS)

@@ -217,6 +217,17 @@ def last_deployment(
     return found, VerifiedBuild(**{field: row[field] for field in VerifiedBuild._fields}) if row else None
 
 
+def last_deletion(connection: Connection, project: str, name: str) -> SubmissionRecord | None:
+    """The deletion of a workload that is gone, unless it was deployed again since."""
+    select = _SELECT_SUBMISSION.where(
+        submissions.c.project == project, submissions.c.name == name,
+        submissions.c.verb.in_((DEPLOY, BREAK_GLASS, DELETE)),
+        ~sql.exists().where(decisions.c.submission == submissions.c.id, decisions.c.accepted.is_(False)),
+    )  # fmt: skip
+    found = _read_submission(connection, select.order_by(submissions.c.number.desc()).limit(1))
+    return found if found and found.verb == DELETE else None
+
+
 class AcceptedBuild(NamedTuple):
     """A workload as a deploy of a build was accepted, and the attestation of the build."""
 
