@@ -222,7 +222,7 @@ async def _deploy_and_plan(person: CliUser, spec_key: str) -> None:
 
 async def _diagnose(person: CliUser, client: Client) -> None:
     """Diagnose workloads that no node accepts, for which nodes, volumes and storage classes are read."""
-    claims = "port: 5432, claims: [{path: /data, size: 1Gi, class: fats}]"
+    claims = "port: 5432, claims: {data: {path: /data, size: 1Gi, class: fats}}"
     for kind, name, spec, reason, told in (
         ("PinterestService", "huge", "port: 8080, cpu: 4000", "Unschedulable", "a replica requests 4000 "),
         ("PinterestStatefulSet", "homeless", claims, "ClaimNotBound", "names storage class fats, which does not exist"),
