@@ -233,10 +233,13 @@ async def _diagnose(person: CliUser, client: Client) -> None:
         await wait_until(client, CUSTOM_RESOURCES[kind], PROJECT_NAME, partial(_has_reason, reason), name)
         assert told in await person.pin("why", name, "--project", PROJECT_NAME, code=1)
         await person.pin("delete", name, "--project", PROJECT_NAME)
+        labels = f"{WORKLOAD_LABEL}={name}"
+        for claim in (await client.list(PERSISTENT_VOLUME_CLAIMS, PROJECT_NAME, labels=labels)).items:
+            await client.delete(PERSISTENT_VOLUME_CLAIMS, claim["metadata"]["name"], PROJECT_NAME)
         async with asyncio.timeout(WAIT_TIMEOUT_S):
             # The next steps select one object of each kind, which must not be one in deletion.
             for resource in WORKLOAD_NATIVES.values():
-                await wait_all_gone(client, resource, PROJECT_NAME, labels=f"{WORKLOAD_LABEL}={name}")
+                await wait_all_gone(client, resource, PROJECT_NAME, labels=labels)
 
 
 async def _call_as_program(platform: Platform, client: Client) -> None:
