@@ -43,5 +43,10 @@ def test_any_string_stays_a_string(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["hello", "n", "y", "no", "on", "true", "null", "1e3", "0x1f"])
 def test_short_form_keeps_ambiguous_names(name: str) -> None:
-    read = read_document(format_short_form(name, "hello:dev", 8080, 2, simulated=False)).content
+    read = read_document(format_short_form(name, "hello:dev", 8080, 2, worker=False, simulated=False)).content
     assert (read["metadata"]["name"], read["spec"]) == (name, {"image": "hello:dev", "port": 8080, "replicas": 2})
+
+
+def test_short_form_of_a_worker_has_no_port() -> None:
+    text = format_short_form("mailer", "mailer:1", None, 2, worker=True, simulated=False)
+    assert read_document(text).content["spec"] == {"image": "mailer:1", "worker": True, "replicas": 2}
