@@ -113,14 +113,17 @@ def test_deployment_is_adopted_with_its_pods(platform: SharedPlatform, place: st
     own = str(tmp_path / "web.yaml")
 
     # Output to a file, a dry run, and a rejected adoption change nothing.
-    platform.pin(*wish, "--output", own)
-    platform.pin(*wish, "--adopt", "--dry-run", "--take-over")
-    platform.pin(*wish, "--adopt", code=1)
+    platform.pin(*wish, code=1)
+    accepted = (*wish, "--accept", "memory-limit,requests")
+    platform.pin(*accepted, "--output", own)
+    platform.pin(*accepted, "--adopt", "--dry-run", "--take-over")
+    platform.pin(*accepted, "--adopt", code=1)
+    platform.pin(*wish, "--adopt", "--take-over", code=1)
     assert seen(platform, SERVICES) == [service]
 
     # An adoption that was interrupted after some labels were written can be repeated.
     platform.pin("kubectl", "label", "service", "web", f"{WORKLOAD_LABEL}=web", "--namespace", place)
-    platform.pin(*wish, "--adopt", "--take-over")
+    platform.pin(*accepted, "--adopt", "--take-over")
     (deployment,) = seen(platform, DEPLOYMENTS)
     (replica_set,) = seen(platform, REPLICA_SETS)
     assert {each["metadata"]["uid"] for each in seen(platform, PODS)} == before
@@ -188,7 +191,8 @@ async def test_no_request_fails_during_adoption(
     await answers(person, "")
     await answers(person, serving)
     async with continuous_requests(person, HOST, serving) as failed:
-        await person.pin("import", "deployment/web", "--namespace", NAMESPACE, "--output", "web.yaml", "--adopt")
+        wish = ("import", "deployment/web", "--namespace", NAMESPACE, "--output", "web.yaml")
+        await person.pin(*wish, "--accept", "memory-limit,requests", "--adopt")
         assert {each["metadata"]["uid"] for each in (await client.list(PODS, NAMESPACE)).items} == before
         ingress = await client.get(INGRESSES, "web", NAMESPACE)
         assert ingress["metadata"]["labels"][WORKLOAD_LABEL] == "web"

@@ -81,8 +81,9 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     """Run a workload and follow it until it is ready or done.
 
     NAME_OR_FILES is a file such as hello.yaml, or a name: of a build published as --version, or of a new service with
-    --image and --port or --worker, for which a file is written. Several files, a folder, or a file of several documents are a set:
-    all are accepted or none; - is standard input. In an emergency --break-glass skips a project's review.
+    --image and --port or --worker, for which a file is written. Several files, a folder, or a file of several
+    documents are a set: all are accepted or none; - is standard input. In an emergency --break-glass skips a project's
+    review.
     """
     names_or_files = require_files(names_or_files, files)
     timeout_s = None if no_wait else timeout

@@ -1,4 +1,4 @@
-"""Plans a PinterestService: a Deployment, a Service and, unless it is internal, an Ingress. A worker has a Deployment only."""
+"""Plans a PinterestService: a Deployment, a Service and an Ingress; an internal one has the first two, a worker one."""
 
 from __future__ import annotations
 
