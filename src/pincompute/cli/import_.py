@@ -157,6 +157,9 @@ async def _import(access: Access, namespace: str, options: ImportOptions) -> Non
         await request_adoption(client, imported)
         await wait_until_adopted(client, imported)
     name = imported.workload.metadata.name
+    if options.kind == "CronJob":
+        click.echo(f"{name} is adopted; its next run is from the file        next: pin show {name}", err=True)
+        return
     click.echo(f"{name} is adopted; its pods were not restarted and its rollout is paused", err=True)
     click.echo(f"next: pin resume {name}, or deploy its file: either replaces the pods by a rollout", err=True)
 
@@ -220,10 +223,23 @@ def _adoption_steps(imported: WorkloadImport) -> Iterator[str]:
     metadata = imported.workload.metadata
     kept = [object_label(each) for each in others if each["metadata"]["name"] == metadata.name]
     replaced = [object_label(each) for each in others if each["metadata"]["name"] != metadata.name]
-    yield f"label with the workload's name: {', '.join(map(object_label, imported.adopted))}, its ReplicaSets"
-    yield f"create {imported.workload.kind}/{metadata.name} with a paused rollout; the operator does the rest"
-    yield f"delete {object_label(deployment)} without its pods, and create it again, paused"
-    yield "the new Deployment adopts its ReplicaSets, which are then labelled, with their pods"
+    labelled, labels = (
+        ", ".join(map(object_label, imported.adopted)),
+        {"Deployment": "ReplicaSets", "StatefulSet": "pods"},
+    )
+    kind = deployment["kind"]
+    with_them = f", its {labels[kind]}" if kind in labels else ""
+    yield f"label with the workload's name: {labelled}{with_them}"
+    paused = " with a paused rollout" if kind in labels else ""
+    yield f"create {imported.workload.kind}/{metadata.name}{paused}; the operator does the rest"
+    if kind == "CronJob":
+        yield f"adopt {object_label(deployment)}, which starts its next run from the file; running Jobs go on"
+    else:
+        yield f"delete {object_label(deployment)} without its pods, and create it again, paused"
+    if kind == "Deployment":
+        yield "the new Deployment adopts its ReplicaSets, which are then labelled, with their pods"
+    elif kind == "StatefulSet":
+        yield "the new StatefulSet adopts its pods, with their claims"
     if imported.created:
         yield f"create {', '.join(imported.created)}"
     if kept:

@@ -25,7 +25,7 @@ API_VERSIONS: Mapping[str, str] = {
     "TFJob": "kubeflow.org/v1",
 }
 """Kinds that can be imported, with the version whose fields the imports read."""
-ADOPTABLE_KINDS = frozenset({"Deployment"})
+ADOPTABLE_KINDS = frozenset({"Deployment", "StatefulSet", "CronJob"})
 """Kinds whose objects become a workload while their pods keep running."""
 
 

@@ -12,7 +12,7 @@ from pincompute.base.reasons import CANNOT_IMPORT
 from pincompute.objects.content import Object, object_label
 from pincompute.planning.migration import traffic
 from pincompute.planning.migration.deployment_import import autoscaler_problems, budget_differences, budget_share
-from pincompute.planning.migration.effective_template import ConfigMapsByName
+from pincompute.planning.migration.effective_template import ConfigMapsByName, describe_differences
 from pincompute.planning.migration.related_objects import RelatedObjects, find_by_name
 from pincompute.planning.migration.short_form import PodForm, choose_main_container, short_form_spec
 from pincompute.planning.migration.traffic import Traffic
@@ -51,19 +51,21 @@ def import_stateful_set(found: RelatedObjects, name: str = "", port: int = 0) ->
     }
     document, workload = parse_imported(PinterestStatefulSet, found, name, spec)
     wanted = wanted_objects(workload)
-    adopted = (found.native, *found.disruption_budgets)
+    service = find_by_name(found.services, name)
+    headless = service if service and service["spec"].get("clusterIP") == "None" else None
+    account = find_by_name(found.service_accounts, name)
+    adopted = tuple(each for each in (found.native, headless, account, *found.disruption_budgets) if each)
     labels = {object_label(each) for each in adopted}
     return WorkloadImport(
         document,
         workload,
         (
             *native_differences(found, wanted, _stateful_set_view),
-            *_service_differences(found, name),
             *budget_differences(found, wanted),
         ),
-        tuple(autoscaler_problems(found)),
+        (*autoscaler_problems(found), *_blockers(found, name, wanted["StatefulSet"])),
         (
-            *(object_label(each) for each in (*found.services, *found.ingresses)),
+            *(object_label(each) for each in (*found.services, *found.ingresses) if each is not headless),
             *copied_config_maps(found, wanted["StatefulSet"]["spec"]["template"]),
         ),
         adopted,
@@ -142,11 +144,21 @@ def _rollout(native: Object) -> Iterator[tuple[str, Any]]:
         yield "minReadySeconds", native["minReadySeconds"]
 
 
-def _service_differences(found: RelatedObjects, name: str) -> Iterator[str]:
-    """The Service with the name of the workload gives each replica its DNS name, and so has no address of its own."""
+def _blockers(found: RelatedObjects, name: str, wanted: Object) -> Iterator[Problem]:
+    """Reasons for which running replicas cannot be adopted: their names in DNS, or their claims, would be others."""
+    where, label = Where(object=f"{found.namespace}/{found.name}"), object_label(found.native)
     service = find_by_name(found.services, name)
     if service and service["spec"].get("clusterIP") != "None":
-        yield f"Service/{name}: an address of its own -> headless; --as OTHER leaves it as it is"
+        what = f"Service/{name} has an address of its own, and that of a stateful set has none"
+        yield Problem(CANNOT_IMPORT, what, where, next=f"delete Service/{name}, or give it another name")
+    if found.name != name:
+        what = f"the replicas and claims of {label} are named after it"
+        yield Problem(CANNOT_IMPORT, what, where, next="leave --as out")
+    before, after = _stateful_set_view(found.native), _stateful_set_view(wanted)
+    for field in ("serviceName", "claims", "ordinals"):
+        for difference in describe_differences({field: before[field]}, {field: after[field]}):
+            what = f"the replicas of {label} would have other names or claims"
+            yield Problem(CANNOT_IMPORT, what, where, difference, "create the stateful set anew from its file")
 
 
 def _stateful_set_view(stateful_set: Object) -> Object:

@@ -24,7 +24,7 @@ from pincompute.planning.migration.effective_template import (
     describe_differences,
     effective_template,
 )
-from pincompute.planning.migration.related_objects import RelatedObjects, config_map_names
+from pincompute.planning.migration.related_objects import RelatedObjects, config_map_names, find_by_name
 from pincompute.planning.migration.short_form import is_platform_variable
 from pincompute.planning.pods.templates import ROLES_FIELDS
 from pincompute.planning.revision import SPEC_KEY
@@ -126,13 +126,16 @@ def build_import(kind: type[Workload], found: RelatedObjects, name: str, spec: O
     """The import of a kind without traffic of its own: only the native itself could be adopted."""
     document, workload = parse_imported(kind, found, name, spec)
     wanted = wanted_objects(workload)
+    account = find_by_name(found.service_accounts, name)
+    adopted = (found.native, *([account] if account else []))
+    labels = {object_label(each) for each in adopted}
     return WorkloadImport(
         document,
         workload,
         tuple(native_differences(found, wanted, view)),
         untouched=tuple(object_label(each) for each in (*found.services, *found.ingresses)),
-        adopted=(found.native,),
-        created=tuple(object_label(each) for kind_, each in wanted.items() if kind_ != found.native["kind"]),
+        adopted=adopted,
+        created=tuple(object_label(each) for each in wanted.values() if object_label(each) not in labels),
     )
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import cast
+from typing import Any
 
 import msgspec
 
 from pincompute.api.change import IMPORTED_PAUSE
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import ADOPTION_ANNOTATION, CLI_MANAGER, WORKLOAD_LABEL
-from pincompute.api.service import PinterestService
+from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import ADOPTION_IN_PROGRESS, CANNOT_IMPORT, CONFLICT, DOCUMENT_INVALID, NOT_OWNED
 from pincompute.controller.resources import CUSTOM_RESOURCES, WORKLOAD_NATIVES
@@ -30,6 +30,7 @@ from pincompute.kube.resource import (
     INGRESSES,
     JOBS,
     POD_DISRUPTION_BUDGETS,
+    PODS,
     PYTORCH_JOBS,
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
@@ -44,6 +45,7 @@ from pincompute.objects.owners import controller_uid
 from pincompute.planning.migration.adoption import adoption_annotation
 from pincompute.planning.migration.related_objects import RelatedObjects, config_map_names, pod_template_of
 from pincompute.planning.migration.workload_import import WorkloadImport
+from pincompute.planning.natives import tracking_labels
 from pincompute.platforms.kubernetes.changes import manifest_of
 
 _NATIVES = {
@@ -100,14 +102,21 @@ async def _list_if_served(client: Client, resource: Resource, namespace: str) ->
 
 
 def require_rolled_out(found: RelatedObjects) -> None:
-    """Refuses a Deployment during a rollout: it would be unclear which of its replicas to keep."""
+    """Refuses an object during a rollout: it would be unclear which of its replicas to keep."""
     spec, status = found.native["spec"], found.native.get("status", {})
     metadata = found.native["metadata"]
-    counts = {status.get("replicas", 0), status.get("updatedReplicas", 0), spec.get("replicas", 1)}
+    if found.native["kind"] == CRON_JOBS.kind:
+        return
+    # A partition may hold back replicas of a StatefulSet for ever.
+    updated = (
+        status.get("updatedReplicas", 0) if found.native["kind"] == DEPLOYMENTS.kind else status.get("replicas", 0)
+    )
+    counts = {status.get("replicas", 0), updated, spec.get("replicas", 1)}
     if status.get("observedGeneration", 0) < metadata["generation"] or len(counts) > 1:
         what = f"{object_label(found.native)} is being rolled out"
         note = f"{status.get('updatedReplicas', 0)} of {spec.get('replicas', 1)} replicas are of its newest revision"
-        next_ = f"kubectl rollout status deployment/{found.name} --namespace {found.namespace}, then again"
+        kind = found.native["kind"].lower()
+        next_ = f"kubectl rollout status {kind}/{found.name} --namespace {found.namespace}, then again"
         raise Refused(Problem(CANNOT_IMPORT, what, Where(object=f"{found.namespace}/{found.name}"), note, next_))
 
 
@@ -118,18 +127,17 @@ async def request_adoption(client: Client, import_: WorkloadImport) -> None:
     """
     metadata = import_.workload.metadata
     await _require_free_name(client, metadata.namespace, metadata.name)
-    deployment = import_.adopted[0]
-    sets = [
-        _with_kind(each, REPLICA_SETS)
-        for each in (await client.list(REPLICA_SETS, metadata.namespace)).items
-        if controller_uid(each) == deployment["metadata"]["uid"]
-    ]
+    sets = [_with_kind(each, REPLICA_SETS) for each in await _controlled(client, REPLICA_SETS, import_.adopted[0])]
     active_sets = [each for each in sets if each["spec"].get("replicas", 1)]
     for each in (*sets, *import_.adopted):
         resource = REPLICA_SETS if each["kind"] == REPLICA_SETS.kind else WORKLOAD_NATIVES[each["kind"]]
         named = each["metadata"]
         body = {"metadata": {"uid": named["uid"], "labels": {WORKLOAD_LABEL: metadata.name}}}
         await client.patch(resource, named["name"], named["namespace"], body, style="merge", manager=CLI_MANAGER)
+    for pod in await _controlled(client, PODS, import_.adopted[0]):
+        # Those of a StatefulSet, which controls its pods itself.
+        body = {"metadata": {"uid": pod["metadata"]["uid"], "labels": tracking_labels(import_.workload)}}
+        await client.patch(PODS, pod["metadata"]["name"], metadata.namespace, body, style="merge", manager=CLI_MANAGER)
     workload = _workload_to_create(import_, active_sets)
     await client.create(CUSTOM_RESOURCES[workload.kind], manifest_of(workload), manager=CLI_MANAGER)
 
@@ -148,16 +156,24 @@ async def wait_until_adopted(client: Client, import_: WorkloadImport) -> None:
         await asyncio.sleep(_POLL_INTERVAL_S)
 
 
-def _workload_to_create(import_: WorkloadImport, active_sets: list[Object]) -> PinterestService:
+async def _controlled(client: Client, resource: Resource, native: Object) -> list[Object]:
+    """The objects that a native controls."""
+    metadata = native["metadata"]
+    found = (await client.list(resource, metadata["namespace"])).items
+    return [each for each in found if controller_uid(each) == metadata["uid"]]
+
+
+def _workload_to_create(import_: WorkloadImport, active_sets: list[Object]) -> Workload:
     """The workload of the file with its rollout paused: the existing replicas stay until a user resumes it."""
-    workload = cast("PinterestService", import_.workload)
-    rollout = msgspec.structs.replace(workload.spec.rollout, paused=IMPORTED_PAUSE)
+    workload: Any = import_.workload
+    rollout = getattr(workload.spec, "rollout", None)
+    paused = {"rollout": msgspec.structs.replace(rollout, paused=IMPORTED_PAUSE)} if rollout else {}
+    workload = msgspec.structs.replace(workload, spec=msgspec.structs.replace(workload.spec, **paused))
     return msgspec.structs.replace(
         workload,
         metadata=msgspec.structs.replace(
             workload.metadata, annotations={ADOPTION_ANNOTATION: adoption_annotation((*import_.adopted, *active_sets))}
         ),
-        spec=msgspec.structs.replace(workload.spec, rollout=rollout),
     )
 
 
@@ -187,9 +203,10 @@ async def _not_adopted(client: Client, import_: WorkloadImport) -> AsyncIterator
         found = await _get_or_none(client, WORKLOAD_NATIVES[each["kind"]], named["name"], named["namespace"])
         if found and found["metadata"]["uid"] == named["uid"] and controller_uid(found) != workload["metadata"]["uid"]:
             yield object_label(each)
-    deployment = await _get_or_none(client, DEPLOYMENTS, metadata.name, metadata.namespace)
-    if deployment is None or controller_uid(deployment) != workload["metadata"]["uid"]:
-        yield f"Deployment/{metadata.name}"
+    kind = import_.adopted[0]["kind"]
+    own = await _get_or_none(client, WORKLOAD_NATIVES[kind], metadata.name, metadata.namespace)
+    if own is None or controller_uid(own) != workload["metadata"]["uid"]:
+        yield f"{kind}/{metadata.name}"
 
 
 async def _get_or_none(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
