@@ -38,7 +38,10 @@ MUTANTS = (
         "planning/diff.py", "immutable.on_change is OnImmutableChange.RECREATE_AROUND_PODS", "False", "tests/planning"
     ),
     Mutant(
-        "planning/migration/adoption.py", "orphan_pods=native.kind == DEPLOYMENT", "orphan_pods=False", "tests/planning"
+        "planning/migration/adoption.py",
+        "orphan_pods=native.kind in _RECREATED_KINDS",
+        "orphan_pods=False",
+        "tests/planning",
     ),
     Mutant(
         "planning/migration/adoption.py", "    if KIND_LABEL not in metadata.labels:", "    if False:", "tests/planning"
@@ -49,7 +52,7 @@ MUTANTS = (
         "",
         "tests/planning",
     ),
-    Mutant("planning/migration/adoption.py", "bool(_own_deployments(snapshot)) and", "", "tests/planning"),
+    Mutant("planning/migration/adoption.py", "bool(_own(snapshot, DEPLOYMENT)) and", "", "tests/planning"),
     Mutant("planning/migration/short_form.py", "name in mounted_by_others or ", "", "tests/planning/migration"),
     Mutant("controller/adopt.py", "if controller_uid(pod) != uid:", "if False:", "tests/controller/test_adopt.py"),
     Mutant("planning/training/gang.py", "    if not gang.can_start:\n", "    if False:\n", "tests/planning"),

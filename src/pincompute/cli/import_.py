@@ -219,23 +219,20 @@ def _format_differences(imported: WorkloadImport) -> Iterator[str]:
 
 def _adoption_steps(imported: WorkloadImport) -> Iterator[str]:
     """Describe each step of the adoption in order; the first two are the CLI's, the others the operator's."""
-    deployment, *others = imported.adopted
+    native, *others = imported.adopted
     metadata = imported.workload.metadata
     kept = [object_label(each) for each in others if each["metadata"]["name"] == metadata.name]
     replaced = [object_label(each) for each in others if each["metadata"]["name"] != metadata.name]
-    labelled, labels = (
-        ", ".join(map(object_label, imported.adopted)),
-        {"Deployment": "ReplicaSets", "StatefulSet": "pods"},
-    )
-    kind = deployment["kind"]
-    with_them = f", its {labels[kind]}" if kind in labels else ""
-    yield f"label with the workload's name: {labelled}{with_them}"
-    paused = " with a paused rollout" if kind in labels else ""
+    labelled, kind = ", ".join(map(object_label, imported.adopted)), native["kind"]
+    with_sets = ", its ReplicaSets" if kind == "Deployment" else ""
+    yield f"label with the workload's name: {labelled}{with_sets}"
+    paused = "" if kind == "CronJob" else " with a paused rollout"
     yield f"create {imported.workload.kind}/{metadata.name}{paused}; the operator does the rest"
     if kind == "CronJob":
-        yield f"adopt {object_label(deployment)}, which starts its next run from the file; running Jobs go on"
+        yield f"adopt {object_label(native)}, which starts its next run from the file; running Jobs go on"
     else:
-        yield f"delete {object_label(deployment)} without its pods, and create it again, paused"
+        labels_first = "label its pods, " if kind == "StatefulSet" else ""
+        yield f"{labels_first}delete {object_label(native)} without its pods, and create it again, paused"
     if kind == "Deployment":
         yield "the new Deployment adopts its ReplicaSets, which are then labelled, with their pods"
     elif kind == "StatefulSet":

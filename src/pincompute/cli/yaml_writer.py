@@ -28,7 +28,7 @@ _DocumentDumper.add_representer(str, _represent_string)
 
 _BLOCKS = {"spec", "template", "containers", "initContainers", "configuration"}
 """Fields that begin a line of their own each, however short they are."""
-_MAX_FLOW_CHARS = 80
+_MAX_FLOW_CHARS = 96
 
 
 def format_document(document: Object) -> str:

@@ -11,7 +11,7 @@ The stages of a Deployment, each begun only once the one before is visible:
 3. The workload's own Deployment adopts the ReplicaSets by these labels.
 4. Service, Ingress and the other objects are adopted, or deleted where the workload has none of that name.
 
-A StatefulSet has pods of its own, which the import has labelled: it is deleted with its pods orphaned, and the
+A StatefulSet controls its pods itself: they get the labels first, then it is deleted with its pods orphaned, and the
 workload's adopts them by their labels and names. Its rollout is held back, so that it replaces none. A CronJob is
 adopted itself. Its new content takes effect with the next run, and its Jobs go on.
 """
@@ -80,7 +80,12 @@ def plan_adoption(snapshot: Snapshot, wanted: Sequence[Object]) -> Adoption:
         if native.kind in (*_RECREATED_KINDS, CRON_JOB) and _was_changed_since_import(native, requests)
     )
     if recreated or problems:
-        steps = tuple(_delete_foreign(each) for each in recreated if _pods_labelled(snapshot, each))
+        steps = tuple(
+            _delete_foreign(each)
+            if _pods_labelled(snapshot, each)
+            else LabelPods(each.metadata.name, each.metadata.uid, tracking_labels(snapshot.owner))
+            for each in recreated
+        )
         return Adoption(adopt_later=later, steps=steps, problems=problems)
     replica_sets = [each for each in snapshot.natives if each.kind == REPLICA_SET and _is_adoptable(snapshot, each)]
     steps = tuple(step for each in replica_sets for step in _label_replica_set(snapshot.owner, each))
@@ -100,7 +105,7 @@ def _delete_foreign(native: Native) -> Delete:
 def _pods_labelled(snapshot: Snapshot, native: Native) -> bool:
     """True once all pods of a StatefulSet have the label, by which the new one adopts them.
 
-    A pod that was created after the import has none. The new StatefulSet could neither adopt it nor use its name.
+    The new StatefulSet could neither adopt a pod without it, nor use its name for another.
     """
     if native.kind != STATEFUL_SET:
         return True

@@ -16,7 +16,8 @@ from pincompute.base.reasons import CANNOT_IMPORT
 ALL = "all"
 _EXPECTED = re.compile(
     r"serviceAccountName: default -> |terminationGracePeriodSeconds: |rollout\.|history\.|schedulingGates: none"
-    r"|labels of the |container \S+\.(lifecycle|readinessProbe|env\.PORT): none -> "
+    r"|securityContext\.fsGroupChangePolicy: none|labels of the "
+    r"|container \S+\.(lifecycle|readinessProbe|env\.PORT): none -> "
 )
 """Differences without consent, after the name of a role."""
 _KEYWORDS = (

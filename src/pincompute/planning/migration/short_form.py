@@ -164,10 +164,13 @@ def _without_empty(fields: Object) -> Object:
 
 
 def _explicit_ports(main: Object, traffic: Traffic, main_port: str) -> Object:
-    """The container ports if the generated ones would differ: a Service may refer to them by name."""
+    """The container ports if the generated ones would differ: a Service may refer to them by name.
+
+    Without a name and a port of the node, a container port is information only.
+    """
     present = main.get("ports", [])
     if not traffic.port:
-        return {"ports": present} if present else {}
+        return {"ports": present} if any(each.keys() & {"name", "hostPort"} for each in present) else {}
     further = [msgspec.convert(each, Port) for each in traffic.ports]
     if _comparable_ports(present) == _comparable_ports(container_ports(traffic.port, further, main_port)):
         return {}

@@ -30,7 +30,6 @@ from pincompute.kube.resource import (
     INGRESSES,
     JOBS,
     POD_DISRUPTION_BUDGETS,
-    PODS,
     PYTORCH_JOBS,
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
@@ -45,7 +44,6 @@ from pincompute.objects.owners import controller_uid
 from pincompute.planning.migration.adoption import adoption_annotation
 from pincompute.planning.migration.related_objects import RelatedObjects, config_map_names, pod_template_of
 from pincompute.planning.migration.workload_import import WorkloadImport
-from pincompute.planning.natives import tracking_labels
 from pincompute.platforms.kubernetes.changes import manifest_of
 
 _NATIVES = {
@@ -134,10 +132,6 @@ async def request_adoption(client: Client, import_: WorkloadImport) -> None:
         named = each["metadata"]
         body = {"metadata": {"uid": named["uid"], "labels": {WORKLOAD_LABEL: metadata.name}}}
         await client.patch(resource, named["name"], named["namespace"], body, style="merge", manager=CLI_MANAGER)
-    for pod in await _controlled(client, PODS, import_.adopted[0]):
-        # Those of a StatefulSet, which controls its pods itself.
-        body = {"metadata": {"uid": pod["metadata"]["uid"], "labels": tracking_labels(import_.workload)}}
-        await client.patch(PODS, pod["metadata"]["name"], metadata.namespace, body, style="merge", manager=CLI_MANAGER)
     workload = _workload_to_create(import_, active_sets)
     await client.create(CUSTOM_RESOURCES[workload.kind], manifest_of(workload), manager=CLI_MANAGER)
 
