@@ -20,6 +20,7 @@ class Mutant(NamedTuple):
 
 _AUTHN = "tests/desk/authn"
 _REVIEWS = "tests/hostile/test_reviews.py"
+_IMPORTS = "tests/planning/migration"
 _OWASP = "tests/desk/test_owasp.py"
 _TRANSACTION = "tests/desk/store/test_transaction.py"
 _PAGES = "tests/hostile/test_local_pages.py"
@@ -38,7 +39,10 @@ MUTANTS = (
         "planning/diff.py", "immutable.on_change is OnImmutableChange.RECREATE_AROUND_PODS", "False", "tests/planning"
     ),
     Mutant(
-        "planning/migration/adoption.py", "orphan_pods=native.kind == DEPLOYMENT", "orphan_pods=False", "tests/planning"
+        "planning/migration/adoption.py",
+        "orphan_pods=native.kind in _RECREATED_KINDS",
+        "orphan_pods=False",
+        "tests/planning",
     ),
     Mutant(
         "planning/migration/adoption.py", "    if KIND_LABEL not in metadata.labels:", "    if False:", "tests/planning"
@@ -49,7 +53,13 @@ MUTANTS = (
         "",
         "tests/planning",
     ),
-    Mutant("planning/migration/adoption.py", "bool(_own_deployments(snapshot)) and", "", "tests/planning"),
+    Mutant("planning/migration/adoption.py", "bool(_own(snapshot, DEPLOYMENT)) and", "", "tests/planning"),
+    Mutant("planning/migration/adoption.py", "labelled >= native.status.replicas", "True", "tests/planning"),
+    Mutant("planning/migration/adoption.py", "(*_RECREATED_KINDS, CRON_JOB) and", "() and", "tests/planning"),
+    Mutant("planning/migration/changes.py", "accepted.isdisjoint({ALL, each.keyword})", "False", _IMPORTS),
+    Mutant("planning/migration/native_documents.py", "elif _is_list(item):", "elif False:", _IMPORTS),
+    Mutant("planning/migration/survey.py", 'if native.get("apiVersion") != version:', "if False:", _IMPORTS),
+    Mutant("api/service.py", "if self.worker:", "if False:", "tests/api/test_validation.py"),
     Mutant("planning/migration/short_form.py", "name in mounted_by_others or ", "", "tests/planning/migration"),
     Mutant("controller/adopt.py", "if controller_uid(pod) != uid:", "if False:", "tests/controller/test_adopt.py"),
     Mutant("planning/training/gang.py", "    if not gang.can_start:\n", "    if False:\n", "tests/planning"),

@@ -16,8 +16,9 @@ from pincompute.kube.resource import (
     Object,
     Resource,
 )
-from pincompute.planning.migration.deployment_import import RelatedObjects, import_deployment
-from pincompute.platforms.kubernetes.deployment_import import read_deployment, request_adoption, require_rolled_out
+from pincompute.planning.migration.deployment_import import import_deployment
+from pincompute.planning.migration.related_objects import RelatedObjects
+from pincompute.platforms.kubernetes.deployment_import import read_native, request_adoption, require_rolled_out
 from simulation.scenario_steps import Scenario, ScenarioStep, change_step, delete_step, make_document, write_step
 from simulation.user import DEFAULT_PROJECT, MAX_TRIES, SimulatedUser
 
@@ -56,7 +57,7 @@ async def _adopt(user: SimulatedUser) -> None:
 async def _read_when_rolled_out(user: SimulatedUser) -> RelatedObjects:
     """Waits until the Deployment is rolled out."""
     for _ in range(MAX_TRIES):
-        found = await read_deployment(user.client, DEFAULT_PROJECT, "web")
+        found = await read_native(user.client, "Deployment", DEFAULT_PROJECT, "web")
         with suppress(Refused):
             require_rolled_out(found)
             return found

@@ -18,7 +18,10 @@ COMMAND_GROUPS = {
     "Run workloads": {
         "deploy": ("pincompute.cli.deploy:deploy", "Run a workload and follow it until it is ready or done."),
         "plan": ("pincompute.cli.plan:plan", "Show what files would create and change."),
-        "import": ("pincompute.cli.import_:import_", "Show an existing Deployment as a workload file, or adopt it."),
+        "import": (
+            "pincompute.cli.import_:import_",
+            "Show existing Kubernetes objects as workload files, or adopt one.",
+        ),
         "delete": ("pincompute.cli.delete:delete", "Delete workloads and their Kubernetes objects."),
     },
     "Inspect workloads": {

@@ -38,6 +38,7 @@ NOT_PLANNED: dict[tuple[str, str], str] = {
     ("PinterestJobSet", "hold.because"): "recorded with the revision, for readers",
     ("PinterestTrainingJob", "roles.master.replicas"): "there is one leader: any other number is rejected",
     ("PinterestTrainingJob", "roles.chief.replicas"): "there is one leader: any other number is rejected",
+    ("PinterestService", "worker"): "says that the port is left out on purpose: only one of the two is accepted",
     ("PinterestDaemon", "wholeNode"): "a daemon shares its node: only false is accepted",
     ("PinterestDaemon", "tier"): "the tier of a daemon is always reserved: only that is accepted",
     **{

@@ -103,6 +103,12 @@ def test_reports_every_error_with_line_and_suggestion() -> None:
         ({"metadata": {"name": "a", "project": "x", "namespace": "y"}}, "must be equal"),
         ({"statsu": {}}, "unknown field 'statsu'"),
         ({"spec": {"image": "x", "port": 8080, "replicas": 10**9}}, "replicas is 1000000000"),
+        ({"spec": {"image": "x"}}, "spec.port: port is missing"),
+        ({"spec": {"image": "x", "worker": False}}, "next: write port: 8080, or worker: true"),
+        ({"spec": {"image": "x", "port": 0}}, "port is 0"),
+        ({"spec": {"image": "x", "port": 1, "worker": True}}, "spec.port: a worker has no port"),
+        ({"spec": {"image": "x", "worker": True, "ports": [{"name": "a", "port": 1}]}}, "a worker has no ports"),
+        ({"spec": {"image": "x", "worker": True, "loadBalancer": {"internal": True}}}, "a worker has no address"),
         ({"spec": {"image": "x", "port": "eighty"}}, "port is 'eighty': expected a number, got a string"),
     ],
 )

@@ -139,6 +139,8 @@ def test_deploy_writes_no_invalid_file(tmp_path: Path, name: str, image: str, me
     [
         (("deploy", "hello"), "no such file: 'hello'"),
         (("deploy", "hello", "--image", "x"), "--port is missing"),
+        (("deploy", "hello", "--image", "x", "--worker", "--port", "1"), "a worker has no port"),
+        (("deploy", "hello", "--worker"), "pin deploy hello --image IMAGE --worker"),
         (("deploy", "hello", "--image", "x", "--port", "0"), "0 is not in the range"),
         (("plan", "none.yaml"), "no such file: 'none.yaml'"),
         (("deploy", "a", "--kubeconfig", "none"), "no such file: 'a'"),

@@ -135,7 +135,7 @@ def test_native_of_kubernetes_is_named_with_the_way_in(tmp_path: Path) -> None:
     file.write_text(SERVICE.replace("pinterest.com/v1", "apps/v1").replace("PinterestService", "Deployment"))
     result = run("plan", "--offline", str(file))
     assert f"{file}:2 kind: this is a Deployment of apps/v1, not a workload of pinterest.com/v1" in result.stderr
-    assert result.stderr.endswith("next: pin import deployment/NAME\n")
+    assert result.stderr.endswith("next: pin import -f FILE\n")
 
 
 def test_lists_all_projects_that_the_caller_may_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,19 @@ from pincompute.api.names import ENGINE, PROJECT_LABEL, WORKLOAD_LABEL
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
-from pincompute.kube.resource import DEPLOYMENTS, INGRESSES, NAMESPACES, PODS, REPLICA_SETS, SERVICES, Object, Resource
+from pincompute.kube.resource import (
+    CRON_JOBS,
+    DEPLOYMENTS,
+    INGRESSES,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    REPLICA_SETS,
+    SERVICES,
+    STATEFUL_SETS,
+    Object,
+    Resource,
+)
 from pincompute.objects.owners import controller_uid
 from real_platform import WAIT_TIMEOUT_S, kubectl
 from shared_platform import SharedPlatform
@@ -27,6 +39,7 @@ pytestmark = pytest.mark.cluster
 
 NAMESPACE = "before"
 """A namespace that belongs to no project. Its label lets the operator work in it."""
+STATEFUL = "before-stateful"
 HOST = f"found.{NAMESPACE}.localhost"
 SIMULATED: Object = {
     "nodeSelector": {"pinterest.com/simulated": "true"},
@@ -113,14 +126,17 @@ def test_deployment_is_adopted_with_its_pods(platform: SharedPlatform, place: st
     own = str(tmp_path / "web.yaml")
 
     # Output to a file, a dry run, and a rejected adoption change nothing.
-    platform.pin(*wish, "--output", own)
-    platform.pin(*wish, "--adopt", "--dry-run", "--take-over")
-    platform.pin(*wish, "--adopt", code=1)
+    platform.pin(*wish, code=1)
+    accepted = (*wish, "--accept", "memory-limit,requests")
+    platform.pin(*accepted, "--output", own)
+    platform.pin(*accepted, "--adopt", "--dry-run", "--take-over")
+    platform.pin(*accepted, "--adopt", code=1)
+    platform.pin(*wish, "--adopt", "--take-over", code=1)
     assert seen(platform, SERVICES) == [service]
 
     # An adoption that was interrupted after some labels were written can be repeated.
     platform.pin("kubectl", "label", "service", "web", f"{WORKLOAD_LABEL}=web", "--namespace", place)
-    platform.pin(*wish, "--adopt", "--take-over")
+    platform.pin(*accepted, "--adopt", "--take-over")
     (deployment,) = seen(platform, DEPLOYMENTS)
     (replica_set,) = seen(platform, REPLICA_SETS)
     assert {each["metadata"]["uid"] for each in seen(platform, PODS)} == before
@@ -146,6 +162,90 @@ def is_living(pod: Object) -> bool:
 async def client(real_platform: Platform) -> AsyncIterator[Client]:
     async with Client(load_kubeconfig(real_platform.home.kubeconfig), agent="test") as client:
         yield client
+
+
+LONG_RUNNING: Object = {
+    "image": IMAGE,
+    "command": ["sh", "-c", "trap exit TERM; sleep 3600 & wait"],
+    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "16Mi"}},
+}
+USER: Object = {"runAsUser": 1000, "runAsNonRoot": True}
+
+
+def objects_with_state() -> list[Object]:
+    """A StatefulSet with claims, and a CronJob, of which the test starts a run."""
+    labels = {"app": "db"}
+    program = {"name": "db", "ports": [{"containerPort": 5432}], **LONG_RUNNING}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Mi"}}}
+    stateful_set = {
+        "serviceName": "db",
+        "replicas": 2,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": {
+                "securityContext": {**USER, "fsGroup": 1000},
+                "containers": [{**program, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+            },
+        },
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    pod = {"restartPolicy": "Never", "securityContext": USER, "containers": [{"name": "nightly", **LONG_RUNNING}]}
+    cron_job = {"schedule": "@yearly", "jobTemplate": {"spec": {"template": {"spec": pod}}}}
+    service = {"clusterIP": "None", "selector": labels, "ports": [{"name": "main", "port": 5432}]}
+    return [
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db"}, "spec": service},
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": stateful_set},
+        {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": cron_job},
+    ]
+
+
+@pytest.fixture
+async def stateful(real_platform: Platform, client: Client, tmp_path: Path) -> AsyncIterator[str]:
+    """A namespace with a StatefulSet that is ready, and a CronJob with a run in progress."""
+    await client.create(
+        NAMESPACES, {"metadata": {"name": STATEFUL, "labels": {PROJECT_LABEL: STATEFUL}}}, manager=ENGINE
+    )
+    file = write_manifest(tmp_path, objects_with_state())
+    await kubectl(real_platform, "apply", "--namespace", STATEFUL, "--filename", file)
+    await kubectl(real_platform, "create", "job", "run", "--from", "cronjob/nightly", "--namespace", STATEFUL)
+    await kubectl(real_platform, "rollout", "status", "statefulset/db", "--namespace", STATEFUL)
+    await kubectl(real_platform, "wait", "pods", "--all", "--for", "condition=Ready", "--namespace", STATEFUL)
+    yield STATEFUL
+    for kind in ("pintereststatefulsets", "pinterestcronjobs"):
+        await kubectl(real_platform, "delete", kind, "--all", "--namespace", STATEFUL)
+    await client.delete(NAMESPACES, STATEFUL)
+    await wait_all_gone(client, NAMESPACES, "", fields=f"metadata.name={STATEFUL}")
+
+
+async def running(client: Client, resource: Resource) -> dict[str, tuple[str, int]]:
+    """Uid and restarts of each object."""
+    return {
+        each["metadata"]["name"]: (
+            each["metadata"]["uid"],
+            sum(status["restartCount"] for status in each["status"].get("containerStatuses", ())),
+        )
+        for each in (await client.list(resource, STATEFUL)).items
+    }
+
+
+async def test_stateful_set_and_cron_job_are_adopted_with_their_pods(
+    real_platform: Platform, client: Client, stateful: str, tmp_path: Path
+) -> None:
+    person = CliUser(real_platform, tmp_path)
+    pods, claims = [await running(client, each) for each in (PODS, PERSISTENT_VOLUME_CLAIMS)]
+    cron_job = await client.get(CRON_JOBS, "nightly", stateful)
+    for native in ("statefulset/db", "cronjob/nightly"):
+        await person.pin("import", native, "--namespace", stateful, "--adopt")
+    assert [await running(client, each) for each in (PODS, PERSISTENT_VOLUME_CLAIMS)] == [pods, claims]
+    stateful_set = await client.get(STATEFUL_SETS, "db", stateful)
+    for pod in (await client.list(PODS, stateful, labels=f"{WORKLOAD_LABEL}=db")).items:
+        assert controller_uid(pod) == stateful_set["metadata"]["uid"]
+    adopted = await client.get(CRON_JOBS, "nightly", stateful)
+    assert adopted["metadata"]["uid"] == cron_job["metadata"]["uid"]
+    assert adopted["metadata"]["ownerReferences"][0]["kind"] == "PinterestCronJob"
+    assert adopted["spec"]["schedule"] == "@yearly"
 
 
 @pytest.fixture
@@ -188,7 +288,8 @@ async def test_no_request_fails_during_adoption(
     await answers(person, "")
     await answers(person, serving)
     async with continuous_requests(person, HOST, serving) as failed:
-        await person.pin("import", "deployment/web", "--namespace", NAMESPACE, "--output", "web.yaml", "--adopt")
+        wish = ("import", "deployment/web", "--namespace", NAMESPACE, "--output", "web.yaml")
+        await person.pin(*wish, "--accept", "memory-limit,requests", "--adopt")
         assert {each["metadata"]["uid"] for each in (await client.list(PODS, NAMESPACE)).items} == before
         ingress = await client.get(INGRESSES, "web", NAMESPACE)
         assert ingress["metadata"]["labels"][WORKLOAD_LABEL] == "web"

@@ -111,7 +111,7 @@ PLATFORM_FIELDS = {
 """Fields of a pod template that the platform sets and rejects in documents."""
 
 
-USUAL_FIELDS = {"image", "quota", "on-demand", "people", "tasks", "containerStatuses", "imageID"}
+USUAL_FIELDS = {"image", "port", "quota", "on-demand", "people", "tasks", "containerStatuses", "imageID"}
 """Optional fields that every generated document has."""
 
 LIKELY_FIELDS = {

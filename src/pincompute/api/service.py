@@ -1,4 +1,4 @@
-"""PinterestService: a long-running stateless service with an address."""
+"""PinterestService: a long-running stateless service with an address, or a worker without one."""
 
 from __future__ import annotations
 
@@ -103,7 +103,16 @@ class Rollout(StrictStruct, frozen=True):
 class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
     """Program, ports, replicas and rollout of a service."""
 
-    port: Annotated[int, Meta(description="Port that the program listens on, such as 8080.", ge=1, le=65535)]
+    port: Annotated[
+        int, Meta(description="Port that the program listens on, such as 8080; only a worker has none.", ge=1, le=65535)
+    ] = 0
+    worker: Annotated[
+        bool,
+        Meta(
+            description="The program takes its work from elsewhere, such as a queue, and listens on no port: it has no "
+            "address, and is ready while it runs. false by default."
+        ),
+    ] = False
     ports: Ports = []
     replicas: Annotated[int, Meta(description="Number of replicas, such as 3; 1 by default.", ge=0, le=10_000)] = 1
     load_balancer: Annotated[LoadBalancer, Meta(description="Exposure inside and outside the cluster.")] = (
@@ -120,8 +129,13 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
 
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from super().field_errors(name)
-        yield from port_errors(self.port, self.ports)
-        yield from _client_port_errors(self)
+        if self.worker:
+            yield from _worker_errors(self)
+        elif not self.port:
+            yield FieldError(("port",), "port is missing", next="write port: 8080, or worker: true")
+        else:
+            yield from port_errors(self.port, self.ports)
+            yield from _client_port_errors(self)
         if is_zero_share(self.rollout.surge) and is_zero_share(self.rollout.unavailable):
             yield FieldError(
                 ("rollout",),
@@ -131,6 +145,20 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
         host = self.load_balancer.host
         if host and (not re.fullmatch(_HOST_NAME, host) or ".." in host):
             yield FieldError(("loadBalancer", "host"), f"invalid host name '{host}'", "such as shop.example.com")
+
+    @property
+    def has_ingress(self) -> bool:
+        """Reachable from outside the cluster."""
+        return not self.worker and not self.load_balancer.internal
+
+
+def _worker_errors(spec: ServiceSpec) -> Iterator[FieldError]:
+    """A worker has nothing to connect to. Fields that would be ignored are rejected."""
+    present = {"port": spec.port, "ports": spec.ports, "loadBalancer": spec.load_balancer != LoadBalancer()}
+    for field, is_set in present.items():
+        if is_set:
+            what = f"a worker has no {'address' if field == 'loadBalancer' else field}"
+            yield FieldError((field,), what, next=f"remove {field}, or worker: true")
 
 
 def _client_port_errors(spec: ServiceSpec) -> Iterator[FieldError]:
@@ -155,13 +183,21 @@ def is_zero_share(share: int | str) -> bool:
 
 
 class PinterestService(Workload, frozen=True, kw_only=True, rename=None):
-    """A long-running stateless service with an address."""
+    """A long-running stateless service with an address, or a worker without one."""
 
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("pts",)
     PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = SERVING_COLUMNS
     SCALABLE: ClassVar[bool] = True
     VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
         *Workload.VALIDATION_RULES,
+        ValidationRule(
+            "has(self.spec.port) != (has(self.spec.worker) && self.spec.worker)",
+            "spec.port is missing: write port: 8080, or worker: true without a port",
+        ),
+        ValidationRule(
+            "!has(self.spec.worker) || !self.spec.worker || !has(self.spec.ports) && !has(self.spec.loadBalancer)",
+            "spec.worker: a worker has neither ports nor loadBalancer",
+        ),
         UNIQUE_PORT_RULE,
     )
 

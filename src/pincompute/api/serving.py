@@ -83,7 +83,7 @@ SERVING_COLUMNS = (
 )
 """Printer columns of kinds with an address. Ready counts all replicas that serve; New those of the newest revision."""
 UNIQUE_PORT_RULE = ValidationRule(
-    "!has(self.spec.ports) || self.spec.ports.all(each, each.port != self.spec.port)",
+    "!has(self.spec.ports) || !has(self.spec.port) || self.spec.ports.all(each, each.port != self.spec.port)",
     "spec.ports must not repeat the port of spec.port",
 )
 

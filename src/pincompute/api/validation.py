@@ -38,6 +38,8 @@ _MAX_PROBLEM_CHARS = 400
 """Length of a problem's text, which may quote a name or a value of any length."""
 _FOREIGN_VERSION = re.compile(r"v1|(apps|batch|autoscaling|policy|kubeflow\.org|[a-z.-]+\.k8s\.io)/v[0-9a-z]+")
 """API versions of Kubernetes' own kinds, and of other operators whose objects may be mistaken for workloads."""
+_IMPORTED_KINDS = {"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "PyTorchJob", "TFJob"}
+"""Kinds of other versions for which there are workloads; `pin import` converts them."""
 _PLACEHOLDERS = {int: 1, str: "a", list: ["a"], dict: {}}
 """Valid values that stand in for required fields that are wrong, so that the other fields can still be checked."""
 
@@ -113,7 +115,7 @@ def _document_problems(document: Document) -> Iterator[Problem]:
     version = content.get("apiVersion")
     if isinstance(version, str) and _FOREIGN_VERSION.fullmatch(version) and content.get("kind") not in KINDS:
         kind = shorten(str(content.get("kind")), _MAX_PROBLEM_CHARS)
-        next_ = "pin import deployment/NAME" if kind == "Deployment" else "kubectl apply -f FILE"
+        next_ = "pin import -f FILE" if kind in _IMPORTED_KINDS else "kubectl apply -f FILE"
         what = f"this is a {kind} of {version}, not a workload of {API_VERSION}"
         yield Problem(KIND_UNKNOWN, what, document.where("kind"), next=next_)
         return

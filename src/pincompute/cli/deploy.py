@@ -40,6 +40,7 @@ def _parse_environment(_: click.Context, __: click.Parameter, values: tuple[str,
 @file_option
 @click.option("--image", help="Container image of a new service; the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port that the new service listens on.")
+@click.option("--worker", is_flag=True, help="The new service listens on no port, such as a consumer of a queue.")
 @click.option(
     "--env",
     "environment",
@@ -66,6 +67,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     files: tuple[str, ...],
     image: str | None,
     port: int | None,
+    worker: bool,
     environment: dict[str, str],
     version: str | None,
     because: str | None,
@@ -79,8 +81,9 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     """Run a workload and follow it until it is ready or done.
 
     NAME_OR_FILES is a file such as hello.yaml, or a name: of a build published as --version, or of a new service with
-    --image and --port, for which a file is written. Several files, a folder, or a file of several documents are a set:
-    all are accepted or none; - is standard input. In an emergency --break-glass skips a project's review.
+    --image and --port or --worker, for which a file is written. Several files, a folder, or a file of several
+    documents are a set: all are accepted or none; - is standard input. In an emergency --break-glass skips a project's
+    review.
     """
     names_or_files = require_files(names_or_files, files)
     timeout_s = None if no_wait else timeout
@@ -89,7 +92,8 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     if environment and image is None:
         what = "--env is for a new service; variables of a workload file are written in it"
         raise Refused(Problem(USAGE, what, next="environment: {NAME: value} in the file"))
-    if version is None and image is None and port is None and not _is_one_document(names_or_files):
+    is_new = image is not None or port is not None or worker
+    if version is None and not is_new and not _is_one_document(names_or_files):
         # Loads YAML, which only sets need.
         from pincompute.cli.files import read_file_set
 
@@ -106,14 +110,14 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         if not yes and break_glass is None and sys.stdin.isatty():
             asyncio.run(_confirm_build(target, name_or_file, version))
         submit = partial(_submit_build, target, name_or_file, version, break_glass)
-    elif image is None and port is None:
+    elif not is_new:
         text = read_text_file(Path(name_or_file), f"pin deploy {Path(name_or_file).stem} --image IMAGE --port 8080")
         submit = partial(_submit_text, target, text, Path(name_or_file), break_glass)
     else:
         # Loads YAML, which only a new service needs.
         from pincompute.cli.short_form import format_short_form
 
-        text = format_short_form(name_or_file, image, port, replicas, environment, simulated=simulated)
+        text = format_short_form(name_or_file, image, port, replicas, environment, worker=worker, simulated=simulated)
         submit = partial(_write_and_submit, target, text, Path(f"{name_or_file}.yaml"), break_glass)
     asyncio.run(_submit_and_follow(target, submit, timeout_s, notice))
 

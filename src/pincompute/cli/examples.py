@@ -54,6 +54,8 @@ EXAMPLES = {
     ),
     "import": (
         ("pin import deployment/web > web.yaml", "the Deployment as a workload file"),
+        ("pin import --all -n shop -o shop/", "everything in a namespace, a file each"),
+        ("pin import -f chart.yaml -o shop/", "a rendered chart, without a cluster"),
         ("pin import deployment/web --adopt", "make it a workload, without restarting a pod"),
     ),
     "install": (

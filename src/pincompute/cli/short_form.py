@@ -23,12 +23,17 @@ def format_short_form(  # noqa: PLR0913  (the options of a new service)
     replicas: int,
     environment: Mapping[str, str] | None = None,
     *,
+    worker: bool,
     simulated: bool,
 ) -> str:
-    if image is None or port is None:
+    if worker and port is not None:
+        raise Refused(Problem(USAGE, "a worker has no port", next="remove --port or --worker"))
+    if image is None or (port is None and not worker):
         missing = "--image" if image is None else "--port"
-        raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE --port 8080"))
-    spec: dict[str, object] = {"image": image, "port": port, "replicas": replicas}
+        what_to_add = "--worker" if worker else "--port 8080"
+        raise Refused(Problem(USAGE, f"{missing} is missing", next=f"pin deploy {name} --image IMAGE {what_to_add}"))
+    program: dict[str, object] = {"worker": True} if worker else {"port": port}
+    spec: dict[str, object] = {"image": image, **program, "replicas": replicas}
     if environment:
         spec["environment"] = dict(environment)
     if simulated:

@@ -334,7 +334,7 @@ def _unwatchable_problem(kind: str, problem: Problem) -> Problem:
 
 
 def _has_ingress(owner: CustomResource) -> bool:
-    return isinstance(owner, PinterestService) and not owner.spec.load_balancer.internal
+    return isinstance(owner, PinterestService) and owner.spec.has_ingress
 
 
 def _spec_changed(event: Event[Any]) -> bool:

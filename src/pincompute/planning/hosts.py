@@ -56,7 +56,7 @@ def host_claim(service: object, former: object = None) -> HostClaim | None:
     if not isinstance(service, PinterestService):
         return None
     balancer, metadata = service.spec.load_balancer, service.metadata
-    if balancer.internal or not balancer.host:
+    if not service.spec.has_ingress or not balancer.host:
         return None
     host = normalize_host(balancer.host)
     stored = former if isinstance(former, PinterestService) else service

@@ -45,7 +45,7 @@ class Adopt(NamedTuple):
 
 
 class LabelPods(NamedTuple):
-    """Adds labels to the existing pods of a ReplicaSet that is being adopted."""
+    """Adds labels to the existing pods of a ReplicaSet or StatefulSet that is being adopted."""
 
     name: str
     uid: str
@@ -115,7 +115,7 @@ def step_text(step: Step) -> str:
         case Delete(kind, name) | PatchImages(kind, name):
             target = f"{kind}/{name}"
         case LabelPods(name):
-            target = f"ReplicaSet/{name}"
+            target = f"of {name}"
         case Evict(pod) | Ungate(pod):
             target = f"Pod/{pod}"
     return f"{type(step).__name__} {target}"

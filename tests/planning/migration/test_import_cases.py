@@ -1,4 +1,4 @@
-"""Realistic Deployments: the objects before the import, and the file with all reported differences."""
+"""Realistic objects of all kinds: the objects before the import, and the file with all reported differences."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from pincompute.base.problem import Refused
-from pincompute.planning.migration.deployment_import import RelatedObjects, import_deployment
 from pincompute.planning.migration.managed_by import external_managers
+from pincompute.planning.migration.native_import import import_native
+from pincompute.planning.migration.related_objects import RelatedObjects
 
 CASES = sorted((Path(__file__).parent / "cases").iterdir())
 
@@ -22,7 +23,7 @@ def related_objects(case: Path) -> RelatedObjects:
 
 def import_report(case: Path) -> dict[str, Any]:
     try:
-        result = import_deployment(related_objects(case))
+        result = import_native(related_objects(case))
     except Refused as refused:
         return {"refused": [each.text() for each in refused.problems]}
     report = {

@@ -13,7 +13,8 @@ from pincompute.api.documents import Document, read_document
 from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
-from pincompute.planning.migration.deployment_import import RelatedObjects, import_deployment
+from pincompute.planning.migration.deployment_import import import_deployment
+from pincompute.planning.migration.related_objects import RelatedObjects
 
 Drawn = st.SearchStrategy[Any]
 

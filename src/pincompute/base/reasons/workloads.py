@@ -164,8 +164,8 @@ CANNOT_CHANGE = user_error(
 CANNOT_IMPORT = user_error(
     "CannotImport",
     422,
-    "A Deployment, or an object related to it, has settings that cannot be represented.",
-    "The message names them; `pin import deployment/NAME` without `--adopt` shows every difference.",
+    "An object, or one related to it, has settings that cannot be represented, or that an import would change.",
+    "The message names them, with the keywords by which `--accept` accepts changes.",
 )
 ADOPTION_IN_PROGRESS = infrastructure_error(
     "AdoptionInProgress",

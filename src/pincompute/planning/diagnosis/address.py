@@ -46,7 +46,7 @@ SERVED = AddressFinding()
 def check_address(snapshot: Snapshot, host: str) -> AddressFinding:
     """Check the address of a service with ready replicas. `host` is that of its Ingress."""
     owner: PinterestService = snapshot.owner
-    if owner.spec.load_balancer.internal:
+    if not owner.spec.has_ingress:
         return SERVED
     if problem := _class_problem(snapshot):
         return AddressFinding(problem)

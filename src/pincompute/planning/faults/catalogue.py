@@ -19,6 +19,7 @@ from pincompute.planning.faults.fault import (
     SINGLE_TEMPLATE_KINDS,
     Fault,
     has_claims,
+    has_port,
     has_runtime,
 )
 
@@ -116,6 +117,8 @@ FAULTS: tuple[Fault, ...] = (
         changes.break_health_check,
         ("PinterestService",),
         needs_containers=True,
+        applies_to=has_port,
+        inapplicable_reason="a worker has no health check",
     ),
     Fault(
         "readiness-failing",

@@ -59,5 +59,9 @@ def has_claims(workload: Workload) -> bool:
     return bool(getattr(workload.spec, "all_claims", {}))
 
 
+def has_port(workload: Workload) -> bool:
+    return bool(getattr(workload.spec, "port", 0))
+
+
 def has_runtime(workload: Workload) -> bool:
     return workload.status.runtime > 0

@@ -30,6 +30,7 @@ from pincompute.planning.batch import runs
 from pincompute.planning.batch.runs import CronRuns
 from pincompute.planning.diagnosis import Finding
 from pincompute.planning.diagnosis.excerpts import join_first_few
+from pincompute.planning.migration import adoption
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
@@ -78,6 +79,7 @@ def plan(snapshot: Snapshot) -> Plan:
             *revision.retained_revisions(snapshot),
             *runs.retained_jobs(snapshot, cron_runs, built.template_hash),
         ),
+        adoption=adoption.plan_adoption(snapshot, wanted),
     )
 
 

@@ -1,4 +1,4 @@
-"""Plans a PinterestService: a Deployment, a Service and, unless it is internal, an Ingress."""
+"""Plans a PinterestService: a Deployment, a Service and an Ingress; an internal one has the first two, a worker one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plan(snapshot: Snapshot) -> Plan:
     wanted = (
         natives.service_account(snapshot),
         *natives.configuration_files(snapshot),
-        _service(snapshot),
+        *_service(snapshot),
         update.native,
         natives.disruption_budget(snapshot, owner.spec.unavailable),
         *(() if snapshot.host.problem else _ingress(snapshot)),
@@ -105,7 +105,9 @@ def ingress_host(owner: PinterestService, cluster: Cluster) -> str:
 
 
 def service_address(owner: PinterestService, cluster: Cluster) -> str:
-    """External URL; the cluster-internal URL of an internal service."""
+    """External URL; the cluster-internal URL of an internal service; none of a worker."""
+    if owner.spec.worker:
+        return ""
     balancer = owner.spec.load_balancer
     if balancer.internal:
         port = "" if balancer.port == 80 else f":{balancer.port}"
@@ -120,6 +122,9 @@ def service_address(owner: PinterestService, cluster: Cluster) -> str:
 
 def _service_overlay(owner: PinterestService) -> PodOverlay:
     spec = owner.spec
+    if spec.worker:
+        # No load balancer has to remove a worker before it ends.
+        return PodOverlay(defaults={"terminationGracePeriodSeconds": spec.shutdown.grace_seconds})
     return PodOverlay(
         container={
             "ports": container_ports(spec.port, spec.ports),
@@ -162,13 +167,14 @@ def _deployment(snapshot: Snapshot, built: BuiltTemplate, *, paused: bool) -> Ob
     return natives.build_native(snapshot, "apps/v1", "Deployment", {"spec": spec})
 
 
-def _service(snapshot: Snapshot) -> Object:
+def _service(snapshot: Snapshot) -> tuple[Object, ...]:
+    if snapshot.owner.spec.worker:
+        return ()
     balancer = snapshot.owner.spec.load_balancer
     main, *others = service_ports(snapshot.owner, balancer.port)
     ports = [{**main, "name": balancer.port_name} if balancer.port_name else _unnamed(main), *others]
-    return natives.build_native(
-        snapshot, "v1", "Service", {"spec": {"selector": natives.selector_labels(snapshot.owner), "ports": ports}}
-    )
+    spec = {"selector": natives.selector_labels(snapshot.owner), "ports": ports}
+    return (natives.build_native(snapshot, "v1", "Service", {"spec": spec}),)
 
 
 def _unnamed(port: Object) -> Object:
@@ -178,7 +184,7 @@ def _unnamed(port: Object) -> Object:
 def _ingress(snapshot: Snapshot) -> tuple[Object, ...]:
     owner: PinterestService = snapshot.owner
     balancer = owner.spec.load_balancer
-    if balancer.internal:
+    if not owner.spec.has_ingress:
         return ()
     name = ingress_host(owner, snapshot.cluster)
     port = {"name": balancer.port_name} if balancer.port_name else {"number": balancer.port}

@@ -11,6 +11,7 @@ from pincompute.objects.content import Object
 from pincompute.planning import natives, revision, status
 from pincompute.planning.diagnosis import Finding
 from pincompute.planning.kinds import serving, stateful_storage
+from pincompute.planning.migration import adoption
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
@@ -74,6 +75,7 @@ def plan(snapshot: Snapshot) -> Plan:
         why=finding.problem,
         retained=revision.retained_revisions(snapshot),
         steps=(*stateful_storage.claim_expansions(snapshot), *update.steps, *evictions),
+        adoption=adoption.plan_adoption(snapshot, wanted),
     )
 
 

@@ -1,15 +1,19 @@
-"""Adoption of an imported Deployment: its pods become the workload's without a restart or a gap in traffic.
+"""Adoption of imported objects: their pods become the workload's without a restart or a gap in traffic.
 
 Both sides have to agree: an annotation of the workload names each object with its uid, and each object has the label of
 the workload. No progress is stored: each pass derives the next stage from the objects that exist, so that an adoption
 can be interrupted at any point.
 
-The stages, each begun only once the one before is visible:
+The stages of a Deployment, each begun only once the one before is visible:
 
 1. The foreign Deployment is deleted with its pods orphaned, so that nothing scales them any more.
 2. The ReplicaSets and their pods get the labels of the workload.
 3. The workload's own Deployment adopts the ReplicaSets by these labels.
 4. Service, Ingress and the other objects are adopted, or deleted where the workload has none of that name.
+
+A StatefulSet controls its pods itself: they get the labels first, then it is deleted with its pods orphaned, and the
+workload's adopts them by their labels and names. Its rollout is held back, so that it replaces none. A CronJob is
+adopted itself. Its new content takes effect with the next run, and its Jobs go on.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.steps import Delete, LabelPods, PatchImages, Step
 
 DEPLOYMENT, REPLICA_SET = "Deployment", "ReplicaSet"
+STATEFUL_SET, CRON_JOB = "StatefulSet", "CronJob"
+_RECREATED_KINDS = (DEPLOYMENT, STATEFUL_SET)
+"""Kinds whose selector is immutable: the workload's own object adopts the pods instead."""
 
 
 class AdoptionRequest(NamedTuple):
@@ -60,23 +67,29 @@ def plan_adoption(snapshot: Snapshot, wanted: Sequence[Object]) -> Adoption:
     """The next stage of the adoption; empty for workloads that adopt nothing."""
     annotation = snapshot.owner.metadata.annotations.get(ADOPTION_ANNOTATION, "")
     requests = {each.uid: each for each in AdoptionRequest.parse_all(annotation)}
-    if not any(each.native.startswith(f"{DEPLOYMENT}/") for each in requests.values()):
+    if not requests:
         return Adoption()
     foreign = [
         native for native in snapshot.natives if native.metadata.uid in requests and _is_foreign(snapshot.owner, native)
     ]
     later = tuple(native.metadata.uid for native in foreign)
-    deployments = [native for native in foreign if native.kind == DEPLOYMENT]
-    if deployments:
-        problems = tuple(
-            _conflict(snapshot.owner, native, requests)
-            for native in deployments
-            if _was_changed_since_import(native, requests)
+    recreated = [native for native in foreign if native.kind in _RECREATED_KINDS]
+    problems = tuple(
+        _conflict(snapshot.owner, native, requests)
+        for native in foreign
+        if native.kind in (*_RECREATED_KINDS, CRON_JOB) and _was_changed_since_import(native, requests)
+    )
+    if recreated or problems:
+        steps = tuple(
+            _delete_foreign(each)
+            if _pods_labelled(snapshot, each)
+            else LabelPods(each.metadata.name, each.metadata.uid, tracking_labels(snapshot.owner))
+            for each in recreated
         )
-        return Adoption(adopt_later=later, steps=tuple(map(_delete_foreign, deployments)), problems=problems)
+        return Adoption(adopt_later=later, steps=steps, problems=problems)
     replica_sets = [each for each in snapshot.natives if each.kind == REPLICA_SET and _is_adoptable(snapshot, each)]
     steps = tuple(step for each in replica_sets for step in _label_replica_set(snapshot.owner, each))
-    if steps or not _replica_sets_adopted(snapshot, replica_sets, requests):
+    if steps or not _pods_adopted(snapshot, replica_sets, requests):
         return Adoption(adopt_later=later, steps=steps)
     wanted_labels = {object_label(each) for each in wanted}
     adopted = [native for native in foreign if _native_label(native) in wanted_labels]
@@ -85,8 +98,19 @@ def plan_adoption(snapshot: Snapshot, wanted: Sequence[Object]) -> Adoption:
 
 
 def _delete_foreign(native: Native) -> Delete:
-    """Deletes an object that the workload replaces; pods of a Deployment are orphaned and keep running."""
-    return Delete(native.kind, native.metadata.name, native.metadata.uid, orphan_pods=native.kind == DEPLOYMENT)
+    """Deletes an object that the workload replaces; its pods are orphaned and keep running."""
+    return Delete(native.kind, native.metadata.name, native.metadata.uid, orphan_pods=native.kind in _RECREATED_KINDS)
+
+
+def _pods_labelled(snapshot: Snapshot, native: Native) -> bool:
+    """True once all pods of a StatefulSet have the label, by which the new one adopts them.
+
+    The new StatefulSet could neither adopt a pod without it, nor use its name for another.
+    """
+    if native.kind != STATEFUL_SET:
+        return True
+    labelled = sum(each.workload == snapshot.owner.metadata.name for each in snapshot.pods)
+    return labelled >= native.status.replicas
 
 
 def _is_foreign(owner: Workload, native: Native) -> bool:
@@ -94,9 +118,9 @@ def _is_foreign(owner: Workload, native: Native) -> bool:
     return native.kind != REPLICA_SET and native.metadata.controller_uid != owner.metadata.uid
 
 
-def _own_deployments(snapshot: Snapshot) -> list[Native]:
+def _own(snapshot: Snapshot, kind: str) -> list[Native]:
     owner = snapshot.owner.metadata.uid
-    return [each for each in snapshot.natives if each.kind == DEPLOYMENT and each.metadata.controller_uid == owner]
+    return [each for each in snapshot.natives if each.kind == kind and each.metadata.controller_uid == owner]
 
 
 def _is_adoptable(snapshot: Snapshot, native: Native) -> bool:
@@ -104,7 +128,7 @@ def _is_adoptable(snapshot: Snapshot, native: Native) -> bool:
 
     The snapshot has only ReplicaSets with the label of the workload, which the import has set.
     """
-    return native.metadata.controller_uid in {"", *(each.metadata.uid for each in _own_deployments(snapshot))}
+    return native.metadata.controller_uid in {"", *(each.metadata.uid for each in _own(snapshot, DEPLOYMENT))}
 
 
 def _label_replica_set(owner: Workload, native: Native) -> Iterator[Step]:
@@ -114,6 +138,14 @@ def _label_replica_set(owner: Workload, native: Native) -> Iterator[Step]:
         yield PatchImages(native.kind, metadata.name, metadata.uid, (), labels)
     elif native.generation_observed and native.status.fully_labeled_replicas < native.status.replicas:
         yield LabelPods(metadata.name, metadata.uid, labels)
+
+
+def _pods_adopted(snapshot: Snapshot, replica_sets: Sequence[Native], requests: dict[str, AdoptionRequest]) -> bool:
+    """True once the workload's own object has the pods, so that nothing else leads to a gap in traffic."""
+    kinds = {each.native.partition("/")[0] for each in requests.values()}
+    if DEPLOYMENT in kinds:
+        return _replica_sets_adopted(snapshot, replica_sets, requests)
+    return STATEFUL_SET not in kinds or any(each.generation_observed for each in _own(snapshot, STATEFUL_SET))
 
 
 def _replica_sets_adopted(
@@ -126,7 +158,7 @@ def _replica_sets_adopted(
     adopted = {each.metadata.uid for each in replica_sets if each.metadata.controller_uid and each.generation_observed}
     requested = {uid for uid, each in requests.items() if each.native.startswith(f"{REPLICA_SET}/")}
     replicas = getattr(snapshot.owner.spec, "replicas", 0)
-    return bool(_own_deployments(snapshot)) and (requested <= adopted or replicas == 0)
+    return bool(_own(snapshot, DEPLOYMENT)) and (requested <= adopted or replicas == 0)
 
 
 def _was_changed_since_import(native: Native, requests: dict[str, AdoptionRequest]) -> bool:
@@ -142,7 +174,7 @@ def _conflict(owner: Workload, native: Native, requests: dict[str, AdoptionReque
         f"{_native_label(native)} was changed after the import, and is not adopted",
         Where(object=owner.metadata.key),
         f"its generation is {native.metadata.generation}, and was {imported}",
-        f"pin delete {owner.metadata.name}, which stops no pod; then pin import deployment/{name} --adopt",
+        f"pin delete {owner.metadata.name}, which stops no pod; then pin import {native.kind.lower()}/{name} --adopt",
     )
 
 

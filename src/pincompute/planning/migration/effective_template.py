@@ -42,8 +42,8 @@ def effective_template(template: Object, files: ConfigMapsByName, account: str =
     }
     metadata = stripped["metadata"]
     return {
-        "labels": _without_platform_names(metadata.get("labels", {})),
-        "annotations": _without_platform_names(metadata.get("annotations", {})),
+        "labels": without_platform_names(metadata.get("labels", {})),
+        "annotations": without_platform_names(metadata.get("annotations", {})),
         **rest,
         **groups,
         "securityContext": _without_defaults(pod.get("securityContext", {}), KUBERNETES_POD_SECURITY),
@@ -85,7 +85,7 @@ def _difference_line(change: FieldDifference) -> str:
     return mask_secrets(f"{path}: {old or 'none'} -> {new or 'none'}")
 
 
-def _without_platform_names(labels: Mapping[str, str]) -> Object:
+def without_platform_names(labels: Mapping[str, str]) -> Object:
     return {name: value for name, value in labels.items() if not name.startswith(f"{GROUP}/")}
 
 

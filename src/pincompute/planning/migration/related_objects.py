@@ -1,4 +1,4 @@
-"""Objects that belong to a Deployment, found by labels and names as Kubernetes itself relates them."""
+"""Objects that belong to one with pods, found by labels and names as Kubernetes itself relates them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pincompute.objects.content import Object
+from pincompute.planning.pods.templates import ROLES_FIELDS
 
 
 class RelatedObjects(NamedTuple):
-    """A Deployment and its related objects of the same namespace, as complete JSON."""
+    """A Deployment or another object with pods, and its related objects of the same namespace, as complete JSON."""
 
-    deployment: Object
+    native: Object
     services: tuple[Object, ...] = ()
     """Services that select its pods."""
     ingresses: tuple[Object, ...] = ()
     """Ingresses that route to one of these Services."""
     disruption_budgets: tuple[Object, ...] = ()
     autoscalers: tuple[Object, ...] = ()
-    """HorizontalPodAutoscalers that scale the Deployment."""
+    """HorizontalPodAutoscalers that scale it."""
     service_accounts: tuple[Object, ...] = ()
     config_maps: tuple[Object, ...] = ()
     """ConfigMaps that its pods mount."""
 
     @classmethod
-    def of(cls, deployment: Object, others: Iterable[Object]) -> RelatedObjects:
+    def of(cls, native: Object, others: Iterable[Object]) -> RelatedObjects:
         """Selects the related objects among all others of the namespace."""
-        template = deployment["spec"]["template"]
+        template = pod_template_of(native)
         labels = template.get("metadata", {}).get("labels", {})
         mounted = set(config_map_names(template))
         by_name = sorted(others, key=lambda each: each["metadata"]["name"])
@@ -35,7 +36,7 @@ class RelatedObjects(NamedTuple):
         )
         service_names = {each["metadata"]["name"] for each in services}
         return cls(
-            deployment,
+            native,
             services,
             tuple(each for each in _of_kind("Ingress", by_name) if service_names.intersection(_backend_names(each))),
             tuple(
@@ -43,28 +44,39 @@ class RelatedObjects(NamedTuple):
                 for each in _of_kind("PodDisruptionBudget", by_name)
                 if _selects(each["spec"].get("selector", {}).get("matchLabels"), labels)
             ),
-            tuple(each for each in _of_kind("HorizontalPodAutoscaler", by_name) if _scales(each, deployment)),
+            tuple(each for each in _of_kind("HorizontalPodAutoscaler", by_name) if _scales(each, native)),
             tuple(_of_kind("ServiceAccount", by_name)),
             tuple(each for each in _of_kind("ConfigMap", by_name) if each["metadata"]["name"] in mounted),
         )
 
     @property
     def name(self) -> str:
-        return str(self.deployment["metadata"]["name"])
+        return str(self.native["metadata"]["name"])
 
     @property
     def namespace(self) -> str:
-        return str(self.deployment["metadata"]["namespace"])
+        return str(self.native["metadata"]["namespace"])
 
     @property
     def template(self) -> Object:
-        template: Object = self.deployment["spec"]["template"]
-        return template
+        return pod_template_of(self.native)
 
     @property
     def all_objects(self) -> tuple[Object, ...]:
         """All objects that could be adopted."""
-        return (self.deployment, *self.services, *self.ingresses, *self.disruption_budgets, *self.service_accounts)
+        return (self.native, *self.services, *self.ingresses, *self.disruption_budgets, *self.service_accounts)
+
+
+def pod_template_of(native: Object) -> Object:
+    """The pod template; of a training job that of its first role."""
+    spec: Object = native["spec"]
+    if native["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    roles = next((spec[field] for field in ROLES_FIELDS.values() if field in spec), None)
+    if roles:
+        spec = next(iter(roles.values()))
+    template: Object = spec["template"]
+    return template
 
 
 def config_map_names(template: Object) -> Iterator[str]:
@@ -94,6 +106,6 @@ def _backend_names(ingress: Object) -> Iterator[str]:
     return (str(each["service"]["name"]) for each in backends if "service" in each)
 
 
-def _scales(autoscaler: Object, deployment: Object) -> bool:
+def _scales(autoscaler: Object, native: Object) -> bool:
     target = autoscaler["spec"]["scaleTargetRef"]
-    return (target["kind"], target["name"]) == ("Deployment", deployment["metadata"]["name"])
+    return (target["kind"], target["name"]) == (native["kind"], native["metadata"]["name"])

@@ -7,12 +7,12 @@ default is written out, so that the program keeps the settings with which it has
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pincompute.api.names import PRIORITY_CLASS_PREFIX
-from pincompute.api.serving import HealthCheck, Port, Shutdown
+from pincompute.api.serving import HTTP_PORT_NAME, HealthCheck, Port, Shutdown
 from pincompute.api.workload import MAX_CONFIGURATION_BYTES, RESERVED_VARIABLE_PREFIX, Tier
 from pincompute.objects.content import Object
 from pincompute.objects.defaults import implicit_pull_policy, strip_pod_defaults
@@ -31,7 +31,14 @@ from pincompute.planning.pods.container import (
 )
 from pincompute.planning.pods.pod import DEFAULT_CPU, DEFAULT_MEMORY, GPU_RESOURCE, default_pull_policy
 
-_SET_BY_PLATFORM = ("serviceAccountName", "priorityClassName", "priority", "preemptionPolicy")
+_SET_BY_PLATFORM = (
+    "serviceAccountName",
+    "serviceAccount",
+    "restartPolicy",
+    "priorityClassName",
+    "priority",
+    "preemptionPolicy",
+)
 _ON_BY_DEFAULT_IN_KUBERNETES = ("enableServiceLinks", "automountServiceAccountToken")
 """Features that Kubernetes gives to every pod, and the platform only on request."""
 _MAX_ENVIRONMENT_ENTRIES = 256
@@ -40,30 +47,65 @@ _MAX_IMPORTED_CONFIGURATION_BYTES = 1 << 16
 _RENAMED_FIELDS = {"command": "command", "args": "arguments"}
 
 
-def short_form_spec(template: Object, name: str, traffic: Traffic, files: ConfigMapsByName) -> Object:
+class PodForm(NamedTuple):
+    """What the short form of a kind has beside the fields that all kinds share."""
+
+    main_port: str = ""
+    """Name of the main port in the container; empty for kinds without a port."""
+    health_check: str = ""
+    """Field with the health check; empty for kinds without one."""
+    has_shutdown: bool = False
+
+
+SERVICE_FORM = PodForm(HTTP_PORT_NAME, "loadBalancer", has_shutdown=True)
+
+
+def short_form_spec(
+    template: Object, name: str, traffic: Traffic, files: ConfigMapsByName, form: PodForm = SERVICE_FORM
+) -> Object:
     """Fields of the workload's spec; `template` has what they cannot represent."""
     stripped = strip_pod_defaults(template)
     pod: Object = stripped["spec"]
     containers: list[Object] = pod["containers"]
-    main = _choose_main_container(containers, name, traffic.container)
-    spec: Object = {"port": traffic.port, "ports": list(traffic.ports), **_tier_field(pod)}
-    load_balancer = {**traffic.load_balancer}
+    main = choose_main_container(containers, name, traffic.container)
+    spec: Object = {"port": traffic.port or None, "ports": list(traffic.ports), **_tier_field(pod)}
+    load_balancer = {**traffic.load_balancer} if traffic.port else {}
     handled = {*_SET_BY_PLATFORM, *_ON_BY_DEFAULT_IN_KUBERNETES}
     rest = {field: value for field, value in pod.items() if field not in handled}
     _move_configuration(rest, main, spec, files)
-    left = _move_image(_move_container_fields(main, spec, load_balancer, traffic), spec, name)
+    check: Object = {}
+    left = _move_image(_move_container_fields(main, spec, check, traffic, form), spec, name)
     others = [_other_container(each) for each in containers if each is not main]
     rest["containers"] = [*([left] if left else []), *others]
     if "initContainers" in rest:
         rest["initContainers"] = [_other_container(each) for each in rest["initContainers"]]
-    _move_grace_period(rest, main, spec)
+    if form.has_shutdown:
+        _move_grace_period(rest, main, spec)
+    if check and form.health_check == "loadBalancer":
+        load_balancer["healthCheck"] = check
+    elif check:
+        spec[form.health_check] = check
     rest |= _explicit_pod_defaults(pod)
     template_left = _without_empty({"metadata": stripped["metadata"], "spec": _without_empty(rest)})
     spec |= {"loadBalancer": load_balancer, "template": template_left}
     return spec
 
 
-def _choose_main_container(containers: Sequence[Object], name: str, listening: str) -> Object:
+def explicit_template(template: Object) -> Object:
+    """The whole template without defaults of Kubernetes, except for those that the platform does not share."""
+    stripped = strip_pod_defaults(template)
+    pod: Object = stripped["spec"]
+    handled = {*_SET_BY_PLATFORM, *_ON_BY_DEFAULT_IN_KUBERNETES}
+    rest = {field: value for field, value in pod.items() if field not in handled}
+    main, *others = rest["containers"]
+    rest["containers"] = [_other_container(main, default_pull_policy(main["image"])), *map(_other_container, others)]
+    if "initContainers" in rest:
+        rest["initContainers"] = [_other_container(each) for each in rest["initContainers"]]
+    rest |= _explicit_pod_defaults(pod)
+    return _without_empty({"metadata": stripped["metadata"], "spec": _without_empty(rest)})
+
+
+def choose_main_container(containers: Sequence[Object], name: str, listening: str) -> Object:
     """The container with the name of the workload, else the one that listens on its port, else the first."""
     for wanted in (name, listening):
         for container in containers:
@@ -89,27 +131,28 @@ def _move_image(left: Object, spec: Object, name: str) -> Object:
     return rest if rest.keys() - {"name"} else {}
 
 
-def _move_container_fields(main: Object, spec: Object, load_balancer: Object, traffic: Traffic) -> Object:
+def _move_container_fields(main: Object, spec: Object, health_check: Object, traffic: Traffic, form: PodForm) -> Object:
     """Moves fields of the main container to the spec, and returns the container with the others."""
     left = {
         field: value for field, value in main.items() if field not in {"ports", "imagePullPolicy", *_RENAMED_FIELDS}
     }
     spec |= {ours: main[theirs] for theirs, ours in _RENAMED_FIELDS.items() if theirs in main}
-    left |= _explicit_ports(main, traffic) | _explicit_pull_policy(main, default_pull_policy(main["image"]))
+    left |= _explicit_ports(main, traffic, form.main_port) | _explicit_pull_policy(
+        main, default_pull_policy(main["image"])
+    )
     left |= _explicit_security_context(main)
     left["env"] = _move_variables(main, spec)
     left["resources"] = _move_resources(main.get("resources", {}), spec)
     check = _health_check(main, traffic.port)
     if check is not None:
         del left["readinessProbe"]
-        if check:
-            load_balancer["healthCheck"] = check
+        health_check |= check
     return _without_empty(left)
 
 
-def _other_container(container: Object) -> Object:
+def _other_container(container: Object, generated_policy: str = "") -> Object:
     left = {field: value for field, value in container.items() if field != "imagePullPolicy"}
-    left |= _explicit_pull_policy(container, implicit_pull_policy(container["image"]))
+    left |= _explicit_pull_policy(container, generated_policy or implicit_pull_policy(container["image"]))
     left |= _explicit_security_context(container)
     left["env"] = _user_variables(container.get("env", []))
     return _without_empty(left)
@@ -120,11 +163,16 @@ def _without_empty(fields: Object) -> Object:
     return {field: value for field, value in fields.items() if value not in ([], {}) or field == "ports"}
 
 
-def _explicit_ports(main: Object, traffic: Traffic) -> Object:
-    """The container ports if the generated ones would differ: a Service may refer to them by name."""
+def _explicit_ports(main: Object, traffic: Traffic, main_port: str) -> Object:
+    """The container ports if the generated ones would differ: a Service may refer to them by name.
+
+    Without a name and a port of the node, a container port is information only.
+    """
     present = main.get("ports", [])
+    if not traffic.port:
+        return {"ports": present} if any(each.keys() & {"name", "hostPort"} for each in present) else {}
     further = [msgspec.convert(each, Port) for each in traffic.ports]
-    if _comparable_ports(present) == _comparable_ports(container_ports(traffic.port, further)):
+    if _comparable_ports(present) == _comparable_ports(container_ports(traffic.port, further, main_port)):
         return {}
     return {"ports": present} if present or traffic.service else {}
 
@@ -196,7 +244,9 @@ def _move_resources(resources: Object, spec: Object) -> Object:
 
 
 def _health_check(main: Object, port: int) -> Object | None:
-    """The readiness probe as a health check; None if the health check cannot represent it."""
+    """The readiness probe as a health check; None if the health check cannot represent it, and without a port."""
+    if not port:
+        return None
     probe: Object = main.get("readinessProbe", {})
     handler = probe.get("httpGet") or probe.get("tcpSocket") or {}
     numbers = {each.get("name"): each["containerPort"] for each in main.get("ports", ()) if each.get("name")}

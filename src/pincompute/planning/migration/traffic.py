@@ -141,7 +141,7 @@ def _ingress_settings(ingress: Object, service: Object, main: Object) -> Object 
     rules = spec.get("rules") or []
     paths = (rules[0].get("http") or {}).get("paths", []) if len(rules) == 1 else []
     tls = spec.get("tls") or []
-    if len(paths) != 1 or spec.keys() & {"defaultBackend", "ingressClassName"} or len(tls) > 1:
+    if len(paths) != 1 or "defaultBackend" in spec or len(tls) > 1:
         return None
     host, (path,) = rules[0].get("host", ""), paths
     # Annotations are instructions to the ingress controller, and the generated Ingress has none.
@@ -152,7 +152,8 @@ def _ingress_settings(ingress: Object, service: Object, main: Object) -> Object 
     if not (host and has_no_annotations and is_main_backend and is_prefix and tls_matches) or "*" in host:
         return None
     at_path = {"path": path["path"]} if path.get("path", "/") != "/" else {}
-    return {"host": host, **at_path, **({"tls": tls[0]["secretName"]} if tls else {})}
+    in_class = {"class": spec["ingressClassName"]} if spec.get("ingressClassName") else {}
+    return {"host": host, **in_class, **at_path, **({"tls": tls[0]["secretName"]} if tls else {})}
 
 
 def _backends(ingress: Object) -> Iterator[Object]:

@@ -10,8 +10,9 @@ from pincompute.api.names import IN_PLACE_HASH_LABEL
 from pincompute.objects.content import Object, content_hash
 from pincompute.objects.quantity import parse_quantity
 
-_ROLES_FIELDS = {"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"}
-FINITE_KINDS = frozenset({"Job", "CronJob", *_ROLES_FIELDS})
+ROLES_FIELDS = {"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"}
+"""Field with the roles of a training job, by kind."""
+FINITE_KINDS = frozenset({"Job", "CronJob", *ROLES_FIELDS})
 """Kinds of native objects with pods that run to completion."""
 
 
@@ -52,8 +53,8 @@ def pod_templates(wanted: Iterable[Object], nodes: int) -> Iterator[NativeTempla
         elif kind == "CronJob":
             job = spec["jobTemplate"]["spec"]
             yield NativeTemplate(name, is_finite, job["template"], job.get("parallelism", 1))
-        elif kind in _ROLES_FIELDS:
-            for role, role_spec in spec[_ROLES_FIELDS[kind]].items():
+        elif kind in ROLES_FIELDS:
+            for role, role_spec in spec[ROLES_FIELDS[kind]].items():
                 yield NativeTemplate(f"{name}/{role}", is_finite, role_spec["template"], role_spec.get("replicas", 1))
 
 
