@@ -1,4 +1,4 @@
-"""What workloads use, in `pin get -o wide`, in `pin get -o json` and in `pin show`."""
+"""Use of CPU and memory, in `pin get -o wide`, in `pin get -o json` and in `pin show`."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class UsageReader:
         limits: UsageLimits = DEFAULT_LIMITS,
     ) -> None:
         self._client = client
-        self._read_stats = read_stats or KubeletClient(client.access).read_stats
+        self._read_stats = read_stats
         self._limits = limits
         self._slots = asyncio.Semaphore(limits.nodes_at_a_time)
         self._asked: BoundedMap[str, _Asked] = BoundedMap(_MAX_CACHED_NODES)
@@ -150,5 +150,8 @@ class UsageReader:
         (node,) = nodes
         if node.metadata.labels.get(SIMULATED_LABEL) == "true":
             raise KubeletUnavailable("simulated nodes measure nothing")
+        if self._read_stats is None:
+            # Created late, as a client without a connection has no access yet.
+            self._read_stats = KubeletClient(self._client.access).read_stats
         body = await self._read_stats(node.kubelet)
         return await beside_loop(partial(parse_stats, body), large=len(body) > _LARGE_BYTES)
