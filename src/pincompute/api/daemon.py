@@ -106,6 +106,12 @@ class DaemonStatus(WorkloadStatus, frozen=True):
 class PinterestDaemon(Workload, frozen=True, kw_only=True, rename=None):
     """An infrastructure program that runs once on every node."""
 
+    KIND_NAME: ClassVar[str] = "a daemon"
+    NOT_SCALABLE: ClassVar[tuple[str, str]] = (
+        "a daemon runs once on each node",
+        "change nodes: in its file, then: pin deploy FILE",
+    )
+    BY_ADMINISTRATORS: ClassVar[bool] = True
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptd",)
     PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Revision", "integer", ".status.revision"),
