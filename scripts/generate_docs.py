@@ -15,7 +15,7 @@ import yaml
 
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import read_documents
-from pincompute.api.kinds import KINDS
+from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.manifests import structural_schema
 from pincompute.api.whoami import SignIn
 from pincompute.base.reasons import REASONS
@@ -24,12 +24,20 @@ from pincompute.cli.yaml_writer import format_compact
 from pincompute.desk.http.openapi import openapi_document
 from pincompute.desk.http.server import route_table
 from pincompute.engine.installation.objects import MAXIMAL_CONFIG, InstallConfig, platform_objects
+from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.kube.resource import CRDS
 from pincompute.planning.migration.native_documents import read_natives
 from pincompute.planning.migration.survey import SurveyRow, survey_objects
 
 ROOT = Path(__file__).parents[1]
 _CORPUS = "tests/planning/migration/corpus"
+_MARK = "# by make docs:"
+_MARKED_RESOURCES = re.compile(rf"resources: \[[^]]*\]  {_MARK} (?P<groups>.+)$", re.MULTILINE)
+_KIND_GROUPS = {
+    "workloads": list(WORKLOADS.values()),
+    "workloads of members": [each for each in WORKLOADS.values() if not each.BY_ADMINISTRATORS],
+    "scalable": [each for each in WORKLOADS.values() if each.SCALABLE],
+}
 SECTIONS = ("added", "changed", "fixed")
 _CHANGELOG_HEAD = """# Changelog
 
@@ -39,7 +47,23 @@ What changed for users, newest version first. [Stability](docs/stability.md) say
 
 
 def generated_files() -> dict[Path, str]:
-    """Content of every generated file."""
+    """Content of every generated file. Those in `deploy` follow from the manifests on disk."""
+    return {**manifests(), **_documents()}
+
+
+def manifests() -> dict[Path, str]:
+    """The manifests, with the resources of the kinds that each marked line names."""
+    files = {file: file.read_text() for file in MANIFESTS.glob("*.yaml")}
+    return {file: _MARKED_RESOURCES.sub(_resources_line, text) for file, text in files.items() if _MARK in text}
+
+
+def _resources_line(found: re.Match[str]) -> str:
+    groups = [each.partition("/") for each in found["groups"].split(", ")]
+    names = [f"{kind.plural()}{slash}{part}" for group, slash, part in groups for kind in _KIND_GROUPS[group]]
+    return f"resources: [{', '.join(names)}]  {_MARK} {found['groups']}"
+
+
+def _documents() -> dict[Path, str]:
     return {
         ROOT / "docs" / "reasons.md": _reasons(),
         ROOT / "docs" / "openapi.json": _openapi(),
@@ -225,6 +249,8 @@ def _released_sections() -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--release"]:
         release(*sys.argv[2:])
-    for file, text in generated_files().items():
+    for file, text in manifests().items():
+        file.write_text(text)
+    for file, text in _documents().items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

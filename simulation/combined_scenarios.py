@@ -1,5 +1,5 @@
-"""Scenarios that combine features: a batch during a roll, a halted or stopped roll, pinned runtimes, duplicate
-names."""
+"""Scenarios that combine features: a batch during a roll, a halted or stopped roll, pinned runtimes and daemons,
+duplicate names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulation.user import DEFAULT_PROJECT, SimulatedUser
 
 
 def combined_scenarios() -> tuple[Scenario, ...]:
-    return _batch_in_a_roll(), _roll_taken_back(), _pinned_runtime(), _duplicate_names()
+    return _batch_in_a_roll(), _roll_taken_back(), _pinned_runtime(), _pinned_daemon(), _duplicate_names()
 
 
 def _part(version: int) -> Object:
@@ -99,6 +99,40 @@ def _pinned_runtime() -> Scenario:
             delete_step("runtime 1 is deleted", "Runtime", "1"),
             delete_step("its part is deleted", "PinterestSidecar", "logs-1"),
             delete_step("delete", "PinterestService", "web", "api"),
+        ),
+    )
+
+
+def _pinned_daemon() -> Scenario:
+    """Runtimes pin revisions of a daemon: its file changes nothing, a roll does, and a stop takes it back."""
+
+    def shipper(version: int) -> Object:
+        rollout = {"waves": [40, 100], "pauseSeconds": 10}
+        files = {"shipper.ini": f"version = {version}"}
+        return make_document(
+            "PinterestDaemon", "shipper", image=f"shipper:{version}", rollout=rollout, configuration=files
+        )
+
+    def runtime(number: int, revision: int, **roll: Any) -> Object:
+        document = _runtime(number, **{"waves": [100], "pauseSeconds": 0, **roll})
+        return {**document, "spec": {**document["spec"], "daemons": [f"{DEFAULT_PROJECT}/shipper@{revision}"]}}
+
+    async def stop_with_daemons(user: SimulatedUser) -> None:
+        await user.write(_part(3))
+        await user.write(runtime(3, 1, pauseSeconds=80))
+        await wait_for_status(user, "Runtime", "3", lambda status: status.get("progress", {}).get("there", 0) > 0)
+        await user.write(runtime(3, 1, pauseSeconds=80, stopped="ann: it loses lines"))
+
+    return Scenario(
+        "PinnedDaemon",
+        (
+            write_step("create", shipper(1), _service("web")),
+            write_step("runtime 1 pins the first revision", _part(1), runtime(1, 1), needs_previous_step=True),
+            write_step("the second revision waits for a runtime", shipper(2), needs_previous_step=True),
+            write_step("runtime 2 pins the second revision", _part(2), runtime(2, 2), needs_previous_step=True),
+            ScenarioStep("runtime 3 is stopped after its daemons", stop_with_daemons, needs_previous_step=True),
+            write_step("runtime 4 pins an unknown revision", _part(4), runtime(4, 9), needs_previous_step=True),
+            delete_step("delete", "PinterestDaemon", "shipper"),
         ),
     )
 

@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 
 from busybox import IMAGE
+from pincompute.api.names import DESK, OPERATOR
 from pincompute.engine import processes
 from pincompute.engine.down import down
 from pincompute.engine.platform import Platform
@@ -24,6 +25,7 @@ from pincompute.engine.supervisor import SUPERVISOR
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError
 from pincompute.kube.kubeconfig import load_kubeconfig
+from pincompute.kube.kubelet import KubeletAddress, KubeletClient, KubeletUnavailable
 from pincompute.kube.resource import (
     DEPLOYMENTS,
     NAMESPACES,
@@ -35,8 +37,10 @@ from pincompute.kube.resource import (
     SERVICES,
     Object,
 )
+from pincompute.planning.usage import NOT_MEASURED, UsagePod, workload_usage
+from pincompute.platforms.kubernetes.usage import UsageLimits, UsageReader
 from pod_certificate_signer import sign_pod_certificate
-from real_platform import find_traces, kubectl, start_real_platform, wait_until
+from real_platform import WAIT_TIMEOUT_S, find_traces, kubectl, start_real_platform, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -209,6 +213,29 @@ async def test_kubelet_rejects_requests_without_certificate(real_platform: Platf
     url = f"https://{real_platform.node_address}:10250/pods"
     done = await asyncio.to_thread(subprocess.run, [*command, url], check=True, capture_output=True, text=True)
     assert done.stdout == "Unauthorized401"
+
+
+async def test_kubelet_measures_pods_for_the_desk_and_refuses_others(
+    real_platform: Platform, client: Client, namespace: str
+) -> None:
+    pod = _pod("busy", _container("while :; do :; done"))
+    await client.create(PODS, _placed(pod, namespace), manager="test")
+    await wait_until(client, PODS, namespace, lambda seen: seen["status"]["phase"] == "Running", "busy")
+    # Read here, as the label that pods of workloads have is reserved for these.
+    pods: list[UsagePod] = (await client.list(PODS, namespace, type=UsagePod)).items
+    desk = load_kubeconfig(real_platform.kubeconfig_of(DESK))
+    async with Client(desk, agent="test") as desk_client, asyncio.timeout(WAIT_TIMEOUT_S):
+        # Nothing is kept, as the first measurement comes some seconds after the start.
+        reader = UsageReader(desk_client, limits=UsageLimits(node_timeout_s=30, request_timeout_s=30, max_age_s=0))
+        while not (usage := workload_usage("busy", pods, await reader.stats_of_nodes(pods))).cpu.used:
+            assert usage.note.startswith(NOT_MEASURED) or usage.cpu.used == 0, usage
+            await asyncio.sleep(0.5)
+    assert (usage.running, usage.cpu.unknown, usage.note) == (1, 0, "")
+    assert 0 < (usage.memory.used or 0) < 2**30
+    # The operator has no right to it, though the node knows its certificate.
+    operator = KubeletClient(load_kubeconfig(real_platform.kubeconfig_of(OPERATOR)))
+    with pytest.raises(KubeletUnavailable, match="get of nodes/stats is missing"):
+        await operator.read_stats(KubeletAddress(real_platform.node_address, 10250))
 
 
 async def test_node_has_label_and_no_taints(real_platform: Platform, client: Client) -> None:

@@ -72,6 +72,8 @@ NEEDED_BUT_NOT_AUDITED = {
     *(ApiPermission(OPERATOR, GROUP, each.plural(), "delete") for each in WORKLOADS.values()),
     # Needed by some clusters, in whose audit logs it does not appear.
     *(ApiPermission(DESK, "", f"pods/{way}", "create") for way in ("exec", "portforward")),
+    # Checked by the kubelets that the desk asks; the API server sees no request for it.
+    ApiPermission(DESK, "", "nodes/stats", "get"),
     # Leases are excluded from the audit log.
     *(ApiPermission(OPERATOR, "coordination.k8s.io", "leases", verb) for verb in ("create", "get", "watch", "patch")),
     # Checked when a RoleBinding is written; there is no request for it.

@@ -86,6 +86,8 @@ async def test_all_verbs_of_a_service(real_platform: Platform, tmp_path: Path) -
         shown = await person.pin("show", "web")
         headings = ("conditions\n", "replicas\n", "Kubernetes objects\n", "events\n", "history\n")
         assert all(heading in shown for heading in headings)
+        # Measured by the kubelet, or told why not yet.
+        assert "  uses       " in shown.splitlines()[1]
         assert "no problem: 2 of 2 replicas ready" in await person.pin("why", "web")
         await person.pin("delete", "web")
         assert await person.pin("wait", "web", "--for", "gone") == "web is deleted\n"

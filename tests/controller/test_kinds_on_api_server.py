@@ -267,6 +267,7 @@ REJECTED: list[tuple[str, str, Object, str]] = [
      "spec.workers and spec.roles.worker cannot be used together"),
     ("PinterestTrainingJob", "", {"script": "a", "command": ["b"]},
      "spec.script and spec.command cannot be used together"),
+    ("Runtime", "", {"daemons": ["shipper@1"]}, "spec.daemons[0]"),
     ("Project", "kube-a", {}, "this namespace is reserved by the cluster"),
     ("Project", "default", {}, "this namespace is reserved by the cluster"),
     ("Project", "", {"quota": {}}, "spec.quota must name at least one tier"),
@@ -299,6 +300,7 @@ async def test_rejects_invalid_resource_with_our_message(
 CHANGES: list[tuple[str, Object, str]] = [
     ("PinterestSidecar", {"image": "logs:2"}, "a runtime part is immutable: create its next version"),
     ("Runtime", {"parts": ["logs-2"]}, "a runtime is immutable: create the one with the next number"),
+    ("Runtime", {"daemons": ["infra/shipper@1"]}, "the daemons of a runtime are immutable"),
     ("Runtime", {"roll": None}, "a roll cannot be removed: set spec.roll.stopped to roll it back"),
     ("Runtime", {"roll": {"zones": ["b"]}}, "the order of zones and tiers is immutable"),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
@@ -15,7 +15,15 @@ from pincompute.api.names import CLI_MANAGER, COST_CENTRE_ANNOTATION, ENGINE, OW
 from pincompute.api.names import PARTS_ANNOTATION as INJECTED
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.manifest_files import MANIFESTS
-from pincompute.kube.resource import CLUSTER_ROLES, DEPLOYMENTS, NAMESPACES, NETWORK_POLICIES, RESOURCE_QUOTAS, Resource
+from pincompute.kube.resource import (
+    CLUSTER_ROLES,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NETWORK_POLICIES,
+    RESOURCE_QUOTAS,
+    Resource,
+)
 from pincompute.objects.content import Object
 from running_operator import OperatedCluster, operated_cluster
 
@@ -120,14 +128,14 @@ def annotations_of(native: Object) -> dict[str, str]:
 
 @asynccontextmanager
 async def temporary_runtime(
-    operated: OperatedCluster, name: str, parts: list[str], **roll: object
+    operated: OperatedCluster, name: str, parts: list[str], daemons: Sequence[str] = (), **roll: object
 ) -> AsyncGenerator[None]:
     """A temporary_runtime for the duration of a block. The cluster is shared, so it must not reach workloads of other
     tests."""
     for part in parts:
         body = {"metadata": {"name": part}, "spec": {"image": f"{part}:1.0"}}
         await operated.client.apply(body, PARTS, manager=CLI_MANAGER)
-    spec = {"parts": parts, "roll": {"pauseSeconds": 0, **roll}}
+    spec = {"parts": parts, "daemons": list(daemons), "roll": {"pauseSeconds": 0, **roll}}
     await operated.client.apply({"metadata": {"name": name}, "spec": spec}, RUNTIMES, manager=CLI_MANAGER)
     try:
         yield
@@ -164,3 +172,42 @@ async def test_roll_continues_when_reached_workloads_are_healthy(plane: ControlP
                 await operated.write(replicas=0)
                 await wait_until(operated, RUNTIMES, "2", lambda seen: seen["status"].get("done"))
         await wait_until(operated, DEPLOYMENTS, "hello", lambda seen: parts_of(seen) == ["hello"], operated.project)
+
+
+def image_of(daemon_set: Object) -> str:
+    image: str = daemon_set["spec"]["template"]["spec"]["containers"][0]["image"]
+    return image
+
+
+async def test_roll_begins_with_pinned_daemons_and_a_stop_puts_them_back(plane: ControlPlane) -> None:
+    daemons = CUSTOM_RESOURCES["PinterestDaemon"]
+    async with operated_cluster(plane) as operated:
+        project = operated.project
+        for version in (1, 2):
+            body: Object = {
+                "metadata": {"name": "shipper", "namespace": project},
+                "spec": {"image": f"shipper:{version}"},
+            }
+            await operated.client.apply(body, daemons, manager=CLI_MANAGER)
+            await wait_until(
+                operated, daemons, "shipper", lambda seen, number=version: revision_of(seen) == number, project
+            )
+        assert image_of(await operated.client.get(DAEMON_SETS, "shipper", project)) == "shipper:2"
+        async with temporary_runtime(operated, "5", ["beside-5"], [f"{project}/shipper@1"], waves=[100]):
+            await wait_until(operated, DAEMON_SETS, "shipper", lambda seen: image_of(seen) == "shipper:1", project)
+            # No node of this cluster runs it, so that it never becomes healthy, and no workload is reached.
+            waiting = "wave 0 of 1 (pinned daemons): 0 of 1 workloads healthy"
+            await wait_until(operated, RUNTIMES, "5", lambda seen: first_message(seen) == waiting)
+            status = (await operated.client.get(daemons, "shipper", project))["status"]
+            assert (status["revision"], status["pinnedRevision"], status["pinnedBy"]) == (2, 1, 5)
+            stop: Object = {"spec": {"roll": {"stopped": "ann"}}}
+            await operated.client.patch(RUNTIMES, "5", "", stop, style="merge", manager=CLI_MANAGER)
+            await wait_until(operated, DAEMON_SETS, "shipper", lambda seen: image_of(seen) == "shipper:2", project)
+        async with temporary_runtime(operated, "6", ["beside-6"], [f"{project}/shipper@9"], waves=[100]):
+            seen = await wait_until(operated, RUNTIMES, "6", lambda seen: first_reason(seen) == "PinnedRevisionMissing")
+            assert f"runtime 6 pins {project}/shipper@9, a revision without a record" in first_message(seen)
+
+
+def revision_of(seen: Object) -> int:
+    number: int = seen.get("status", {}).get("revision", 0)
+    return number

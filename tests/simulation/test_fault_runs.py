@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +19,14 @@ from simulation.fault_runs import (
 from simulation.faults import CRASHES, NAME_TAKEN, FaultPoint
 from simulation.scenario_steps import Scenario
 from simulation.scenarios import SCENARIOS
+from simulation.user import DEFAULT_PROJECT
 from simulation.verb_scenarios import verb_scenario_name
 
 from pincompute.api.kinds import WORKLOADS
 from pincompute.controller.resources import CUSTOM_RESOURCES
 
 ROOT = Path(__file__).parents[2]
-EVERY_NTH_CRASH, EVERY_NTH_FAULT = 5, 17
+EVERY_NTH_CRASH, EVERY_NTH_FAULT, EVERY_NTH_PIN_CRASH = 5, 17, 11
 """The share of all fault points that is run here."""
 PRINT_DIGEST_OF_RUN = """
 import hashlib, sys
@@ -50,6 +52,26 @@ def test_service_survives_faults_at_its_writes() -> None:
     assert len(verdicts) == len(points)
     assert [f"{each.point} {each.write}: {each.violations}" for each in verdicts if each.violations] == []
     assert max(each.passes for each in verdicts) <= MAX_PASSES
+
+
+def test_pinned_daemon_runs_the_revision_of_the_runtime_in_force() -> None:
+    """Also after crashes: at a share of the writes, `make sim` has all of them."""
+    scenario = SCENARIOS["PinnedDaemon"]
+    undisturbed = run_undisturbed(scenario)
+    states = [dict(each.state) if each else {} for each in undisturbed.records]
+    daemon_sets = (each.get(("DaemonSet", DEFAULT_PROJECT, "shipper"), "") for each in states)
+    assert [re.findall("shipper:([0-9])", each) for each in daemon_sets] == [
+        ["1"],
+        ["1"],
+        ["1"],
+        ["2"],
+        ["2"],
+        ["2"],
+        [],
+    ]
+    points = list(dict.fromkeys(crash_points(undisturbed).values()))[::EVERY_NTH_PIN_CRASH]
+    verdicts = run_fault_points(scenario, undisturbed, points)
+    assert [f"{each.point} {each.write}: {each.violations}" for each in verdicts if each.violations] == []
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS.keys())

@@ -94,11 +94,24 @@ class DaemonStatus(WorkloadStatus, frozen=True):
 
     former: Annotated[int, Meta(description="Nodes that still run an earlier revision, such as 7.")] = 0
     wave: Annotated[int, Meta(description="Wave in progress, such as 2; 0 if no rollout is running.")] = 0
+    pinned_revision: Annotated[
+        int, Meta(description="Revision that runs because a runtime pins it, such as 3; 0 if the file decides.")
+    ] = 0
+    pinned_by: Annotated[int, Meta(description="Runtime that pins it, such as 42; 0 for none.")] = 0
+    recorded: Annotated[
+        list[int], Meta(description="Revisions that a runtime can pin, such as [2, 3].", max_length=1024)
+    ] = []
 
 
 class PinterestDaemon(Workload, frozen=True, kw_only=True, rename=None):
     """An infrastructure program that runs once on every node."""
 
+    KIND_NAME: ClassVar[str] = "a daemon"
+    NOT_SCALABLE: ClassVar[tuple[str, str]] = (
+        "a daemon runs once on each node",
+        "change nodes: in its file, then: pin deploy FILE",
+    )
+    BY_ADMINISTRATORS: ClassVar[bool] = True
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptd",)
     PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Revision", "integer", ".status.revision"),

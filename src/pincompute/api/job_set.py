@@ -306,6 +306,7 @@ class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):
     """Tasks that run the same program in parallel, each on its share of the work, until all are done."""
 
     GOAL: ClassVar[str] = SUCCEEDED
+    KIND_NAME: ClassVar[str] = "a job set"
     REPLICA_NOUN: ClassVar[tuple[str, str]] = ("task", "tasks")
     MAX_NAME_LENGTH: ClassVar[int] = 45
     """Revision, attempt and task number are appended to the name, and 63 characters is the limit for pod names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +15,9 @@ from pincompute.api.structs import PauseReason, StrictStruct, count_or_percent_m
 from pincompute.api.workload import Tier
 
 _WHOLE_FLEET = 100
+_DAEMON_PIN_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?@[1-9][0-9]{0,5}$"
+_MAX_DAEMON_PIN_CHARS = 134
+"""Two names of 63 characters, and a number of six digits."""
 
 
 class Roll(StrictStruct, frozen=True, kw_only=True):
@@ -95,6 +98,22 @@ class Roll(StrictStruct, frozen=True, kw_only=True):
             yield FieldError(("breakHolds",), "breakHolds requires security", next="write security: CVE-…")
 
 
+class DaemonPin(NamedTuple):
+    """One entry of `daemons`: infra/shipper@3."""
+
+    daemon: str
+    """Project and name."""
+    revision: int
+
+    @classmethod
+    def parse(cls, text: str) -> DaemonPin:
+        daemon, _, revision = text.rpartition("@")
+        return cls(daemon, int(revision))
+
+    def __str__(self) -> str:
+        return f"{self.daemon}@{self.revision}"
+
+
 class RuntimeSpec(Spec, frozen=True, kw_only=True):
     """Parts of a runtime, and its roll."""
 
@@ -106,6 +125,14 @@ class RuntimeSpec(Spec, frozen=True, kw_only=True):
             max_length=32,
         ),
     ]
+    daemons: Annotated[
+        list[Annotated[str, Meta(pattern=_DAEMON_PIN_PATTERN, max_length=_MAX_DAEMON_PIN_CHARS)]],
+        Meta(
+            description="Revisions of daemons that belong to it, such as [infra/shipper@3]; other daemons run what "
+            "their file says.",
+            max_length=32,
+        ),
+    ] = []
     roll: Annotated[
         Roll | None,
         Meta(
@@ -123,8 +150,17 @@ class RuntimeSpec(Spec, frozen=True, kw_only=True):
                 what = f"{first[part]} and {version} are versions of the same part"
                 yield FieldError(("parts", index), what, next="remove one")
             first[part] = version
+        pins = self.daemon_pins
+        for index, pin in enumerate(pins):
+            if any(pin.daemon == each.daemon for each in pins[:index]):
+                what = f"{pin.daemon} is pinned twice"
+                yield FieldError(("daemons", index), what, next="remove one")
         for error in self.roll.field_errors() if self.roll else ():
             yield error._replace(path=("roll", *error.path))
+
+    @property
+    def daemon_pins(self) -> list[DaemonPin]:
+        return [DaemonPin.parse(each) for each in self.daemons]
 
 
 class RollCursor(StrictStruct, frozen=True, kw_only=True):
@@ -133,7 +169,11 @@ class RollCursor(StrictStruct, frozen=True, kw_only=True):
     zone: Annotated[str, Meta(description="Current zone; empty if the roll is not in a zone of its own.")] = ""
     tier: Annotated[str, Meta(description="Current tier; empty if the roll is not in a tier of its own.")] = ""
     percent: Annotated[
-        int, Meta(description="Percentage of the workloads of this zone and tier that have the runtime, such as 25.")
+        int,
+        Meta(
+            description="Percentage of the workloads of this zone and tier that have the runtime, such as 25; 0 while "
+            "only its daemons have it."
+        ),
     ] = 0
     since: Annotated[str, Meta(description="Start of the wave, such as 2026-01-31T12:00:00Z.")] = ""
     proven: Annotated[
@@ -187,6 +227,11 @@ class Runtime(CustomResource, frozen=True, kw_only=True, rename=None):
     VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
             "self.spec.parts == oldSelf.spec.parts", "a runtime is immutable: create the one with the next number"
+        ),
+        ValidationRule(
+            "(has(self.spec.daemons) ? self.spec.daemons : [])"
+            " == (has(oldSelf.spec.daemons) ? oldSelf.spec.daemons : [])",
+            "the daemons of a runtime are immutable: create the one with the next number",
         ),
         ValidationRule(
             "!has(oldSelf.spec.roll) || has(self.spec.roll)",

@@ -331,6 +331,11 @@ class PinterestTrainingJob(Workload, frozen=True, kw_only=True, rename=None):
     """Distributed training with PyTorch or TensorFlow."""
 
     GOAL: ClassVar[str] = SUCCEEDED
+    KIND_NAME: ClassVar[str] = "a training job"
+    NOT_SCALABLE: ClassVar[tuple[str, str]] = (
+        "a training job is scaled only if it is elastic",
+        "change workers: in its file, then: pin deploy FILE",
+    )
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptt",)
     PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Revision", "integer", ".status.revision"),

@@ -206,6 +206,12 @@ class Workload(CustomResource, frozen=True, kw_only=True, rename=None):
     GOAL: ClassVar[str] = READY
     REPLICA_NOUN: ClassVar[tuple[str, str]] = ("replica", "replicas")
     """Word for one pod of the workload, and its plural."""
+    KIND_NAME: ClassVar[str]
+    """The kind in messages, such as `a service`."""
+    NOT_SCALABLE: ClassVar[tuple[str, str]] = ("", "")
+    """Why a kind without the scale subresource cannot be scaled, and the command to use instead, with {name}."""
+    BY_ADMINISTRATORS: ClassVar[bool] = False
+    """Only administrators of the platform manage it; members of a project may view it."""
     VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
             "has(self.spec.image) && self.spec.image != '' || has(self.spec.template)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pincompute.api.structs import LenientStruct
+from pincompute.api.usage import WorkloadUsage
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.objects.content import Object
 
@@ -16,6 +17,10 @@ class ReplicaDetail(LenientStruct, frozen=True, omit_defaults=False):
     ready: bool = False
     restarts: int = 0
     since: str = ""
+    cpu_millicores: int | None = None
+    """CPU that it uses now; null if unknown."""
+    memory_bytes: int | None = None
+    """Memory that it uses now; null if unknown."""
 
 
 class NativeDetail(LenientStruct, frozen=True, omit_defaults=False):
@@ -56,6 +61,8 @@ class WorkloadDetail(LenientStruct, frozen=True, omit_defaults=False):
     """Oldest first."""
     history: list[RevisionDetail] = []
     """Oldest first."""
+    usage: WorkloadUsage | None = None
+    """CPU and memory that it uses now."""
 
 
 class Diagnosis(LenientStruct, frozen=True, omit_defaults=False):

@@ -23,6 +23,7 @@ from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
 from pincompute.api.unowned import UnownedObjects
+from pincompute.api.usage import WorkloadUsage
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
@@ -138,6 +139,9 @@ class DeskClient:
 
     async def list_unowned(self, project: str) -> UnownedObjects:
         return await self._fetch("GET", _project_path(project, "unowned"), UnownedObjects)
+
+    async def list_usage(self, project: str) -> list[WorkloadUsage]:
+        return await self._fetch("GET", _project_path(project, "usage"), list[WorkloadUsage])
 
     def watch(self, project: str) -> AsyncGenerator[WorkloadChange]:
         return self._stream(_project_path(project, "changes"), WorkloadChange)

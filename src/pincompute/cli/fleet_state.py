@@ -44,7 +44,7 @@ class FleetState(NamedTuple):
         runtimes = self.runtimes._replace(by_number={**self.runtimes.by_number, number: runtime})
         now, cluster, projects = SystemClock().now(), self.context.cluster, self.context.projects
         snapshots = (
-            Snapshot(each, (), (), cluster, now, projects.get(each.metadata.namespace), runtimes)
+            Snapshot(each, (), (), cluster, now, projects.get(each.metadata.namespace), runtimes, natives_known=False)
             for each in self.workloads
         )
         return plan_roll(number, runtimes, snapshots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 import click
@@ -15,6 +16,7 @@ from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.durations import parse_time_span
 from pincompute.cli.list_filter import ListFilter, expiry_table, workload_table
 from pincompute.cli.output import as_json, as_yaml
+from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import (
@@ -86,7 +88,7 @@ def get(  # noqa: PLR0913  (options, by name)
     if list_filter.is_single and not expiring:
         click.echo(asyncio.run(_fetch_one(target, list_filter.refs[0])), nl=False)
         return
-    workloads = asyncio.run(_fetch_everywhere(target) if everywhere else _fetch_all(target))
+    workloads = asyncio.run(_fetch_summaries(target, everywhere=everywhere, measured=list_filter.is_measured))
     list_filter.require_existing(target.project, {each.name: each for each in workloads})
     matching = [each for each in workloads if list_filter.matches(each)]
     if expiring and matching and output in (None, "wide"):
@@ -116,16 +118,22 @@ async def _fetch_one(target: Target, ref: WorkloadRef) -> str:
     return printable(format_workload(workload, SystemClock().now()))
 
 
-async def _fetch_all(target: Target) -> list[WorkloadSummary]:
+async def _fetch_summaries(target: Target, *, everywhere: bool, measured: bool) -> list[WorkloadSummary]:
     async with connect(target) as platform:
-        return sorted(await platform.list_summaries(target.project), key=lambda each: each.name)
-
-
-async def _fetch_everywhere(target: Target) -> list[WorkloadSummary]:
-    async with connect(target) as platform:
-        projects = sorted(each.project for each in await platform.list_projects())
-        lists = [await platform.list_summaries(project) for project in projects]
+        projects = [target.project]
+        if everywhere:
+            projects = sorted(each.project for each in await platform.list_projects())
+        lists = [await _fetch_project(platform, project, measured=measured) for project in projects]
     return [each for listed in lists for each in sorted(listed, key=lambda each: each.name)]
+
+
+async def _fetch_project(platform: PlatformClient, project: str, *, measured: bool) -> Sequence[WorkloadSummary]:
+    if not measured:
+        return await platform.list_summaries(project)
+    # Loaded only where it is needed.
+    from pincompute.cli.usage import fetch_measured
+
+    return await fetch_measured(platform, project)
 
 
 def _format_list(
@@ -142,4 +150,10 @@ def _format_list(
         found = "no matching workloads" if filtered else "no workloads"
         click.echo(f"{place} has {found}        next: {hint}", err=True)
         return ""
-    return workload_table(workloads, wide=output == "wide", with_project=with_project) + "\n"
+    wide = output == "wide"
+    if wide:
+        # Loaded only where it is needed.
+        from pincompute.cli.usage import echo_unknown_usage
+
+        echo_unknown_usage(workloads)
+    return workload_table(workloads, wide=wide, with_usage=wide, with_project=with_project) + "\n"

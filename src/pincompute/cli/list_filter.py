@@ -32,6 +32,11 @@ class ListFilter(NamedTuple):
         """Whether one workload is asked for, which is shown in detail and not as a table."""
         return len(self.refs) == 1 and not self.output
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the output has what the workloads use, which nodes are asked for."""
+        return self.output in ("json", "yaml") or (self.output == "wide" and not self.expires_before)
+
     def matches(self, summary: WorkloadSummary) -> bool:
         named = not self.refs or summary.name in {each.name for each in self.refs}
         if self.expires_before and not "" < summary.expires < self.expires_before:
@@ -47,10 +52,19 @@ class ListFilter(NamedTuple):
 
 
 def workload_table(
-    workloads: Sequence[WorkloadSummary], *, wide: bool, with_project: bool = False, min_widths: Sequence[int] = ()
+    workloads: Sequence[WorkloadSummary],
+    *,
+    wide: bool,
+    with_usage: bool = False,
+    with_project: bool = False,
+    min_widths: Sequence[int] = (),
 ) -> str:
+    """`with_usage` needs summaries with their use, and `wide`."""
     header = (*TABLE_COLUMNS, "MESSAGE") if wide else TABLE_COLUMNS
     rows = [header, *(_summary_row(each, wide=wide) for each in workloads)]
+    if with_usage:
+        rows = _add_usage(rows, workloads)
+        header = rows[0]
     if with_project:
         rows = _add_projects(rows, workloads)
         header = rows[0]
@@ -69,6 +83,15 @@ def expiry_table(workloads: Sequence[WorkloadSummary], now: datetime, *, with_pr
 def _add_projects(rows: Sequence[tuple[str, ...]], workloads: Sequence[WorkloadSummary]) -> list[tuple[str, ...]]:
     projects = ["PROJECT", *(each.project for each in workloads)]
     return [(project, *row) for project, row in zip(projects, rows, strict=True)]
+
+
+def _add_usage(rows: Sequence[tuple[str, ...]], workloads: Sequence[WorkloadSummary]) -> list[tuple[str, ...]]:
+    """Columns of use before the message, which is long."""
+    # Loaded only where it is needed.
+    from pincompute.cli.usage import USAGE_COLUMNS, usage_cells
+
+    cells = [USAGE_COLUMNS, *map(usage_cells, workloads)]
+    return [(*row[:-1], *added, row[-1]) for row, added in zip(rows, cells, strict=True)]
 
 
 def _time_left(expires: str, now: datetime) -> str:

@@ -114,7 +114,9 @@ def _preview_offline(resources: list[CustomResource]) -> list[Preview]:
     problems: list[Problem] = []
     for resource in resources:
         project = inputs.projects.get(resource.metadata.namespace)
-        snapshot = Snapshot(as_first_generation(resource), (), (), inputs.cluster, now, project, inputs.runtimes)
+        snapshot = Snapshot(
+            as_first_generation(resource), (), (), inputs.cluster, now, project, inputs.runtimes, natives_known=False
+        )
         result = preview_plan(snapshot, {})
         previews += result.previews
         problems += result.problems

@@ -22,6 +22,7 @@ from pincompute.base import reasons
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import INTERNAL, find_reason
+from pincompute.base.reasons.runtimes import PINNED_REVISION_MISSING
 from pincompute.cli.change import local_user
 from pincompute.cli.durations import format_estimate
 from pincompute.cli.fleet_state import FleetState, fetch_fleet_state, fleet_state_of
@@ -39,6 +40,7 @@ _HALTED_REASONS = {
     reasons.ROLL_UNHEALTHY.code,
     reasons.ROLL_STOPPED.code,
     reasons.PART_MISSING.code,
+    PINNED_REVISION_MISSING.code,
     reasons.PAUSED.code,
 }
 """Reasons for which a roll does not continue by itself."""

@@ -34,6 +34,7 @@ from pincompute.planning.runtimes.roll_preview import (
     roll_plan_json,
 )
 from pincompute.planning.runtimes.selection import Runtimes
+from pincompute.planning.runtimes.waves import DAEMONS_FIRST
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import PlanningInputs
 
@@ -79,7 +80,16 @@ def _plan_files(number: int, resources: Sequence[CustomResource]) -> RollPlan:
     now = SystemClock().now()
     workloads = (each for each in resources if isinstance(each, Workload))
     snapshots = (
-        Snapshot(each, (), (), inputs.cluster, now, inputs.projects.get(each.metadata.namespace), runtimes)
+        Snapshot(
+            each,
+            (),
+            (),
+            inputs.cluster,
+            now,
+            inputs.projects.get(each.metadata.namespace),
+            runtimes,
+            natives_known=False,
+        )
         for each in workloads
     )
     return plan_roll(number, runtimes, snapshots)
@@ -157,7 +167,7 @@ def _waves_table(plan: RollPlan) -> str:
             str(each.pods or "-"),
             format_estimate(each.seconds),
         ]
-        for number, each in enumerate(plan.waves, 1)
+        for number, each in enumerate(plan.waves, 0 if plan.waves[0].wave.percent == DAEMONS_FIRST else 1)
     ]
     return format_table([["WAVE", "REACHES", "WORKLOADS", "PODS", "DURATION"], *rows], text_columns=2)
 

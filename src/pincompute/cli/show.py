@@ -20,10 +20,14 @@ from pincompute.cli.output import as_format
 from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, platform_options
+from pincompute.cli.usage import UNKNOWN, format_cpu, format_memory, format_usage
 from pincompute.cli.workload_summary import format_workload
 
 _MAX_REPLICAS_SHOWN = 20
 """A batch may have thousands of tasks. Those with a problem come first."""
+_TERMINAL_WIDTH = 80
+"""Wider tables of replicas are shown without what each uses."""
+_INDENT = "  "
 _HEALTHY_STATES = ("Ready", "Running", "Succeeded")
 
 
@@ -43,7 +47,7 @@ def show(target: Target, workload: str, output: str | None) -> None:
 def format_detail(detail: WorkloadDetail, now: datetime) -> str:
     workload = msgspec.convert(detail.resource, WORKLOADS[detail.summary.kind])
     sections = (
-        ("", format_workload(workload, now).splitlines()),
+        ("", _summary_lines(workload, detail, now)),
         ("conditions", _condition_lines(workload, now)),
         (workload.REPLICA_NOUN[1], list(_replica_lines(detail.replicas, now))),
         ("Kubernetes objects", _native_lines(detail.natives, now)),
@@ -53,10 +57,17 @@ def format_detail(detail: WorkloadDetail, now: datetime) -> str:
     return "\n".join(_format_section(title, lines) for title, lines in sections if lines)
 
 
+def _summary_lines(workload: Workload, detail: WorkloadDetail, now: datetime) -> list[str]:
+    headline, *lines = format_workload(workload, now).splitlines()
+    # Simulated replicas run no program that could use anything.
+    usage = format_usage(detail.usage) if detail.usage and not workload.status.simulated else ""
+    return [headline, *([f"  {'uses':<11}{usage}"] if usage else []), *lines]
+
+
 def _format_section(title: str, lines: Sequence[str]) -> str:
     if not title:
         return "".join(f"{line}\n" for line in lines)
-    return "".join(f"{line}\n" for line in (title, *(f"  {line}" for line in lines)))
+    return "".join(f"{line}\n" for line in (title, *(f"{_INDENT}{line}" for line in lines)))
 
 
 def _condition_lines(workload: Workload, now: datetime) -> list[str]:
@@ -71,13 +82,24 @@ def _replica_lines(replicas: Sequence[ReplicaDetail], now: datetime) -> Iterator
     if not replicas:
         return
     unhealthy_first = sorted(replicas, key=lambda each: (each.state in _HEALTHY_STATES, each.name))
+    shown = unhealthy_first[:_MAX_REPLICAS_SHOWN]
     rows = [
-        (each.name, each.node or "-", each.state, str(each.restarts), format_age(each.since, now))
-        for each in unhealthy_first[:_MAX_REPLICAS_SHOWN]
+        (each.name, each.node or "-", each.state, str(each.restarts), format_age(each.since, now)) for each in shown
     ]
-    yield from format_table([("NAME", "NODE", "STATE", "RESTARTS", "AGE"), *rows], text_columns=3).splitlines()
+    rows = [("NAME", "NODE", "STATE", "RESTARTS", "AGE"), *rows]
+    measured = [row + cells for row, cells in zip(rows, [("CPU", "MEMORY"), *map(_usage_cells, shown)], strict=True)]
+    is_measured = any(each.cpu_millicores is not None or each.memory_bytes is not None for each in shown)
+    lines = format_table(measured, text_columns=3).splitlines()
+    if not is_measured or max(map(len, lines)) > _TERMINAL_WIDTH - len(_INDENT):
+        lines = format_table(rows, text_columns=3).splitlines()
+    yield from lines
     if len(replicas) > _MAX_REPLICAS_SHOWN:
         yield f"and {len(replicas) - _MAX_REPLICAS_SHOWN} more"
+
+
+def _usage_cells(replica: ReplicaDetail) -> tuple[str, str]:
+    cpu, memory = replica.cpu_millicores, replica.memory_bytes
+    return (UNKNOWN if cpu is None else format_cpu(cpu), UNKNOWN if memory is None else format_memory(memory))
 
 
 def _native_lines(natives: Sequence[NativeDetail], now: datetime) -> list[str]:

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from pincompute.api.cron_job import PinterestCronJob
+from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
 from pincompute.api.status import EXPIRED, EXPIRES_SOON, HOST_UNLISTED, UNREVIEWED, Condition, find_condition
@@ -88,7 +89,11 @@ def _properties(workload: Workload, now: datetime) -> list[str]:
     rows = [("address", workload.status.address), ("image", workload.spec.image)]
     if isinstance(workload, PinterestCronJob):
         rows += _schedule_rows(workload, now)
-    rows += [("runtime", _runtime(workload)), ("simulated", "no program runs" if workload.status.simulated else "")]
+    rows += [
+        ("pinned", _pin(workload)),
+        ("runtime", _runtime(workload)),
+        ("simulated", "no program runs" if workload.status.simulated else ""),
+    ]
     return [f"  {name:<11}{value}" for name, value in rows if value]
 
 
@@ -102,6 +107,13 @@ def _schedule_rows(workload: PinterestCronJob, now: datetime) -> list[tuple[str,
         ("last run", last_run),
         ("next run", status.next_runs[0] if status.next_runs else ""),
     ]
+
+
+def _pin(workload: Workload) -> str:
+    """The revision of a daemon that a runtime pins, beside that of its file in the headline."""
+    if not isinstance(workload, PinterestDaemon) or not workload.status.pinned_by:
+        return ""
+    return f"@{workload.status.pinned_revision} by runtime {workload.status.pinned_by}"
 
 
 def _runtime(workload: Workload) -> str:

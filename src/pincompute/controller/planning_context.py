@@ -18,6 +18,7 @@ from pincompute.controller.host_index import HostIndex
 from pincompute.controller.resources import PROJECT_KINDS, RUNTIME_KINDS
 from pincompute.kube.watch import DELETED, Event
 from pincompute.planning.hosts import HOST_GRANTED, HostVerdict, host_claim, judge_claim
+from pincompute.planning.runtimes.daemon_pins import pin_of, pinned_revisions
 from pincompute.planning.runtimes.roll import roll_health
 from pincompute.planning.runtimes.selection import Runtimes, choose_runtime, choose_runtime_if_started_now
 from pincompute.planning.snapshot import Cluster
@@ -115,6 +116,8 @@ def _is_one_of(services: Collection[tuple[str, str]]) -> IsAffected:
 def _is_affected_by_runtimes(owner: CustomResource, before: Runtimes, after: Runtimes, now: datetime) -> bool:
     """Workloads that get another runtime or parts; and all runtimes and parts: their statuses refer to one another."""
     if isinstance(owner, Workload):
+        if any(read(owner, before) != read(owner, after) for read in (pin_of, pinned_revisions)):
+            return True
         return any(
             choose(owner, before, now) != choose(owner, after, now)
             for choose in (choose_runtime, choose_runtime_if_started_now)

@@ -27,7 +27,6 @@ from pincompute.api.change import (
     Scale,
 )
 from pincompute.api.cron_job import PinterestCronJob
-from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.names import INJECTED_FAULT_ANNOTATION, RUN_NOW_ANNOTATION
 from pincompute.api.structs import without_defaults
@@ -149,7 +148,7 @@ def _scale(workload: Workload, change: Scale) -> EditResult:
     if isinstance(workload, PinterestTrainingJob) and workload.spec.elastic:
         return _scale_training(workload, workload.spec.elastic, change.replicas)
     if not workload.SCALABLE:
-        raise _unsupported(workload, *_NOT_SCALABLE[workload.kind])
+        raise _unsupported(workload, *workload.NOT_SCALABLE)
     now = _spec(workload).replicas
     if now == change.replicas:
         return EditResult(workload, (f"already has {_replica_count(now)}",))
@@ -195,7 +194,9 @@ def _resume(workload: Workload) -> EditResult:
 
 def _cancel(workload: Workload, change: Cancel) -> EditResult:
     if not isinstance(workload, PinterestJobSet | PinterestTrainingJob):
-        raise _unsupported(workload, *_NOT_CANCELLABLE[workload.kind])
+        way = "pin scale {name} 0" if workload.SCALABLE else "pin pause {name}"
+        what = f"{workload.KIND_NAME} does not end by itself, and has no attempt to cancel"
+        raise _unsupported(workload, what, f"{way}, or: pin delete {{name}}")
     attempt = workload.spec.attempt if isinstance(workload, PinterestTrainingJob) else 1 + len(workload.spec.attempts)
     if before := cancelled_by(workload.spec.cancelled, attempt):
         return EditResult(workload, (f"already cancelled by {before}",))
@@ -210,7 +211,7 @@ def _cancel(workload: Workload, change: Cancel) -> EditResult:
 
 def _restart(workload: Workload) -> EditResult:
     if not _has_rollout(workload):
-        what = f"{_KIND_NOUNS[workload.kind]} ends by itself, and has no replicas to restart"
+        what = f"{workload.KIND_NAME} ends by itself, and has no replicas to restart"
         raise _unsupported(workload, what, "pin rerun {name}")
     rollout = _spec(workload).rollout
     paused = f"; the rollout is paused by {rollout.paused}" if rollout.paused else ""
@@ -220,7 +221,7 @@ def _restart(workload: Workload) -> EditResult:
 
 def _rollback(workload: Workload, change: Rollback, past: Sequence[RevisionRecord]) -> EditResult:
     if not can_roll_back(workload):
-        what = f"the finished work of {_KIND_NOUNS[workload.kind]} cannot be undone; another program starts from zero"
+        what = f"the finished work of {workload.KIND_NAME} cannot be undone; another program starts from zero"
         raise _unsupported(workload, what, "pin deploy FILE, or: pin rerun {name}")
     target = find_revision(workload, past, change.to)
     restored = rolled_back(workload, target)
@@ -283,9 +284,7 @@ def _rerun(workload: Workload, change: Rerun) -> EditResult:
             return _rerun_training(workload, change)
         case PinterestCronJob():
             return _run_now(workload, change)
-    raise _unsupported(
-        workload, f"{_KIND_NOUNS[workload.kind]} runs forever, and cannot be rerun", "pin restart {name}"
-    )
+    raise _unsupported(workload, f"{workload.KIND_NAME} runs forever, and cannot be rerun", "pin restart {name}")
 
 
 def _rerun_tasks(workload: PinterestJobSet, change: Rerun) -> EditResult:
@@ -330,29 +329,6 @@ def _run_now(workload: PinterestCronJob, change: Rerun) -> EditResult:
     return EditResult(msgspec.structs.replace(workload, metadata=annotated), ("one run starts now",))
 
 
-_NOT_SCALABLE = {
-    PinterestDaemon.__name__: (
-        "a daemon runs once on each node",
-        "change nodes: in its file, then: pin deploy FILE",
-    ),
-    PinterestCronJob.__name__: ("a periodic job has no replicas to scale", "pin rerun {name}"),
-    PinterestTrainingJob.__name__: (
-        "a training job is scaled only if it is elastic",
-        "change workers: in its file, then: pin deploy FILE",
-    ),
-}
-"""Reason for which a kind cannot be scaled, and the command to use instead."""
-
-
-_NOT_CANCELLABLE = {
-    "PinterestService": ("a service does not end by itself", "pin scale {name} 0, or: pin delete {name}"),
-    "PinterestStatefulSet": ("a stateful set does not end by itself", "pin scale {name} 0, or: pin delete {name}"),
-    PinterestDaemon.__name__: ("a daemon does not end by itself", "pin delete {name}"),
-    PinterestCronJob.__name__: ("a periodic job has no attempt to cancel", "pin pause {name}, or: pin delete {name}"),
-}
-"""Reason for which a kind cannot be cancelled, and the command to use instead."""
-
-
 def _paused_by(workload: Workload) -> str:
     """The user and the reason of the pause; empty while the workload is not paused."""
     spec = _spec(workload)
@@ -391,16 +367,6 @@ def _replica_count(count: int) -> str:
 def _resources_text(change: Rerun) -> str:
     amounts = [f"{name} {getattr(change, name)}" for name in ("cpu", "memory") if getattr(change, name)]
     return f", with {' and '.join(amounts)}" if amounts else ""
-
-
-_KIND_NOUNS = {
-    "PinterestService": "a service",
-    "PinterestStatefulSet": "a stateful set",
-    "PinterestDaemon": "a daemon",
-    "PinterestJobSet": "a job set",
-    "PinterestCronJob": "a periodic job",
-    "PinterestTrainingJob": "a training job",
-}
 
 
 def _unsupported(workload: Workload, what: str, next_: str) -> Refused:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from pincompute.api.names import (
@@ -23,8 +25,10 @@ from pincompute.planning.revision_number import (
     EDITED_FIELDS,
     MUTABLE_JOB_SET_FIELDS,
     edits_of,
+    keep_edits,
     present_revision,
     revised_fields,
+    revision_content,
 )
 from pincompute.planning.snapshot import Native, Snapshot
 
@@ -67,19 +71,57 @@ def _mutable_fields(spec: WorkloadSpec) -> str:
     return msgspec.json.encode(fields, order="sorted").decode() if fields else ""
 
 
-def retained_revisions(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+def retained_revisions(snapshot: Snapshot, pinned: Collection[int] = ()) -> tuple[tuple[str, str], ...]:
     """Kind and name of the newest records of former revisions, and of the ConfigMaps with their configuration files."""
-    owner = snapshot.owner
-    records = [
-        each
-        for each in snapshot.natives
-        if each.kind == RECORD_KIND and each.metadata.controller_uid == owner.metadata.uid
-    ]
-    present = present_revision(snapshot).number
-    former = [each for each in records if 0 < _revision_number(each) != present]
-    newest = sorted(former, key=_revision_number)[-(MAX_REVISIONS - 1) :]
+    newest = _retained_records(snapshot, pinned)
     files = {each.metadata.annotations.get(CONFIGURATION_ANNOTATION, "") for each in newest} - {""}
     return (*((RECORD_KIND, each.metadata.name) for each in newest), *((RECORD_KIND, name) for name in sorted(files)))
+
+
+def retained_numbers(snapshot: Snapshot, pinned: Collection[int] = ()) -> list[int]:
+    """Revisions that have a record after this pass, which writes that of the present one."""
+    former = map(_revision_number, _retained_records(snapshot, pinned))
+    return sorted({*former, present_revision(snapshot).number})
+
+
+def _retained_records(snapshot: Snapshot, pinned: Collection[int]) -> list[Native]:
+    """The newest records of former revisions, oldest first; those that runtimes pin however old they are."""
+    present = present_revision(snapshot).number
+    former = [each for each in _owned_records(snapshot) if _revision_number(each) != present]
+    former.sort(key=_revision_number)
+    newest = len(former) - (MAX_REVISIONS - 1)
+    return [each for index, each in enumerate(former) if index >= newest or _revision_number(each) in pinned]
+
+
+def _owned_records(snapshot: Snapshot) -> list[Native]:
+    """Records of the revisions of this very workload."""
+    owner = snapshot.owner
+    return [
+        each
+        for each in snapshot.natives
+        if each.kind == RECORD_KIND and each.metadata.controller_uid == owner.metadata.uid and _revision_number(each)
+    ]
+
+
+def recorded_spec(snapshot: Snapshot, number: int) -> WorkloadSpec | None:
+    """The spec of a recorded revision, with the present replicas, restarts and the like.
+
+    None if there is no record that can be decoded and has its content.
+    """
+    owner, records = snapshot.owner, _owned_records(snapshot)
+    record = next((each for each in records if _revision_number(each) == number), None)
+    if record is None or SPEC_KEY not in record.data:
+        return None
+    files = {each.metadata.name: each.data for each in snapshot.natives if each.kind == RECORD_KIND}
+    try:
+        fields: Object = msgspec.json.decode(record.data[SPEC_KEY])
+        if name := record.metadata.annotations.get(CONFIGURATION_ANNOTATION):
+            fields["configuration"] = files.get(name, {})
+        recorded: WorkloadSpec = msgspec.convert(fields, type(owner.spec))
+    except msgspec.MsgspecError:
+        return None
+    is_whole = revision_content(recorded) == record.metadata.annotations.get(CONTENT_ANNOTATION)
+    return keep_edits(owner.spec, recorded) if is_whole else None  # type: ignore[no-any-return]
 
 
 def parse_images(annotation: str) -> dict[str, str]:

@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.hosts import HostRules
 from pincompute.api.names import (
     IN_PLACE_HASH_LABEL,
+    KIND_LABEL,
     OPERATOR,
     TEMPLATE_HASH_LABEL,
     WANTED_HASH_ANNOTATION,
@@ -149,6 +151,12 @@ class Native(LenientStruct, frozen=True):
     metadata: NativeMetadata
     kind: str = ""
     status: NativeStatus = NativeStatus()
+    data: dict[str, Any] = {}
+    """Of a ConfigMap of a daemon, for its pinned revisions. Those of other kinds are too many to cache, and dropped."""
+
+    def __post_init__(self) -> None:
+        if self.data and self.metadata.labels.get(KIND_LABEL) != PinterestDaemon.__name__:
+            msgspec.structs.force_setattr(self, "data", {})
 
     @property
     def wanted_hash(self) -> str:
@@ -249,6 +257,8 @@ class Snapshot(NamedTuple):
     """Names of the cluster's IngressClasses, sorted; None if they are unknown."""
     certificate: ServedCertificate | None = None
     """Of a service with TLS: the certificate with which its address is served; None if it is unknown."""
+    natives_known: bool = True
+    """False in a preview that reads no natives, so that a missing one says nothing."""
 
     def owns_pod(self, pod: Pod) -> bool:
         """True if the chain of controllers leads from the pod to the owner.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pincompute.api.fleet import Fleet, FleetPod, RollStatus
     from pincompute.api.logs import LogItem, LogQuery
     from pincompute.api.unowned import UnownedObjects
+    from pincompute.api.usage import WorkloadUsage
     from pincompute.api.workload import Workload
     from pincompute.api.workload_detail import Diagnosis, WorkloadDetail
     from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
@@ -36,6 +37,10 @@ class WorkloadReader(Protocol):
 
     async def list_unowned(self, project: str) -> UnownedObjects:
         """Workloads without an owner among the members, and objects whose workload was deleted."""
+        ...
+
+    async def list_usage(self, project: str) -> list[WorkloadUsage]:
+        """CPU and memory that the workloads of a project use now; none for those without pods."""
         ...
 
     async def get_workload(self, project: str, name: str) -> Workload:

@@ -25,6 +25,12 @@ PART_MISSING = infrastructure_error(
     "A runtime names a part that does not exist.",
     "Restore the PinterestSidecar of that name, or create a runtime without it.",
 )
+PINNED_REVISION_MISSING = infrastructure_error(
+    "PinnedRevisionMissing",
+    409,
+    "A runtime pins a revision of a daemon that has no record, or a daemon that does not exist.",
+    "Create a runtime that pins one of the recorded revisions in the message.",
+)
 PART_CONFLICT = user_error(
     "PartConflict",
     409,

@@ -17,6 +17,7 @@ from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
 from pincompute.api.unowned import UnownedObjects
+from pincompute.api.usage import WorkloadUsage
 from pincompute.api.whoami import SignIn, Whoami
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
@@ -126,6 +127,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         web.post("/v1/projects/{project}/plans", routes.plan),
         web.get("/v1/projects/{project}/workloads", routes.list),
         web.get("/v1/projects/{project}/unowned", routes.unowned),
+        web.get("/v1/projects/{project}/usage", routes.usage),
         web.get("/v1/projects/{project}/changes", routes.watch),
         web.get(workload, routes.get),
         web.delete(workload, routes.delete),
@@ -259,6 +261,12 @@ class WorkloadRoutes:
         version = path_word(request, "version")
         names, context = project_and_name(request), call_context(request)
         return json_response(await self._desk.previewer.plan_build(*names, version, context))
+
+    @requires(Permission.VIEW)
+    @endpoint(response=list[WorkloadUsage])
+    async def usage(self, request: web.Request) -> web.StreamResponse:
+        """CPU and memory that the workloads of a project use now, as their nodes measure it."""
+        return json_response(await self._desk.platform.reader.list_usage(path_word(request, "project")))
 
     @requires(Permission.VIEW)
     @endpoint(response=list[WorkloadSummary])

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.runtime import Roll, RollCursor, RollProgress, Runtime, RuntimeStatus
 from pincompute.api.status import READY, Condition, find_condition
 from pincompute.api.workload import Workload
@@ -26,6 +27,7 @@ from pincompute.objects.number_sets import scaled_value
 from pincompute.objects.times import format_time
 from pincompute.planning import status
 from pincompute.planning.plan import Plan
+from pincompute.planning.runtimes.daemon_pins import missing_pin_problems, pin_of
 from pincompute.planning.runtimes.selection import (
     RollHealth,
     Runtimes,
@@ -33,7 +35,7 @@ from pincompute.planning.runtimes.selection import (
     choose_runtime_if_started_now,
     missing_part_problems,
 )
-from pincompute.planning.runtimes.waves import wave_after, wave_at, wave_position
+from pincompute.planning.runtimes.waves import DAEMONS_FIRST, wave_after, wave_at, wave_position
 from pincompute.planning.snapshot import Snapshot
 
 _MAX_NAMES_IN_MESSAGE = 3
@@ -104,7 +106,7 @@ def advance_roll(runtime: Runtime, runtimes: Runtimes, now: datetime) -> RollSte
     return (
         _blocked_step(runtime, roll, runtimes)
         or _observing_step(roll, cursor, runtimes.health, now)
-        or _next_wave_step(roll, cursor, runtimes.health, now)
+        or _next_wave_step(runtime, roll, runtimes.health, now)
     )
 
 
@@ -132,7 +134,7 @@ def _blocked_step(runtime: Runtime, roll: Roll, runtimes: Runtimes) -> RollStep 
         return RollStep(
             cursor, reasons.PAUSED, f"roll paused by {roll.paused}", next=f"pin runtime roll {runtime.number}"
         )
-    missing = missing_part_problems(runtime, runtimes)
+    missing = missing_part_problems(runtime, runtimes) or runtimes.health.pin_problems
     return RollStep(cursor, missing[0].reason, missing[0].message(), next=missing[0].next) if missing else None
 
 
@@ -155,11 +157,15 @@ def _observing_step(roll: Roll, cursor: RollCursor | None, health: RollHealth, n
     return None
 
 
-def _next_wave_step(roll: Roll, cursor: RollCursor | None, health: RollHealth, now: datetime) -> RollStep:
+def _next_wave_step(runtime: Runtime, roll: Roll, health: RollHealth, now: datetime) -> RollStep:
     """Step to the next wave; after the last one the runtime is current."""
+    cursor = runtime.status.cursor
     wave = wave_after(roll, cursor)
     if wave is None:
         return RollStep(cursor, reasons.AVAILABLE, "current", done=format_time(now))
+    if cursor is None and runtime.spec.daemons:
+        # All daemons come first, and no workload: none is in 0% of its zone and tier.
+        wave = wave._replace(percent=DAEMONS_FIRST)
     proven = cursor is not None and (cursor.proven or health.in_place + health.replaced > 0)
     begun = RollCursor(zone=wave.zone, tier=wave.tier, percent=wave.percent, since=format_time(now), proven=proven)
     return RollStep(begun, reasons.PROGRESSING, f"{_wave_text(roll, begun)} started")
@@ -185,8 +191,11 @@ def _wave_text(roll: Roll, cursor: RollCursor) -> str:
 def roll_health(workloads: Iterable[Workload], runtimes: Runtimes, now: datetime) -> RollHealth:
     """Count the workloads that the next runtime has reached, by health."""
     cursor = runtimes.cursor
+    workloads = list(workloads)
+    runtime = runtimes.by_number.get(runtimes.next)
+    pin_problems = missing_pin_problems(runtime, workloads) if runtime else ()
     if not runtimes.next or cursor is None:
-        return RollHealth(cursor)
+        return RollHealth(cursor, pin_problems=pin_problems)
     before = runtimes._replace(next=0, cursor=None)
     reached = [each for each in workloads if _is_counted(each, runtimes, cursor, now)]
     changed = [each for each in reached if _part_names(each, runtimes, now) != _part_names(each, before, now)]
@@ -194,12 +203,13 @@ def roll_health(workloads: Iterable[Workload], runtimes: Runtimes, now: datetime
     return RollHealth(
         cursor,
         reached=len(reached),
-        healthy=sum(_is_healthy(each, runtimes.next) for each in reached),
+        healthy=sum(_is_healthy(each, runtimes, now) for each in reached),
         failing=_sorted_keys(each for each in reached if _is_failing(_goal_condition(each))),
         pods=sum(_wanted_pods(each) for each in changed),
         in_place=sum(each.updated_in_place for each in have),
         replaced=sum(max(0, each.progress.scheduled - each.updated_in_place) for each in have if each.progress),
         over_unavailable=_sorted_keys(each for each in changed if _is_over_unavailable(each, cursor)),
+        pin_problems=pin_problems,
     )
 
 
@@ -227,9 +237,7 @@ def _is_over_unavailable(owner: Workload, cursor: RollCursor) -> bool:
 
 def _is_counted(owner: Workload, runtimes: Runtimes, cursor: RollCursor, now: datetime) -> bool:
     """True if the roll has reached the workload. Paused, expired and earlier failed ones tell nothing about it."""
-    # Work that has begun keeps its runtime; it counts only if sidecars of it were updated in place.
-    choose = choose_runtime_if_started_now if owner.status.updated_in_place else choose_runtime
-    if choose(owner, runtimes, now).number != runtimes.next:
+    if not _gets_runtime(owner, runtimes, now) and pin_of(owner, runtimes) is None:
         return False
     goal = _goal_condition(owner)
     if goal is None or goal.status == "True":
@@ -239,11 +247,23 @@ def _is_counted(owner: Workload, runtimes: Runtimes, cursor: RollCursor, now: da
     )
 
 
-def _is_healthy(owner: Workload, number: int) -> bool:
+def _gets_runtime(owner: Workload, runtimes: Runtimes, now: datetime) -> bool:
+    """True if the roll has reached the workload. A daemon that no part serves ignores runtimes, except for its pin."""
+    # Work that has begun keeps its runtime; it counts only if sidecars of it were updated in place.
+    choose = choose_runtime_if_started_now if owner.status.updated_in_place else choose_runtime
+    chosen = choose(owner, runtimes, now)
+    return chosen.number == runtimes.next and (bool(chosen.parts) or not isinstance(owner, PinterestDaemon))
+
+
+def _is_healthy(owner: Workload, runtimes: Runtimes, now: datetime) -> bool:
     """True if the workload has the runtime and its goal. Finite work is healthy while it progresses."""
-    goal, status_ = _goal_condition(owner), owner.status
+    goal, status_, number = _goal_condition(owner), owner.status, runtimes.next
     is_well = goal is not None and (goal.status == "True" or (owner.GOAL != READY and not _is_failing(goal)))
     has_runtime = status_.runtime == number or (owner.GOAL != READY and status_.updated_in_place > 0)
+    if isinstance(owner, PinterestDaemon):
+        pin = pin_of(owner, runtimes)
+        has_pin = pin is None or (owner.status.pinned_revision, owner.status.pinned_by) == pin
+        has_runtime = has_pin and (has_runtime or not _gets_runtime(owner, runtimes, now))
     return has_runtime and status_.observed_generation == owner.metadata.generation and is_well
 
 

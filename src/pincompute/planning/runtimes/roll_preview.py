@@ -26,6 +26,7 @@ from pincompute.planning.pods.templates import (
     resource_use,
     same_pod_spec,
 )
+from pincompute.planning.runtimes.daemon_pins import missing_pin_problems, pin_of
 from pincompute.planning.runtimes.selection import (
     ChosenRuntime,
     Runtimes,
@@ -33,10 +34,12 @@ from pincompute.planning.runtimes.selection import (
     has_started,
     missing_part_problems,
 )
-from pincompute.planning.runtimes.waves import RollWave, roll_waves, wave_index_of
+from pincompute.planning.runtimes.waves import DAEMONS_FIRST, RollWave, roll_waves, wave_index_of
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.status import active_pods_of
 
+DAEMONS_INDEX = -1
+"""Wave index of daemons whose revision the roll changes: they come before the first wave."""
 REPLACE_ESTIMATE_S = 30
 """Estimated time until a new pod is ready."""
 IN_PLACE_ESTIMATE_S = 10
@@ -67,7 +70,7 @@ class WorkloadEffect(NamedTuple):
     resource_change: ResourceUse = ResourceUse()
     """Change of the requests of all its pods together."""
     wave_index: int = 0
-    """Index, from 0, of the wave that reaches it."""
+    """Index, from 0, of the wave that reaches it; `DAEMONS_INDEX` for a daemon that the runtime pins."""
     seconds: int = 0
     """Estimated time from the start of the wave until all its pods have the runtime."""
     held_until: str = ""
@@ -115,16 +118,19 @@ class RollPlan(NamedTuple):
 
 def plan_roll(number: int, runtimes: Runtimes, snapshots: Iterable[Snapshot]) -> RollPlan:
     """Plan the roll from the current runtime to this one. Each snapshot is that of a workload."""
-    after = runtimes.after_roll(number)
+    snapshots, after = list(snapshots), runtimes.after_roll(number)
     roll = runtimes.by_number[number].spec.roll or Roll()
     effects = tuple(_workload_effect(each, runtimes, after, roll) for each in snapshots)
     return RollPlan(
         number=number,
         previous=runtimes.current,
-        part_changes=_part_changes(runtimes, number),
+        part_changes=(*_part_changes(runtimes, number), *_pin_changes(runtimes, number)),
         effects=tuple(sorted(effects, key=lambda each: (each.owner, each.tier, each.project, each.name, each.kind))),
         waves=_wave_plans(roll, effects) if number >= runtimes.current else (),
-        problems=missing_part_problems(runtimes.by_number[number], runtimes),
+        problems=(
+            *missing_part_problems(runtimes.by_number[number], runtimes),
+            *missing_pin_problems(runtimes.by_number[number], (each.owner for each in snapshots)),
+        ),
         roll=roll,
     )
 
@@ -147,9 +153,19 @@ def _workload_effect(snapshot: Snapshot, before: Runtimes, after: Runtimes, roll
         return unchanged._replace(effect=RollEffect.REFUSED, problems=gets.problems)
     if gets.held_until:
         return unchanged._replace(effect=RollEffect.HELD, held_until=gets.held_until)
+    if _running_revision(owner, before) != _running_revision(owner, after):
+        pods = owner.status.progress.wanted if owner.status.progress else 1
+        seconds = _estimate_s(RollEffect.REPLACED, pods, roll)
+        return unchanged._replace(effect=RollEffect.REPLACED, pods=pods, seconds=seconds, wave_index=DAEMONS_INDEX)
     if _has_same_parts(has, gets) or has_finished(owner):
         return unchanged
     return _compare_plans(unchanged, snapshot, before, after, roll)
+
+
+def _running_revision(owner: Workload, runtimes: Runtimes) -> int:
+    """The revision that a pin leads to; that of the file without one."""
+    pin = pin_of(owner, runtimes)
+    return pin.revision if pin else owner.status.revision
 
 
 def _compare_plans(
@@ -232,10 +248,12 @@ def unavailable_budget(pods: int, share: int | str) -> int:
 
 def _wave_plans(roll: Roll, effects: tuple[WorkloadEffect, ...]) -> tuple[WavePlan, ...]:
     """Workloads of a wave change in parallel: the slowest one and the pause determine its duration."""
-    by_wave: list[list[WorkloadEffect]] = [[] for _ in roll_waves(roll)]
+    daemons = [each for each in effects if each.wave_index == DAEMONS_INDEX]
+    waves = (*((RollWave("", "", DAEMONS_FIRST),) if daemons else ()), *roll_waves(roll))
+    by_wave: list[list[WorkloadEffect]] = [*([daemons] if daemons else []), *([] for _ in roll_waves(roll))]
     for effect in effects:
-        if effect.effect in {RollEffect.IN_PLACE, RollEffect.REPLACED}:
-            by_wave[effect.wave_index].append(effect)
+        if effect.effect in {RollEffect.IN_PLACE, RollEffect.REPLACED} and effect not in daemons:
+            by_wave[effect.wave_index + bool(daemons)].append(effect)
     return tuple(
         WavePlan(
             wave,
@@ -243,7 +261,7 @@ def _wave_plans(roll: Roll, effects: tuple[WorkloadEffect, ...]) -> tuple[WavePl
             sum(each.pods for each in changed),
             max((each.seconds for each in changed), default=0) + roll.pause_seconds,
         )
-        for wave, changed in zip(roll_waves(roll), by_wave, strict=True)
+        for wave, changed in zip(waves, by_wave, strict=True)
     )
 
 
@@ -255,6 +273,18 @@ def _part_changes(runtimes: Runtimes, number: int) -> tuple[str, ...]:
         if old.get(part) != new[part]
     )
     return (*changed, *(f"{old[part]} is removed" for part in old if part not in new))
+
+
+def _pin_changes(runtimes: Runtimes, number: int) -> tuple[str, ...]:
+    known = runtimes.by_number
+    old = {each.daemon: each for each in known[runtimes.current].spec.daemon_pins} if runtimes.current in known else {}
+    new = {each.daemon: each for each in known[number].spec.daemon_pins}
+    changed = (
+        f"{old[daemon]} becomes {pin}" if daemon in old else f"{pin} is pinned"
+        for daemon, pin in new.items()
+        if old.get(daemon) != pin
+    )
+    return (*changed, *(f"{pin} is not pinned any more" for daemon, pin in old.items() if daemon not in new))
 
 
 def _versions(runtimes: Runtimes, number: int) -> dict[str, str]:

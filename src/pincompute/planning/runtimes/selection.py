@@ -34,6 +34,8 @@ class RollHealth(NamedTuple):
     replaced: int = 0
     over_unavailable: tuple[str, ...] = ()
     """Workloads with more unavailable pods than they allow."""
+    pin_problems: tuple[Problem, ...] = ()
+    """Pins of the runtime without a daemon or a record. They hold at every position of the roll."""
 
 
 class Runtimes(NamedTuple):

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from pincompute.api.runtime import Roll, RollCursor
 from pincompute.api.workload import Tier, Workload
 
+DAEMONS_FIRST = 0
+"""Percentage of the wave before all others, which has the daemons that the runtime pins, and no other workload."""
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
@@ -20,6 +22,8 @@ class RollWave(NamedTuple):
     percent: int
 
     def text(self, roll: Roll) -> str:
+        if self.percent == DAEMONS_FIRST:
+            return "pinned daemons"
         names = [each for each in (self.tier, f"zone {self.zone}" if self.zone else "") if each]
         others = "the others" if roll.zones or roll.tiers else ""
         group = " in ".join(names) or others

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from pincompute.objects.times import format_time
 from pincompute.planning.observed_pods import ContainerStatus, Pod
 from pincompute.planning.revision import SPEC_KEY
 from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.usage import NodeStats, UsagePod, use_of_pod, workload_usage
 from pincompute.planning.views.events import Event, EventScope, fold_events
 from pincompute.planning.views.history import RevisionRecord, describe_changes
 from pincompute.planning.views.summary import summarize
@@ -39,6 +40,19 @@ def workload_detail(
         events=fold_events(event for event in events if scope.includes(event)),
         history=revision_details(type(owner), past),
     )
+
+
+def with_usage(detail: WorkloadDetail, pods: Sequence[UsagePod], stats: Mapping[str, NodeStats]) -> WorkloadDetail:
+    """Adds what the workload and each of its replicas use."""
+    uses = {each.metadata.name: use_of_pod(each, stats) for each in pods}
+    replicas = [
+        msgspec.structs.replace(
+            each, cpu_millicores=uses[each.name].millicores, memory_bytes=uses[each.name].memory_bytes
+        )
+        for each in detail.replicas
+    ]
+    usage = workload_usage(detail.summary.name, pods, stats)
+    return msgspec.structs.replace(detail, replicas=replicas, usage=usage)
 
 
 def event_scope_of(snapshot: Snapshot) -> EventScope:

@@ -77,4 +77,4 @@ def _quota_request(workload: Workload, before: Workload | None, inputs: Planning
 def _snapshot_without_natives(workload: Workload, inputs: PlanningInputs, now: datetime) -> Snapshot:
     """A snapshot of a workload alone. Its footprint does not depend on the natives that exist."""
     project = inputs.projects.get(workload.metadata.namespace)
-    return Snapshot(workload, (), (), inputs.cluster, now, project, inputs.runtimes)
+    return Snapshot(workload, (), (), inputs.cluster, now, project, inputs.runtimes, natives_known=False)

@@ -99,7 +99,9 @@ class WorkloadCache:
         """A snapshot without natives. The footprint of a workload does not depend on them."""
         project = self._context.projects.get(owner.metadata.namespace)
         now = self._client.clock.now()
-        return Snapshot(owner, (), (), self._cluster, now, project, self._context.runtimes_for(owner, (), now))
+        return Snapshot(
+            owner, (), (), self._cluster, now, project, self._context.runtimes_for(owner, (), now), natives_known=False
+        )
 
     def host_verdict(self, proposed: Workload) -> HostVerdict:
         """Whether a workload as it shall become gets its custom host."""

@@ -23,6 +23,7 @@ from pincompute.api.preview import Preview
 from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.status import SUCCEEDED
 from pincompute.api.unowned import UnownedObjects
+from pincompute.api.usage import WorkloadUsage
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary, unknown_workload_problem
@@ -39,9 +40,7 @@ from pincompute.planning.diagnosis import explain
 from pincompute.planning.edits import EditResult, preserve_edits, runs_adopted_replicas
 from pincompute.planning.expiry import check_expires_later
 from pincompute.planning.views.history import read_history
-from pincompute.planning.views.plan_preview import PlanningInputs
 from pincompute.planning.views.summary import summarize
-from pincompute.planning.views.workload_detail import workload_detail
 from pincompute.platforms.kubernetes.changes import (
     MAX_WRITE_ATTEMPTS,
     created_by_another_problem,
@@ -69,6 +68,8 @@ from pincompute.platforms.kubernetes.preview import preview_resources
 from pincompute.platforms.kubernetes.project_watch import watch_project
 from pincompute.platforms.kubernetes.quota_usage import add_quota_usage, list_workloads, usage_by_tier
 from pincompute.platforms.kubernetes.unowned import read_unowned
+from pincompute.platforms.kubernetes.usage import UsageReader
+from pincompute.platforms.kubernetes.workload_detail import read_detail
 
 KindLookup = Callable[[str, str], str]
 """Returns the kind that a workload of this project and name was last seen with; empty if unknown."""
@@ -91,6 +92,7 @@ class WorkloadClient:
         self._lists_projects = lists_projects
         self._log_reader = LogReader(client, log_store)
         self._dry_runner = DryRunner(client)
+        self._usage_reader = UsageReader(client)
 
     def _now(self) -> datetime:
         return self._client.clock.now()
@@ -194,6 +196,13 @@ class WorkloadClient:
         """Workloads without an owner, and objects whose workload was deleted."""
         return await read_unowned(self._client, project, self.list_workloads)
 
+    async def list_usage(self, project: str) -> list[WorkloadUsage]:
+        """CPU and memory that the workloads of a project use now; none for those without pods."""
+        found = await self._usage_reader.usage_in_project(project)
+        if not found:
+            await self.require_project(project)
+        return found
+
     async def get_project(self, name: str) -> ProjectView:
         """A project with its quota usage, counted from the live cluster."""
         now = self._now()
@@ -222,16 +231,7 @@ class WorkloadClient:
 
     async def describe(self, project: str, name: str) -> WorkloadDetail:
         """A workload in full: natives, pods, events and revisions."""
-        owner = await self.get_workload(project, name)
-        state, events, records = await asyncio.gather(
-            read_live_state(self._client, owner),
-            list_events(self._client, project),
-            list_revision_records(self._client, owner),
-        )
-        # Nothing is planned here, so the planning inputs may be empty.
-        return workload_detail(
-            state.snapshot(owner, PlanningInputs(), self._now()), state.natives, events, read_history(owner, records)
-        )
+        return await read_detail(self._client, self._usage_reader, await self.get_workload(project, name))
 
     async def explain(self, project: str, name: str) -> Diagnosis:
         """Diagnoses why a workload has not reached its goal, from the live state of the cluster."""

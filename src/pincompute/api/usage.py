@@ -1,0 +1,30 @@
+"""CPU and memory that workloads use now, as their nodes measure it."""
+
+from __future__ import annotations
+
+from pincompute.api.structs import LenientStruct
+
+
+class ResourceUsage(LenientStruct, frozen=True, omit_defaults=False):
+    """Use of one resource by the running replicas of a workload: CPU in millicores, memory in bytes."""
+
+    used: int | None = None
+    """Sum over the replicas whose use is known; null if none is known."""
+    allotted: int = 0
+    """Sum of the limits of these replicas, or of their requests where there is no limit."""
+    unknown: int = 0
+    """Number of running replicas whose use is unknown."""
+
+
+class WorkloadUsage(LenientStruct, frozen=True, omit_defaults=False):
+    """Use of a workload's own containers; injected sidecars are not counted."""
+
+    name: str
+    running: int = 0
+    """Number of replicas that run."""
+    cpu: ResourceUsage = ResourceUsage()
+    memory: ResourceUsage = ResourceUsage()
+    restarts: int = 0
+    """Restarts of the containers of all its pods."""
+    note: str = ""
+    """Why the use of some replicas is unknown."""

@@ -1,0 +1,163 @@
+"""Client of kubelets, with kubelets that have a foreign certificate, refuse, redirect, or send without end."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from aiohttp import web
+
+from fake_api_server import Responder, respond_with
+from pincompute.base.certificate_authority import Authority
+from pincompute.kube.access import Access
+from pincompute.kube.kubelet import MAX_STATS_BYTES, KubeletAddress, KubeletClient, KubeletUnavailable
+
+HOST = "127.0.0.1"
+
+
+class Kubelet(NamedTuple):
+    client: KubeletClient
+    address: KubeletAddress
+    requests: list[web.Request]
+
+    async def read(self) -> bytes:
+        return await self.client.read_stats(self.address)
+
+
+def authority_in(folder: Path) -> Authority:
+    authority = Authority(folder)
+    authority.establish()
+    authority.issue("kubelet", hosts=(HOST,))
+    authority.issue("elsewhere", hosts=("10.9.9.9",))
+    authority.issue("desk")
+    return authority
+
+
+@asynccontextmanager
+async def running_kubelet(
+    folder: Path, respond: Responder, certificate: str = "kubelet", foreign: Authority | None = None
+) -> AsyncGenerator[Kubelet]:
+    """A kubelet that requires a client certificate, as those of a platform do."""
+    ours = authority_in(folder / "ours")
+    shown = foreign or ours
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(ours.bundle))
+    tls.load_cert_chain(shown.certificate(certificate), shown.key(certificate))
+    tls.verify_mode = ssl.CERT_REQUIRED
+    requests: list[web.Request] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        requests.append(request)
+        return await respond(request)
+
+    application = web.Application()
+    application.router.add_route("*", "/{rest:.*}", handle)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, HOST, 0, ssl_context=tls).start()
+    access = Access(
+        "https://10.0.0.1",
+        authority=ours.bundle.read_bytes(),
+        certificate=ours.certificate("desk").read_bytes(),
+        key=ours.key("desk").read_bytes(),
+        token="never sent",
+    )
+    try:
+        yield Kubelet(KubeletClient(access), KubeletAddress(HOST, runner.addresses[0][1]), requests)
+    finally:
+        await runner.cleanup()
+
+
+async def test_reads_summary_with_client_certificate_and_without_token(tmp_path: Path) -> None:
+    async with running_kubelet(tmp_path, respond_with(200, '{"pods": []}')) as kubelet:
+        assert await kubelet.read() == b'{"pods": []}'
+        (request,) = kubelet.requests
+        assert str(request.rel_url) == "/stats/summary?only_cpu_and_memory=true"
+        assert "Authorization" not in request.headers
+
+
+async def test_client_without_certificate_sends_nothing(tmp_path: Path) -> None:
+    """A token would be shown to the node, which an attacker may have taken over."""
+    async with running_kubelet(tmp_path, respond_with(200, "{}")) as kubelet:
+        client = KubeletClient(Access("https://10.0.0.1", token="secret"))
+        with pytest.raises(KubeletUnavailable, match="client certificate only"):
+            await client.read_stats(kubelet.address)
+        assert kubelet.requests == []
+
+
+async def test_rejects_certificate_of_another_authority(tmp_path: Path) -> None:
+    foreign = authority_in(tmp_path / "foreign")
+    async with running_kubelet(tmp_path, respond_with(200, "{}"), foreign=foreign) as kubelet:
+        with pytest.raises(KubeletUnavailable, match="certificate of its kubelet is not trusted"):
+            await kubelet.read()
+        assert kubelet.requests == []
+
+
+async def test_rejects_certificate_of_another_node(tmp_path: Path) -> None:
+    async with running_kubelet(tmp_path, respond_with(200, "{}"), "elsewhere") as kubelet:
+        with pytest.raises(KubeletUnavailable, match="certificate of its kubelet is not trusted"):
+            await kubelet.read()
+        assert kubelet.requests == []
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [(401, "get of nodes/stats is missing"), (403, "get of nodes/stats is missing"), (500, "500")],
+)
+async def test_refusal_is_told_without_its_text(tmp_path: Path, status: int, problem: str) -> None:
+    async with running_kubelet(tmp_path, respond_with(status, "pods of others")) as kubelet:
+        with pytest.raises(KubeletUnavailable, match=problem) as raised:
+            await kubelet.read()
+        assert "others" not in str(raised.value)
+
+
+async def test_redirect_is_not_followed(tmp_path: Path) -> None:
+    async with running_kubelet(tmp_path, respond_with(302, "", Location="/other")) as kubelet:
+        with pytest.raises(KubeletUnavailable, match="status 302"):
+            await kubelet.read()
+        assert len(kubelet.requests) == 1
+
+
+async def test_endless_response_is_given_up(tmp_path: Path) -> None:
+    sent = 0
+
+    async def send_without_end(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" " * 2**16)
+            sent += 2**16
+
+    async with running_kubelet(tmp_path, send_without_end) as kubelet:
+        with pytest.raises(KubeletUnavailable, match="more than 4 MiB"):
+            await kubelet.read()
+    assert sent < 8 * MAX_STATS_BYTES
+
+
+async def test_compressed_response_is_not_expanded(tmp_path: Path) -> None:
+    async with running_kubelet(tmp_path, respond_with(200, "not gzip", **{"Content-Encoding": "gzip"})) as kubelet:
+        assert await kubelet.read() == b"not gzip"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        KubeletAddress("", 10250), KubeletAddress("metadata.example.com", 10250), KubeletAddress("10.0.0.1@evil", 1),
+        KubeletAddress(HOST, 70000), KubeletAddress(HOST, -1),
+    ],
+)  # fmt: skip
+async def test_rejects_node_without_valid_address(tmp_path: Path, address: KubeletAddress) -> None:
+    async with running_kubelet(tmp_path, respond_with(200, "{}")) as kubelet:
+        with pytest.raises(KubeletUnavailable, match="no valid address"):
+            await kubelet.client.read_stats(address)
+
+
+async def test_refused_connection_is_unavailable(tmp_path: Path) -> None:
+    async with running_kubelet(tmp_path, respond_with(200, "{}")) as kubelet:
+        pass
+    with pytest.raises(KubeletUnavailable, match="does not answer"):
+        await kubelet.read()
