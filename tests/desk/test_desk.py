@@ -17,6 +17,7 @@ from pincompute.api.change import Scale
 from pincompute.api.documents import MAX_FILE_BYTES
 from pincompute.api.logs import LogQuery, LogReplicas
 from pincompute.api.names import ENGINE, SUBMISSION_ANNOTATION
+from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadChange
 from pincompute.base.problem import Problem, Refused
@@ -28,6 +29,7 @@ from pincompute.desk.store import outbox
 from pincompute.desk.store.database import Connection
 from pincompute.desk.store.record import SubmissionState
 from pincompute.desk.store.tables import audit, submissions
+from pincompute.planning.footprint import WorkloadKey
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
 from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from pincompute.platforms.protocol import Delivery, PlatformUnavailable
@@ -259,17 +261,17 @@ async def test_database_is_asked_only_for_pending_workloads(
     plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    pending, deliver, goes_on = outbox.pending_workload, KubernetesPlatform.deliver, asyncio.Event()
+    pending, deliver, goes_on = outbox.pending_resource, KubernetesPlatform.deliver, asyncio.Event()
 
-    def noted(connection: Connection, cluster: str, project: str, name: str) -> Workload | None:
-        asked.append(name)
-        return pending(connection, cluster, project, name)
+    def noted(connection: Connection, cluster: str, key: WorkloadKey) -> Workload | Project | None:
+        asked.append(key.name)
+        return pending(connection, cluster, key)
 
     async def held(*words: Any) -> Delivery:
         await goes_on.wait()
         return await deliver(*words)
 
-    monkeypatch.setattr(outbox, "pending_workload", noted)
+    monkeypatch.setattr(outbox, "pending_resource", noted)
     monkeypatch.setattr(KubernetesPlatform, "deliver", held)
     prefers = {**AUTH_HEADERS, "Prefer": "respond-async"}
     async with desk_world(plane, tmp_path) as here:

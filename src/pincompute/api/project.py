@@ -170,6 +170,9 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         str, Meta(description="Contact of the owner, such as #ads-oncall or ads@example.com.", max_length=256)
     ] = ""
     cost_centre: Annotated[str, Meta(description="Cost centre, such as 4711.", max_length=63)] = ""
+    description: Annotated[
+        str, Meta(description="What the project is for, such as ranking of ads.", max_length=1024)
+    ] = ""
     review: Annotated[
         ReviewMode,
         Meta(

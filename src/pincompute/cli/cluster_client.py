@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from pincompute.admission.project_changes import project_changed_problem
 from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.change import Change
@@ -20,7 +21,8 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
-from pincompute.api.validation import parse_resources, parse_workload
+from pincompute.api.resource_state import ResourceState
+from pincompute.api.validation import parse_resource, parse_resources, parse_workload
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult
@@ -64,6 +66,17 @@ class ClusterClient(WorkloadClient):
         refuse_all(Problem.from_json(error) for each in previews for error in each.errors)
         writes = ((each, self.write(each, manager=CLI_MANAGER)) for each in workloads)
         return [_outcome(each, await _or_refused(write)) for each, write in writes]
+
+    async def deploy_project(self, name: str, text: str, file: str, generation: int = 0) -> ResourceState:
+        project = parse_resource(read_document(text, file), name)
+        assert isinstance(project, Project)
+        before = await self.read_project(name)
+        if generation and (before is None or before.metadata.generation != generation):
+            raise Refused(project_changed_problem(name))
+        return (await self.write_project(project, manager=CLI_MANAGER)).state
+
+    async def delete_project(self, name: str) -> None:
+        await self.remove_project(name, (await self.project_document(name)).metadata.uid)
 
     async def deploy(
         self, project: str, name: str, version: str, break_glass: BreakGlassRequest | None = None

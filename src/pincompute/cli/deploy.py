@@ -24,6 +24,9 @@ from pincompute.cli.text_files import file_option, read_text_file, require_files
 _DOCUMENT_MARKERS = ("---", "...")
 """Begin a line that starts or ends a YAML document."""
 
+_PROJECT = "Project"
+"""Occurs in every document of that kind, and in few others: only those are parsed here."""
+
 Submit = Callable[[PlatformClient], Awaitable[WorkloadSummary]]
 
 
@@ -80,7 +83,8 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
 
     NAME_OR_FILES is a file such as hello.yaml, or a name: of a build published as --version, or of a new service with
     --image and --port, for which a file is written. Several files, a folder, or a file of several documents are a set:
-    all are accepted or none; - is standard input. In an emergency --break-glass skips a project's review.
+    all are accepted or none; - is standard input. In an emergency --break-glass skips a project's review. The file of a
+    project creates or changes the project itself.
     """
     names_or_files = require_files(names_or_files, files)
     timeout_s = None if no_wait else timeout
@@ -108,6 +112,8 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         submit = partial(_submit_build, target, name_or_file, version, break_glass)
     elif image is None and port is None:
         text = read_text_file(Path(name_or_file), f"pin deploy {Path(name_or_file).stem} --image IMAGE --port 8080")
+        if _PROJECT in text and _deploy_if_project(target, text, name_or_file, break_glass, timeout_s):
+            return
         submit = partial(_submit_text, target, text, Path(name_or_file), break_glass)
     else:
         # Loads YAML, which only a new service needs.
@@ -116,6 +122,21 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         text = format_short_form(name_or_file, image, port, replicas, environment, simulated=simulated)
         submit = partial(_write_and_submit, target, text, Path(f"{name_or_file}.yaml"), break_glass)
     asyncio.run(_submit_and_follow(target, submit, timeout_s, notice))
+
+
+def _deploy_if_project(
+    target: Target, text: str, file: str, break_glass: BreakGlassRequest | None, timeout_s: float | None
+) -> bool:
+    # Loads YAML, which workloads need not.
+    from pincompute.cli.deploy_project import deploy_project, project_name
+
+    name = project_name(text)
+    if name and break_glass:
+        what = "--break-glass is for workloads: a project's document is not reviewed"
+        raise Refused(Problem(USAGE, what, next=f"pin deploy {file}"))
+    if name:
+        deploy_project(target, name, text, file, timeout_s)
+    return bool(name)
 
 
 def _override_notice(span: str) -> str:

@@ -11,12 +11,23 @@ from pincompute.admission.break_glass import check_break_glass_needed, set_break
 from pincompute.admission.reviews import ReviewVerdict, check_review_required, workload_of_build
 from pincompute.api.change import Rollback
 from pincompute.api.identity import Identity
+from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, refuse_if
 from pincompute.desk.builds import BuildVerifier, verified_build
 from pincompute.desk.policies import PolicyChecker
-from pincompute.desk.request import ApplyChange, DeployBuild, DeployFile, Item, RemoveWorkload
+from pincompute.desk.project_checks import ProjectChecker
+from pincompute.desk.request import (
+    ApplyChange,
+    DeployBuild,
+    DeployFile,
+    Item,
+    PutDocument,
+    RemoveProject,
+    RemoveWorkload,
+    WorkloadAction,
+)
 from pincompute.desk.rollback_review import check_rollback_target
 from pincompute.desk.store.database import Database
 from pincompute.desk.store.record import VerifiedBuild
@@ -33,6 +44,8 @@ class CheckedItem(NamedTuple):
     problems: tuple[Problem, ...] = ()
     verified_build: VerifiedBuild | None = None
     verdict: ReviewVerdict = ReviewVerdict()
+    audit_reason: str = ""
+    """The note of the audit log; empty for that of the submission."""
 
 
 class ItemChecker:
@@ -44,20 +57,27 @@ class ItemChecker:
         self._builds = builds
         self._policies = policies
         self._clock = clock
+        self._projects = ProjectChecker(platform, clock)
 
-    async def check(self, item: Item, pending: Workload | None, caller: Identity) -> CheckedItem:
+    async def check(self, item: Item, pending: Workload | Project | None, caller: Identity) -> CheckedItem:
         """Renders an item and finds all problems of the result. Raises Refused if it cannot be rendered.
 
-        `pending` is the workload as it was last accepted, if that is not delivered yet.
+        `pending` is the workload or project as it was last accepted, if that is not delivered yet.
         """
-        checked = await self._render_and_review(item, pending)
+        action = item.action
+        if isinstance(action, PutDocument | RemoveProject):
+            of_project = await self._projects.check_project(
+                action, pending if isinstance(pending, Project) else None, caller
+            )
+            return CheckedItem(of_project.rendered, None, of_project.problems, audit_reason=of_project.audit_reason)
+        checked = await self._render_and_review(item, action, None if isinstance(pending, Project) else pending)
         denials = await self._policies.find_denials(
             item.submission.verb, checked.rendered, caller, checked.verified_build
         )
         return checked._replace(problems=(*checked.problems, *denials))
 
-    async def _render_and_review(self, item: Item, pending: Workload | None) -> CheckedItem:
-        match item.action:
+    async def _render_and_review(self, item: Item, action: WorkloadAction, pending: Workload | None) -> CheckedItem:
+        match action:
             case DeployFile(workload, planned_project):
                 rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
                 if planned_project:
@@ -87,4 +107,4 @@ class ItemChecker:
             case Refused() as refused:
                 raise refused
             case _:
-                assert_never(item.action)
+                assert_never(action)

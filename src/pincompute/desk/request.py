@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, assert_never, cast
 
 import msgspec
 
@@ -23,12 +23,14 @@ from pincompute.api.break_glass import BreakGlass, BreakGlassRequest
 from pincompute.api.change import Change
 from pincompute.api.documents import Document, read_document, read_documents
 from pincompute.api.identity import Identity
+from pincompute.api.kinds import KINDS
 from pincompute.api.project import Project
-from pincompute.api.validation import parse_each_resource, parse_workload
+from pincompute.api.validation import parse_each_resource, parse_resource, parse_workload
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Refused, refuse_if
+from pincompute.base.problem import Problem, Refused, refuse_if
+from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN
 from pincompute.desk.document_sets import check_set_size, link_set
 from pincompute.desk.store.record import (
     BREAK_GLASS,
@@ -89,6 +91,21 @@ class RemoveWorkload(NamedTuple):
     uid: str = ""
 
 
+class DeployProject(NamedTuple):
+    """Create or change a project, to its document."""
+
+    project: str
+    text: str
+    generation: int = 0
+    """Only if the project still has this generation; 0: whatever it has."""
+
+
+class RemoveProject(NamedTuple):
+    """Delete a project without workloads."""
+
+    project: str
+
+
 class RecordUnreadable(NamedTuple):
     """Record a text that cannot be deployed, because it is not UTF-8, and why."""
 
@@ -97,7 +114,9 @@ class RecordUnreadable(NamedTuple):
     text: str = ""
 
 
-Request = DeployDocuments | DeployBuild | ApplyChange | RemoveWorkload | RecordUnreadable
+Request = (
+    DeployDocuments | DeployBuild | ApplyChange | RemoveWorkload | DeployProject | RemoveProject | RecordUnreadable
+)
 
 
 class DeployFile(NamedTuple):
@@ -108,7 +127,15 @@ class DeployFile(NamedTuple):
     """In a preview: the project as the same set would change it."""
 
 
-Action = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
+class PutDocument(NamedTuple):
+    """The document of `DeployProject`, parsed and validated."""
+
+    project: Project
+    generation: int = 0
+
+
+WorkloadAction = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
+Action = WorkloadAction | PutDocument | RemoveProject
 """The action for one workload; Refused for a document that is invalid by itself."""
 
 
@@ -143,12 +170,14 @@ class RequestParser:
             case RemoveWorkload(project, name, uid):
                 key = WorkloadKey(project, "", name)
                 return [Item(self._new_submission(key, DELETE, uid, context, about=name), request)]
-            case RecordUnreadable(project, refused, text):
-                return [self._unreadable_item(text, project, refused, context)]
+            case DeployProject() | RemoveProject() | RecordUnreadable():
+                return [self._item_without_workload(request, context)]
             case _:
                 assert_never(request)
 
-    def preview_item(self, key: WorkloadKey, action: DeployFile | DeployBuild, context: CallContext) -> Item:
+    def preview_item(
+        self, key: WorkloadKey, action: DeployFile | DeployBuild | PutDocument, context: CallContext
+    ) -> Item:
         """An item that is checked and never recorded; it takes no id."""
         submission = Submission("", self._clock.now(), str(context.caller), self._cluster, key, DEPLOY, "")
         return Item(submission, action)
@@ -174,6 +203,22 @@ class RequestParser:
             items.append(_with_override(Item(submission, DeployFile(parsed)), request.break_glass, override))
         linked = link_set([item.submission for item in items], text)
         return [item._replace(submission=submission) for item, submission in zip(items, linked, strict=True)]
+
+    def _item_without_workload(
+        self, request: DeployProject | RemoveProject | RecordUnreadable, context: CallContext
+    ) -> Item:
+        if isinstance(request, RecordUnreadable):
+            return self._unreadable_item(request.text, request.project, request.refused, context)
+        key = project_key(request.project)
+        if isinstance(request, RemoveProject):
+            return Item(self._new_submission(key, DELETE, "", context, about=request.project), request)
+        try:
+            project = parse_project(read_document(request.text), request.project)
+        except Refused as refused:
+            return self._unreadable_item(request.text, request.project, refused, context)
+        about = str(request.generation) if request.generation else ""
+        submission = self._new_submission(key, DEPLOY, request.text, context, about)
+        return Item(submission, PutDocument(project, request.generation))
 
     def _grant_override(self, request: BreakGlassRequest | None, context: CallContext) -> BreakGlass | None:
         if request is None:
@@ -211,6 +256,25 @@ def parse_file_workload(document: Document, project: str) -> Workload:
     workload = parse_workload(document, project)
     refuse_if(check_claimed_build(workload))
     return workload
+
+
+def project_key(name: str) -> WorkloadKey:
+    """A project is recorded in itself, so that its members find its changes in their audit log."""
+    return WorkloadKey(name, Project.__name__, name)
+
+
+def parse_project(document: Document, name: str) -> Project:
+    kind = document.content.get("kind")
+    if kind in KINDS and kind != Project.__name__:
+        what = f"a {kind} is not a project"
+        raise Refused(Problem(KIND_UNKNOWN, what, document.where("kind"), next="pin deploy FILE"))
+    resource = cast("Project", parse_resource(document, name))
+    if resource.metadata.name != name:
+        # The caller is authorized for the project of the request, and not for that of the document.
+        what = f"the document is of project {resource.metadata.name}, and the request of project {name}"
+        where = document.where("metadata", "name")
+        raise Refused(Problem(DOCUMENT_INVALID, what, where, next=f"write metadata: {{name: {name}}}"))
+    return resource
 
 
 def _with_override(item: Item, request: BreakGlassRequest | None, override: BreakGlass | None) -> Item:

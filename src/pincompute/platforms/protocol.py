@@ -41,7 +41,21 @@ class DeleteWorkload(msgspec.Struct, frozen=True, tag="Remove"):
     uid: str = ""
 
 
-PlatformCommand = PutWorkload | ChangeWorkload | DeleteWorkload
+class PutProject(msgspec.Struct, frozen=True, tag="PutProject"):
+    """Command: create a project, or replace its document."""
+
+    project: dict[str, Any]
+    base: str
+    """Digest of the project on which this was decided; empty if there was none. Another one must not be overwritten."""
+
+
+class DeleteProject(msgspec.Struct, frozen=True, tag="DeleteProject"):
+    """Command: delete a project, if it has no workloads; with a uid, only that very object."""
+
+    uid: str = ""
+
+
+PlatformCommand = PutWorkload | ChangeWorkload | DeleteWorkload | PutProject | DeleteProject
 
 
 class RenderedWorkload(NamedTuple):
@@ -57,6 +71,8 @@ class RenderedWorkload(NamedTuple):
     """The project with the quota; None: unlimited."""
     surge: int = 0
     """Pods of the footprint that exist only during a rollout."""
+    document: Project | None = None
+    """Of a project that is written: as it will be."""
 
 
 class Delivery(NamedTuple):
@@ -124,6 +140,10 @@ class Platform(Protocol):
 
     async def deliver(self, submission: str, key: WorkloadKey, command: PlatformCommand) -> Delivery:
         """Carries out a command. Idempotent: it does nothing if it did the same for this submission already."""
+        ...
+
+    async def require_empty_project(self, name: str) -> None:
+        """Refuses a project that has workloads."""
         ...
 
     async def find_project(self, name: str) -> Project | None:

@@ -88,6 +88,7 @@ class TextBody(NamedTuple):
 
 
 WORKLOAD_YAML = TextBody("application/yaml", "A workload file.")
+PROJECT_YAML = TextBody("application/yaml", "The file of a project.")
 WORKLOADS_YAML = TextBody("application/yaml", "Workload files, separated by `---`.")
 PLAIN_TEXT = TextBody("text/plain", "Plain text.")
 HTML = TextBody("text/html", "A page.")
