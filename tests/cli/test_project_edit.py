@@ -14,7 +14,7 @@ from pincompute.api.project import Project, ProjectSpec, Quota, RoleHolders, Tie
 from pincompute.api.structs import Metadata
 from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
-from pincompute.cli.deploy_project import name_of_project, project_name
+from pincompute.cli.deploy_project import document_owner, owner_of_content
 from pincompute.cli.project_edit import parse_member_and_role, parse_quota
 from pincompute.cli.yaml_writer import format_document
 from pincompute.main import command_group
@@ -56,11 +56,11 @@ def test_parses_tiers_with_limits() -> None:
     ],
 )
 def test_finds_the_project_of_a_document(text: str, name: str) -> None:
-    assert project_name(text) == name
+    assert document_owner(text).name == name
 
 
 def test_workload_is_no_project() -> None:
-    assert name_of_project({"kind": "PinterestService", "metadata": {"name": "ads"}}) == ""
+    assert owner_of_content({"kind": "PinterestService", "metadata": {"name": "ads"}}) == ("", "")
 
 
 def test_document_is_read_as_the_same_project() -> None:

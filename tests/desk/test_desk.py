@@ -14,11 +14,10 @@ import pytest
 from control_plane import ControlPlane
 from desk_fixtures import AUTH_HEADERS, TOKEN, DeskWorld, desk_world
 from pincompute.api.change import Scale
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import MAX_FILE_BYTES
 from pincompute.api.logs import LogQuery, LogReplicas
 from pincompute.api.names import ENGINE, SUBMISSION_ANNOTATION
-from pincompute.api.project import Project
-from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadChange
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
@@ -263,7 +262,7 @@ async def test_database_is_asked_only_for_pending_workloads(
     asked: list[str] = []
     pending, deliver, goes_on = outbox.pending_resource, KubernetesPlatform.deliver, asyncio.Event()
 
-    def noted(connection: Connection, cluster: str, key: WorkloadKey) -> Workload | Project | None:
+    def noted(connection: Connection, cluster: str, key: WorkloadKey) -> CustomResource | None:
         asked.append(key.name)
         return pending(connection, cluster, key)
 

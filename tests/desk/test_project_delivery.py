@@ -145,3 +145,18 @@ async def test_kubeconfig_writes_the_same(here: TenantProjects, new: str) -> Non
     assert (await cluster.deploy_project(new, text, "new.yaml")).action == "unchanged"
     assert (await cluster.project_document(new)).spec.owner == "team-new"
     assert (await here.request("dan", "GET", f"/projects/{new}/document")).body["spec"] == SPEC
+
+
+async def test_version_of_a_part_is_created_once(here: TenantProjects) -> None:
+    name = f"{unknown_project()}-1"
+    part = {"apiVersion": API_VERSION, "kind": "PinterestSidecar", "metadata": {"name": name}, "spec": {"image": "a:1"}}
+    text = msgspec.json.encode(part).decode()
+    try:
+        created = await here.request("root", "PUT", f"/parts/{name}", text)
+        assert (created.status, created.body["action"]) == (201, "created")
+        assert (await here.request("root", "PUT", f"/parts/{name}", text)).body["action"] == "unchanged"
+        other = await here.request("root", "PUT", f"/parts/{name}", text.replace("a:1", "a:2"))
+        assert other.reason == "CannotChange"
+        assert (await here.world.client.get(CUSTOM_RESOURCES["PinterestSidecar"], name))["spec"]["image"] == "a:1"
+    finally:
+        await here.world.client.delete(CUSTOM_RESOURCES["PinterestSidecar"], name)

@@ -99,7 +99,7 @@ async def test_document_of_another_name_is_refused(projects_desk: UnwatchedDesk)
     for path in ("/projects/ads/submissions", "/projects/ads/sets"):
         answer = await send_as(projects_desk, "olga", "POST", path, project_text(SPEC))
         assert answer.reasons == ["KindUnknown"]
-        assert answer.body["errors"][0]["next"] == "pin deploy FILE, with the file of the project alone"
+        assert answer.body["errors"][0]["next"] == "pin deploy FILE, with the file of the Project alone"
     assert (await send_as(projects_desk, "olga", "PUT", "/projects/ads", HELLO)).reasons == ["KindUnknown"]
 
 

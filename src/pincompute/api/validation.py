@@ -107,7 +107,7 @@ def parse_workload(document: Document, project: str) -> Workload:
 
 
 def _other_kind_command(kind: str) -> str:
-    return "pin deploy FILE, with the file of the project alone" if kind == "Project" else "kubectl apply -f FILE"
+    return f"pin deploy FILE, with the file of the {kind} alone"
 
 
 def _document_problems(document: Document) -> Iterator[Problem]:

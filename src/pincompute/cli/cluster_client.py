@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from pincompute.admission.infrastructure import Infrastructure, check_infrastructure
 from pincompute.admission.project_changes import project_changed_problem
 from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.break_glass import BreakGlassRequest
@@ -27,7 +28,7 @@ from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult
 from pincompute.api.workload_summary import WorkloadSummary
-from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.problem import Problem, Refused, refuse_all, refuse_if
 from pincompute.base.reasons import PROJECT_UNKNOWN, USAGE
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.kube.client import Client
@@ -74,6 +75,12 @@ class ClusterClient(WorkloadClient):
         if generation and (before is None or before.metadata.generation != generation):
             raise Refused(project_changed_problem(name))
         return (await self.write_project(project, manager=CLI_MANAGER)).state
+
+    async def deploy_infrastructure(self, kind: str, name: str, text: str, file: str) -> ResourceState:
+        resource = parse_resource(read_document(text, file), "")
+        assert isinstance(resource, Infrastructure)
+        refuse_if(check_infrastructure(await self.read_infrastructure(kind, name), resource))
+        return await self.create_infrastructure(resource, manager=CLI_MANAGER)
 
     async def delete_project(self, name: str) -> None:
         await self.remove_project(name, (await self.project_document(name)).metadata.uid)

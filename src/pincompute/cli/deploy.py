@@ -24,8 +24,8 @@ from pincompute.cli.text_files import file_option, read_text_file, require_files
 _DOCUMENT_MARKERS = ("---", "...")
 """Begin a line that starts or ends a YAML document."""
 
-_PROJECT = "Project"
-"""Occurs in every document of that kind, and in few others: only those are parsed here."""
+_OTHER_KINDS = ("Project", "Runtime", "PinterestSidecar")
+"""Kinds that are no workloads. Only documents in which one of the words occurs are parsed here."""
 
 Submit = Callable[[PlatformClient], Awaitable[WorkloadSummary]]
 
@@ -84,7 +84,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     NAME_OR_FILES is a file such as hello.yaml, or a name: of a build published as --version, or of a new service with
     --image and --port, for which a file is written. Several files, a folder, or a file of several documents are a set:
     all are accepted or none; - is standard input. In an emergency --break-glass skips a project's review. The file of a
-    project creates or changes the project itself.
+    project, runtime or runtime part is deployed by itself.
     """
     names_or_files = require_files(names_or_files, files)
     timeout_s = None if no_wait else timeout
@@ -112,7 +112,8 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         submit = partial(_submit_build, target, name_or_file, version, break_glass)
     elif image is None and port is None:
         text = read_text_file(Path(name_or_file), f"pin deploy {Path(name_or_file).stem} --image IMAGE --port 8080")
-        if _PROJECT in text and _deploy_if_project(target, text, name_or_file, break_glass, timeout_s):
+        is_other = any(kind in text for kind in _OTHER_KINDS)
+        if is_other and _deploy_other_kind(target, text, name_or_file, break_glass, timeout_s):
             return
         submit = partial(_submit_text, target, text, Path(name_or_file), break_glass)
     else:
@@ -124,19 +125,19 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     asyncio.run(_submit_and_follow(target, submit, timeout_s, notice))
 
 
-def _deploy_if_project(
+def _deploy_other_kind(
     target: Target, text: str, file: str, break_glass: BreakGlassRequest | None, timeout_s: float | None
 ) -> bool:
     # Loads YAML, which workloads need not.
-    from pincompute.cli.deploy_project import deploy_project, project_name
+    from pincompute.cli.deploy_project import deploy_document, document_owner
 
-    name = project_name(text)
-    if name and break_glass:
-        what = "--break-glass is for workloads: a project's document is not reviewed"
+    owner = document_owner(text)
+    if owner.kind and break_glass:
+        what = f"--break-glass is for workloads: the document of a {owner.kind} is not reviewed"
         raise Refused(Problem(USAGE, what, next=f"pin deploy {file}"))
-    if name:
-        deploy_project(target, name, text, file, timeout_s)
-    return bool(name)
+    if owner.kind:
+        deploy_document(target, owner, text, file, timeout_s)
+    return bool(owner.kind)
 
 
 def _override_notice(span: str) -> str:

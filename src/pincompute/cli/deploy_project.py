@@ -1,10 +1,10 @@
-"""`pin deploy` of a project: its document goes to the project itself, and the project is followed until it is ready."""
+"""`pin deploy` of a project, which is followed until it is ready, and of runtimes and their parts."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -19,21 +19,50 @@ from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect
 
+_RUNTIME, _PART = "Runtime", "PinterestSidecar"
+OTHER_KINDS = (Project.__name__, _RUNTIME, _PART)
+"""Kinds that are no workloads: their documents are deployed one by one, and not into a project."""
 
-def project_name(text: str) -> str:
-    """The name of the project that a document is of; empty for documents of other kinds, and invalid ones."""
+
+class DocumentOwner(NamedTuple):
+    """What a document is of, if that is no workload; empty otherwise, and for invalid documents."""
+
+    kind: str = ""
+    name: str = ""
+
+
+def document_owner(text: str) -> DocumentOwner:
     try:
         content = read_document(text).content
     except Refused:
         # Reported by the code that submits the file.
-        return ""
-    return name_of_project(content)
+        return DocumentOwner()
+    return owner_of_content(content)
 
 
-def name_of_project(content: dict[str, Any]) -> str:
-    metadata = content.get("metadata")
+def owner_of_content(content: dict[str, Any]) -> DocumentOwner:
+    metadata, kind = content.get("metadata"), content.get("kind")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if content.get("kind") == Project.__name__ and isinstance(name, str) else ""
+    return DocumentOwner(kind, name) if kind in OTHER_KINDS and isinstance(name, str) else DocumentOwner()
+
+
+def deploy_document(target: Target, owner: DocumentOwner, text: str, file: str, timeout_s: float | None) -> None:
+    """Deploy a project, runtime or runtime part."""
+    if owner.kind == Project.__name__:
+        deploy_project(target, owner.name, text, file, timeout_s)
+    else:
+        asyncio.run(_deploy_infrastructure(target, owner, text, file))
+
+
+async def _deploy_infrastructure(target: Target, owner: DocumentOwner, text: str, file: str) -> None:
+    """A version of the platform's runtime changes no workload by itself, so that nothing is followed."""
+    kind, name = owner
+    async with connect(target) as platform:
+        state = await platform.deploy_infrastructure(kind, name, text, file)
+    if kind == _RUNTIME:
+        click.echo(printable(f"runtime {name}  {state.action}        next: pin runtime plan {name}"))
+    else:
+        click.echo(printable(f"part {name}  {state.action}        next: name it in the parts of a new Runtime"))
 
 
 def deploy_project(target: Target, name: str, text: str, file: str, timeout_s: float | None) -> None:

@@ -120,6 +120,13 @@ class DeskClient:
 
         return await self._fetch("GET", _project_path(name, "document"), Project)
 
+    async def deploy_infrastructure(self, kind: str, name: str, text: str, file: str) -> ResourceState:
+        path = f"/v1/{'runtimes' if kind == 'Runtime' else 'parts'}/{quote(name, safe='')}"
+        try:
+            return self._decode(await self._send_once("PUT", path, text.encode()), ResourceState)
+        except Refused as refused:
+            raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
+
     async def delete_project(self, name: str) -> None:
         await self._send_once("DELETE", _project_path(name))
 

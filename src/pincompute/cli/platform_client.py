@@ -47,6 +47,10 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
         """Create or change a project; with a generation only if it still has that one."""
         ...
 
+    async def deploy_infrastructure(self, kind: str, name: str, text: str, file: str) -> ResourceState:
+        """Create a runtime or a version of a runtime part."""
+        ...
+
     async def delete_project(self, name: str) -> None:
         """Delete a project without workloads."""
         ...

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from pincompute.admission.break_glass import check_break_glass_needed, set_break_glass
+from pincompute.admission.infrastructure import Infrastructure, check_infrastructure
 from pincompute.admission.reviews import ReviewVerdict, check_review_required, workload_of_build
 from pincompute.api.change import Rollback
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.identity import Identity
 from pincompute.api.project import Project
 from pincompute.api.workload import Workload
@@ -20,6 +24,7 @@ from pincompute.desk.policies import PolicyChecker
 from pincompute.desk.project_checks import ProjectChecker
 from pincompute.desk.request import (
     ApplyChange,
+    CreateDocument,
     DeployBuild,
     DeployFile,
     Item,
@@ -27,12 +32,13 @@ from pincompute.desk.request import (
     RemoveProject,
     RemoveWorkload,
     WorkloadAction,
+    infrastructure_key,
 )
 from pincompute.desk.rollback_review import check_rollback_target
 from pincompute.desk.store.database import Database
 from pincompute.desk.store.record import VerifiedBuild
 from pincompute.planning.break_glass import check_break_glass_expired
-from pincompute.platforms.protocol import Platform, RenderedWorkload
+from pincompute.platforms.protocol import CreateInfrastructure, Platform, RenderedWorkload
 
 
 class CheckedItem(NamedTuple):
@@ -59,10 +65,10 @@ class ItemChecker:
         self._clock = clock
         self._projects = ProjectChecker(platform, clock)
 
-    async def check(self, item: Item, pending: Workload | Project | None, caller: Identity) -> CheckedItem:
+    async def check(self, item: Item, pending: CustomResource | None, caller: Identity) -> CheckedItem:
         """Renders an item and finds all problems of the result. Raises Refused if it cannot be rendered.
 
-        `pending` is the workload or project as it was last accepted, if that is not delivered yet.
+        `pending` is the resource as it was last accepted, if that is not delivered yet.
         """
         action = item.action
         if isinstance(action, PutDocument | RemoveProject):
@@ -70,7 +76,9 @@ class ItemChecker:
                 action, pending if isinstance(pending, Project) else None, caller
             )
             return CheckedItem(of_project.rendered, None, of_project.problems, audit_reason=of_project.audit_reason)
-        checked = await self._render_and_review(item, action, None if isinstance(pending, Project) else pending)
+        if isinstance(action, CreateDocument):
+            return await self._check_infrastructure(action.resource, pending)
+        checked = await self._render_and_review(item, action, pending if isinstance(pending, Workload) else None)
         denials = await self._policies.find_denials(
             item.submission.verb, checked.rendered, caller, checked.verified_build
         )
@@ -108,3 +116,13 @@ class ItemChecker:
                 raise refused
             case _:
                 assert_never(action)
+
+    async def _check_infrastructure(self, resource: Infrastructure, pending: CustomResource | None) -> CheckedItem:
+        kind, name = resource.kind, resource.metadata.name
+        accepted = pending if isinstance(pending, Infrastructure) else None
+        before = accepted or await self._platform.read_infrastructure(kind, name)
+        problem = check_infrastructure(before, resource)
+        command = CreateInfrastructure(msgspec.to_builtins(resource))
+        rendered = RenderedWorkload(infrastructure_key(kind, name), command, document=resource)
+        reason = "unchanged" if before else "created"
+        return CheckedItem(rendered, None, (problem,) if problem else (), audit_reason=reason)

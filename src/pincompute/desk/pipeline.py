@@ -27,9 +27,10 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from pincompute.admission.authorization import Permission
+from pincompute.admission.infrastructure import INFRASTRUCTURE_KINDS
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.identity import Identity
 from pincompute.api.project import Project
-from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused, Where
@@ -41,9 +42,11 @@ from pincompute.desk.limits.long_texts import LongTexts
 from pincompute.desk.limits.request_queue import Busy
 from pincompute.desk.request import (
     CallContext,
+    CreateDocument,
     DeployBuild,
     DeployDocuments,
     DeployFile,
+    DeployInfrastructure,
     DeployProject,
     Item,
     PutDocument,
@@ -79,8 +82,8 @@ class _Lookup(NamedTuple):
 
     repeated: list[SubmissionRecord]
     """The same submissions, if they were sent before under the same idempotency key."""
-    pending: list[Workload | Project | None]
-    """For each item: the workload or project as last accepted, if that is not delivered yet."""
+    pending: list[CustomResource | None]
+    """For each item: the resource as last accepted, if that is not delivered yet."""
     undelivered: int
     """Number of accepted submissions of all workloads that are not delivered yet."""
 
@@ -164,7 +167,7 @@ class Pipeline:
 
     async def _parse(self, request: Request, context: CallContext) -> list[Item]:
         parse = partial(self._parser.parse, request, context)
-        has_text = isinstance(request, DeployDocuments | DeployProject)
+        has_text = isinstance(request, DeployDocuments | DeployProject | DeployInfrastructure)
         return await self.long_texts.parse(request.text, parse) if has_text else parse()
 
     # 2. Authorize
@@ -198,7 +201,7 @@ class Pipeline:
     # 4. to 6. Render, review, policies
 
     async def _check_items(
-        self, items: Sequence[Item], pending: Sequence[Workload | Project | None], context: CallContext
+        self, items: Sequence[Item], pending: Sequence[CustomResource | None], context: CallContext
     ) -> _Outcome:
         """Checks every item, so that all problems of a set are reported at once.
 
@@ -220,7 +223,7 @@ class Pipeline:
                 refusals[item.submission.id] = refused
         return _Outcome(proposals, refusals)
 
-    async def _check_item(self, item: Item, pending: Workload | Project | None, context: CallContext) -> Proposal:
+    async def _check_item(self, item: Item, pending: CustomResource | None, context: CallContext) -> Proposal:
         checked = await self._checker.check(item, pending, context.caller)
         rendered = checked.rendered
         # Authorized again, as the kind is known only now: members may not deploy every kind.
@@ -234,7 +237,9 @@ class Pipeline:
         return Proposal(submission, rendered, checked.verified_build, context.caller)
 
     async def preview(
-        self, deploys: Sequence[tuple[WorkloadKey, DeployFile | DeployBuild | PutDocument]], context: CallContext
+        self,
+        deploys: Sequence[tuple[WorkloadKey, DeployFile | DeployBuild | PutDocument | CreateDocument]],
+        context: CallContext,
     ) -> list[CheckedItem | Refused]:
         """Checks deploys as `submit` does, and records nothing: with all problems but those of the quota.
 
@@ -255,7 +260,7 @@ class Pipeline:
                 found.append(refused)
         return found
 
-    async def _preview_item(self, item: Item, pending: Workload | Project | None, caller: Identity) -> CheckedItem:
+    async def _preview_item(self, item: Item, pending: CustomResource | None, caller: Identity) -> CheckedItem:
         checked = await self._checker.check(item, pending, caller)
         key = checked.rendered.workload_key
         denied = await self._authorizer.find_problem(caller, _permission_for(DEPLOY, key.kind), key.project, key.kind)
@@ -304,6 +309,8 @@ _PROJECT_PERMISSIONS = {DEPLOY: Permission.CONFIGURE, DELETE: Permission.ADMINIS
 
 
 def _permission_for(verb: str, kind: str) -> Permission:
+    if kind in INFRASTRUCTURE_KINDS:
+        return Permission.ADMINISTER
     permissions = _PROJECT_PERMISSIONS if kind == Project.__name__ else _PERMISSIONS
     return permissions.get(verb, Permission.CHANGE)
 

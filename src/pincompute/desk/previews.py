@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from pincompute.admission.authorization import Permission
+from pincompute.admission.infrastructure import Infrastructure
 from pincompute.admission.quota import add_quota_to_preview
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_documents
@@ -29,9 +30,11 @@ from pincompute.desk.pipeline import Pipeline
 from pincompute.desk.provenance import provenance_links
 from pincompute.desk.request import (
     CallContext,
+    CreateDocument,
     DeployBuild,
     DeployFile,
     PutDocument,
+    infrastructure_key,
     parse_file_workload,
     project_key,
 )
@@ -83,19 +86,17 @@ class Previewer:
         """The checks of the workloads among some resources, which are planned with the others of the set."""
         projects = {each.metadata.name: each for each in resources if isinstance(each, Project)}
         workloads = {WorkloadKey.of(each): each for each in resources if isinstance(each, Workload)}
-        deploys: dict[WorkloadKey, DeployFile | PutDocument] = {
+        deploys: dict[WorkloadKey, DeployFile | PutDocument | CreateDocument] = {
             **{project_key(name): PutDocument(each) for name, each in projects.items()},
+            **{_key_of(each): CreateDocument(each) for each in resources if isinstance(each, Infrastructure)},
             **{key: DeployFile(each, projects.get(key.project)) for key, each in workloads.items()},
         }
         found = dict(zip(deploys, await self._pipeline.preview(list(deploys.items()), context), strict=True))
         only_workloads = len(workloads) == len(resources)
         checked: list[_Checked] = []
         for resource in resources:
-            key = _key_of(resource)
-            result = found[key] if key else None
-            if result is None:
-                checked.append(_Checked())
-            elif isinstance(resource, Project):
+            result = found[_key_of(resource)]
+            if not isinstance(resource, Workload):
                 # It uses no quota of its own.
                 checked.append(_Checked(None, result.problems))
             elif isinstance(result, Refused):
@@ -132,10 +133,11 @@ class Previewer:
         ]
 
 
-def _key_of(resource: CustomResource) -> WorkloadKey | None:
-    if isinstance(resource, Project):
-        return project_key(resource.metadata.name)
-    return WorkloadKey.of(resource) if isinstance(resource, Workload) else None
+def _key_of(resource: CustomResource) -> WorkloadKey:
+    if isinstance(resource, Workload):
+        return WorkloadKey.of(resource)
+    name = resource.metadata.name
+    return project_key(name) if isinstance(resource, Project) else infrastructure_key(resource.kind, name)
 
 
 def _parse_documents(text: str, project: str) -> list[CustomResource]:

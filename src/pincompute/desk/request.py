@@ -16,11 +16,13 @@ from pincompute.admission.break_glass import (
     check_break_glass_request,
     grant_break_glass,
 )
+from pincompute.admission.infrastructure import Infrastructure
 from pincompute.admission.reviews import (
     check_claimed_build,
 )
 from pincompute.api.break_glass import BreakGlass, BreakGlassRequest
 from pincompute.api.change import Change
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_document, read_documents
 from pincompute.api.identity import Identity
 from pincompute.api.kinds import KINDS
@@ -106,6 +108,14 @@ class RemoveProject(NamedTuple):
     project: str
 
 
+class DeployInfrastructure(NamedTuple):
+    """Create a runtime or a version of a runtime part."""
+
+    kind: str
+    name: str
+    text: str
+
+
 class RecordUnreadable(NamedTuple):
     """Record a text that cannot be deployed, because it is not UTF-8, and why."""
 
@@ -114,9 +124,9 @@ class RecordUnreadable(NamedTuple):
     text: str = ""
 
 
-Request = (
-    DeployDocuments | DeployBuild | ApplyChange | RemoveWorkload | DeployProject | RemoveProject | RecordUnreadable
-)
+OtherRequest = DeployProject | RemoveProject | DeployInfrastructure | RecordUnreadable
+"""Requests that are about no workload."""
+Request = DeployDocuments | DeployBuild | ApplyChange | RemoveWorkload | OtherRequest
 
 
 class DeployFile(NamedTuple):
@@ -134,8 +144,14 @@ class PutDocument(NamedTuple):
     generation: int = 0
 
 
+class CreateDocument(NamedTuple):
+    """The document of `DeployInfrastructure`, parsed and validated."""
+
+    resource: Infrastructure
+
+
 WorkloadAction = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
-Action = WorkloadAction | PutDocument | RemoveProject
+Action = WorkloadAction | PutDocument | RemoveProject | CreateDocument
 """The action for one workload; Refused for a document that is invalid by itself."""
 
 
@@ -170,13 +186,13 @@ class RequestParser:
             case RemoveWorkload(project, name, uid):
                 key = WorkloadKey(project, "", name)
                 return [Item(self._new_submission(key, DELETE, uid, context, about=name), request)]
-            case DeployProject() | RemoveProject() | RecordUnreadable():
+            case DeployProject() | RemoveProject() | DeployInfrastructure() | RecordUnreadable():
                 return [self._item_without_workload(request, context)]
             case _:
                 assert_never(request)
 
     def preview_item(
-        self, key: WorkloadKey, action: DeployFile | DeployBuild | PutDocument, context: CallContext
+        self, key: WorkloadKey, action: DeployFile | DeployBuild | PutDocument | CreateDocument, context: CallContext
     ) -> Item:
         """An item that is checked and never recorded; it takes no id."""
         submission = Submission("", self._clock.now(), str(context.caller), self._cluster, key, DEPLOY, "")
@@ -204,21 +220,25 @@ class RequestParser:
         linked = link_set([item.submission for item in items], text)
         return [item._replace(submission=submission) for item, submission in zip(items, linked, strict=True)]
 
-    def _item_without_workload(
-        self, request: DeployProject | RemoveProject | RecordUnreadable, context: CallContext
-    ) -> Item:
-        if isinstance(request, RecordUnreadable):
-            return self._unreadable_item(request.text, request.project, request.refused, context)
-        key = project_key(request.project)
-        if isinstance(request, RemoveProject):
-            return Item(self._new_submission(key, DELETE, "", context, about=request.project), request)
+    def _item_without_workload(self, request: OtherRequest, context: CallContext) -> Item:
+        match request:
+            case RecordUnreadable(project, refused, text):
+                return self._unreadable_item(text, project, refused, context)
+            case RemoveProject(name):
+                submission = self._new_submission(project_key(name), DELETE, "", context, about=name)
+                return Item(submission, request)
+            case DeployProject(name, text, generation):
+                key, about = project_key(name), str(generation) if generation else ""
+            case DeployInfrastructure(kind, name, text):
+                key, about = infrastructure_key(kind, name), ""
         try:
-            project = parse_project(read_document(request.text), request.project)
+            resource = parse_named(read_document(text), key)
         except Refused as refused:
-            return self._unreadable_item(request.text, request.project, refused, context)
-        about = str(request.generation) if request.generation else ""
-        submission = self._new_submission(key, DEPLOY, request.text, context, about)
-        return Item(submission, PutDocument(project, request.generation))
+            return self._unreadable_item(text, key.project, refused, context)
+        submission = self._new_submission(key, DEPLOY, text, context, about)
+        if isinstance(request, DeployProject):
+            return Item(submission, PutDocument(cast("Project", resource), request.generation))
+        return Item(submission, CreateDocument(cast("Infrastructure", resource)))
 
     def _grant_override(self, request: BreakGlassRequest | None, context: CallContext) -> BreakGlass | None:
         if request is None:
@@ -263,17 +283,22 @@ def project_key(name: str) -> WorkloadKey:
     return WorkloadKey(name, Project.__name__, name)
 
 
-def parse_project(document: Document, name: str) -> Project:
+def infrastructure_key(kind: str, name: str) -> WorkloadKey:
+    """Recorded in no project, so that only administrators read it in the audit log."""
+    return WorkloadKey("", kind, name)
+
+
+def parse_named(document: Document, key: WorkloadKey) -> CustomResource:
+    """Parse a document, which must be of the kind and the name that the caller was authorized for."""
     kind = document.content.get("kind")
-    if kind in KINDS and kind != Project.__name__:
-        what = f"a {kind} is not a project"
+    if kind in KINDS and kind != key.kind:
+        what = f"a {kind} is not a {key.kind}"
         raise Refused(Problem(KIND_UNKNOWN, what, document.where("kind"), next="pin deploy FILE"))
-    resource = cast("Project", parse_resource(document, name))
-    if resource.metadata.name != name:
-        # The caller is authorized for the project of the request, and not for that of the document.
-        what = f"the document is of project {resource.metadata.name}, and the request of project {name}"
+    resource = parse_resource(document, key.project)
+    if resource.metadata.name != key.name:
+        what = f"the document is of {key.kind} {resource.metadata.name}, and the request of {key.name}"
         where = document.where("metadata", "name")
-        raise Refused(Problem(DOCUMENT_INVALID, what, where, next=f"write metadata: {{name: {name}}}"))
+        raise Refused(Problem(DOCUMENT_INVALID, what, where, next=f"write metadata: {{name: {key.name}}}"))
     return resource
 
 

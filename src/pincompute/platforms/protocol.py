@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from pincompute.admission.infrastructure import Infrastructure
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.preview import Preview
@@ -55,7 +56,13 @@ class DeleteProject(msgspec.Struct, frozen=True, tag="DeleteProject"):
     uid: str = ""
 
 
-PlatformCommand = PutWorkload | ChangeWorkload | DeleteWorkload | PutProject | DeleteProject
+class CreateInfrastructure(msgspec.Struct, frozen=True, tag="CreateInfrastructure"):
+    """Command: create a runtime or a version of a runtime part, which are immutable."""
+
+    document: dict[str, Any]
+
+
+PlatformCommand = PutWorkload | ChangeWorkload | DeleteWorkload | PutProject | DeleteProject | CreateInfrastructure
 
 
 class RenderedWorkload(NamedTuple):
@@ -71,8 +78,8 @@ class RenderedWorkload(NamedTuple):
     """The project with the quota; None: unlimited."""
     surge: int = 0
     """Pods of the footprint that exist only during a rollout."""
-    document: Project | None = None
-    """Of a project that is written: as it will be."""
+    document: CustomResource | None = None
+    """What is written of another kind than a workload: as it will be."""
 
 
 class Delivery(NamedTuple):
@@ -140,6 +147,10 @@ class Platform(Protocol):
 
     async def deliver(self, submission: str, key: WorkloadKey, command: PlatformCommand) -> Delivery:
         """Carries out a command. Idempotent: it does nothing if it did the same for this submission already."""
+        ...
+
+    async def read_infrastructure(self, kind: str, name: str) -> Infrastructure | None:
+        """A runtime or runtime part from the platform itself; None if there is none."""
         ...
 
     async def require_empty_project(self, name: str) -> None:

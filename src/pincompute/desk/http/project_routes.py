@@ -33,8 +33,8 @@ class ProjectRoutes:
     def route_table(self) -> list[web.RouteDef]:
         project = "/v1/projects/{project}"
         return [
-            web.get("/v1/projects", self.list),
-            web.get(project, self.view),
+            web.get("/v1/projects", self.projects),
+            web.get(project, self.project),
             web.put(project, self.deploy),
             web.delete(project, self.delete),
             web.get(f"{project}/document", self.document),
@@ -43,13 +43,13 @@ class ProjectRoutes:
 
     @requires(AUTHENTICATED)
     @endpoint(response=list[ProjectSummary])
-    async def list(self, request: web.Request) -> web.StreamResponse:
+    async def projects(self, request: web.Request) -> web.StreamResponse:
         """The projects in which the caller has a role; for administrators all."""
         return json_response(await self._desk.list_projects(request[CALLER]))
 
     @requires(Permission.VIEW)
     @endpoint(response=ProjectView)
-    async def view(self, request: web.Request) -> web.StreamResponse:
+    async def project(self, request: web.Request) -> web.StreamResponse:
         """A project: owner, members, quota and its use, policies, and submissions that wait for delivery."""
         return json_response(await self._desk.get_project(path_word(request, "project")))
 

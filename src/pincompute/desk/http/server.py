@@ -52,6 +52,7 @@ from pincompute.desk.http.endpoint import (
 from pincompute.desk.http.errors import problem_middleware
 from pincompute.desk.http.exec_routes import ExecRoutes
 from pincompute.desk.http.fleet_routes import FleetRoutes
+from pincompute.desk.http.infrastructure_routes import InfrastructureRoutes
 from pincompute.desk.http.path_parameters import path_word
 from pincompute.desk.http.project_routes import ProjectRoutes
 from pincompute.desk.http.registry_routes import RegistryIssuer, RegistryRoutes
@@ -136,6 +137,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         web.get(f"{workload}/logs", routes.logs),
         *ExecRoutes(desk).route_table(workload),
         *FleetRoutes(desk).route_table(),
+        *InfrastructureRoutes(desk).route_table(),
         *AuditRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]

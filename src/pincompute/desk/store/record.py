@@ -14,6 +14,7 @@ import msgspec
 import sqlalchemy as sql
 
 from pincompute.admission.commits import AcceptedCommit
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.project import Project
 from pincompute.api.workload import Workload
@@ -190,7 +191,7 @@ def audit_access(  # noqa: PLR0913  (the columns of a row)
     connection.execute(_INSERT_AUDIT, row)
 
 
-def insert_revision(connection: Connection, submission: Submission, workload: Workload | Project) -> None:
+def insert_revision(connection: Connection, submission: Submission, workload: CustomResource) -> None:
     row = {
         "submission": submission.id, "cluster": submission.cluster, **submission.workload_key._asdict(),
         "at": submission.at.isoformat(), "workload": msgspec.json.encode(workload).decode(),

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from pincompute.admission.infrastructure import INFRASTRUCTURE_KINDS, Infrastructure
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import NAME_PATTERN, CustomResource
 from pincompute.api.kinds import WORKLOADS
@@ -59,6 +60,7 @@ from pincompute.platforms.kubernetes.workload_cache import WorkloadCache
 from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from pincompute.platforms.protocol import (
     ChangeWorkload,
+    CreateInfrastructure,
     DeleteProject,
     DeleteWorkload,
     Delivery,
@@ -176,6 +178,10 @@ class KubernetesPlatform:
         return RenderedWorkload(WorkloadKey.of(workload), command)
 
     @_raising_unavailable
+    async def read_infrastructure(self, kind: str, name: str) -> Infrastructure | None:
+        return await self._workloads.read_infrastructure(kind, name)
+
+    @_raising_unavailable
     async def require_empty_project(self, name: str) -> None:
         await self._workloads.require_empty_project(name)
 
@@ -190,6 +196,11 @@ class KubernetesPlatform:
                 return await self._delete(key, uid)
             case PutProject():
                 return await self._put_project(submission, command)
+            case CreateInfrastructure(document):
+                resource = msgspec.convert(document, INFRASTRUCTURE_KINDS[key.kind])
+                return Delivery(
+                    await self._workloads.create_infrastructure(resource, manager=DESK, submission=submission)
+                )
             case DeleteProject(uid):
                 await self._workloads.remove_project(key.name, uid)
                 return Delivery(None)

@@ -60,6 +60,7 @@ from pincompute.platforms.kubernetes.cluster_reader import (
 )
 from pincompute.platforms.kubernetes.dry_run import DryRunner
 from pincompute.platforms.kubernetes.exec_session import open_exec, open_port_forward
+from pincompute.platforms.kubernetes.infrastructure import InfrastructureClient
 from pincompute.platforms.kubernetes.logs.container_runs import LogFilter, LogOwner
 from pincompute.platforms.kubernetes.logs.follow import LogFollower
 from pincompute.platforms.kubernetes.logs.lines import LogReader, list_pods_of_workload, list_replica_names
@@ -75,7 +76,7 @@ KindLookup = Callable[[str, str], str]
 """Returns the kind that a workload of this project and name was last seen with; empty if unknown."""
 
 
-class WorkloadClient(ProjectClient):
+class WorkloadClient(ProjectClient, InfrastructureClient):
     """Reads from the cluster on every call; nothing is cached."""
 
     def __init__(
