@@ -69,6 +69,7 @@ REFUSED: dict[str, list[Object]] = {
     "callers": [{"callers": ["search"]}],
     "hosts": [{"hosts": ["shop.example.com"]}],
     "placement": [{"placement": {"tolerations": ["dedicated"]}}],
+    "iamRoles": [{"iamRoles": {"admin": "sts.amazonaws.com"}}],
     "policies": [{"policies": []}, {"policies": [{**POLICY, "rule": "true"}]}],
 }
 """By field, changes that are for administrators only."""
