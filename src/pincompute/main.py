@@ -52,7 +52,7 @@ COMMAND_GROUPS = {
     },
     "Review and publish": {
         "review": ("pincompute.cli.review:review", "Approve a commit."),
-        "project": ("pincompute.cli.project:project", "Show a project: who may do what, quota, unfinished work."),
+        "project": ("pincompute.cli.project:project", "Show a project, create one, and change its members."),
         "audit": ("pincompute.cli.audit:audit", "Show who did what in a project, newest first."),
         "publish": (
             "pincompute.cli.publish:publish",

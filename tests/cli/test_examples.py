@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from pincompute.cli.examples import EXAMPLES
+from pincompute.cli.project import ShowByDefault
 from pincompute.main import COMMANDS, command_group
 
 LINES = [line for examples in EXAMPLES.values() for line, _ in examples if not line.startswith(("eval", "pin --"))]
@@ -30,6 +31,7 @@ def test_command_parses_its_example(line: str, tmp_path: Path, monkeypatch: pyte
     command = command_group().get_command(click.Context(command_group()), name)
     assert command is not None, line
     while isinstance(command, click.Group):
+        arguments = command.with_default(arguments) if isinstance(command, ShowByDefault) else arguments
         name, *arguments = arguments
         command = command.commands[name]
     # Parses and converts every value, and runs nothing.

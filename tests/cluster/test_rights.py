@@ -140,6 +140,7 @@ async def test_granted_permissions_are_used_and_no_request_is_denied(real_platfo
         await person.pin("get", "--project", "nowhere", code=1)
         await _diagnose(person, client)
         await _call_as_program(real_platform, client)
+        await _manage_projects_and_parts(person, client)
         await _use_storage_agent(client)
         await _cause_drift(client)
         await asyncio.gather(*(person.pin("delete", each, "--project", PROJECT_NAME) for each in NAMES.values()))
@@ -155,6 +156,20 @@ async def test_granted_permissions_are_used_and_no_request_is_denied(real_platfo
     assert [event for event in refused if "being terminated" not in event["responseStatus"].get("message", "")] == []
     unused = granted_permissions(USERS) - used_permissions(real_platform, USERS) - list_fallback_permissions(USERS)
     assert unused | {RARE} == NEEDED_BUT_NOT_AUDITED
+
+
+async def _manage_projects_and_parts(person: CliUser, client: Client) -> None:
+    """Create, change and delete a project by the desk, and create a runtime and its part."""
+    await person.pin("project", "create", "rights-new", "--owner", "team-ads", "--member", "ann=owner")
+    await person.pin("project", "add-member", "rights-new", "ben", "--role", "viewer")
+    await person.pin("project", "delete", "rights-new")
+    created = (("PinterestSidecar", "rights-9", '{image: "a:1"}'), ("Runtime", "999", "{parts: [rights-9]}"))
+    for kind, name, spec in created:
+        text = f"apiVersion: {API_VERSION}\nkind: {kind}\nmetadata: {{name: '{name}'}}\nspec: {spec}\n"
+        (person.folder / "version.yaml").write_text(text)
+        await person.pin("deploy", "version.yaml")
+    for kind, name, _ in reversed(created):
+        await client.delete(CUSTOM_RESOURCES[kind], name)
 
 
 async def _exec_and_forward(person: CliUser) -> None:

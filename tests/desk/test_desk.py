@@ -14,10 +14,10 @@ import pytest
 from control_plane import ControlPlane
 from desk_fixtures import AUTH_HEADERS, TOKEN, DeskWorld, desk_world
 from pincompute.api.change import Scale
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import MAX_FILE_BYTES
 from pincompute.api.logs import LogQuery, LogReplicas
 from pincompute.api.names import ENGINE, SUBMISSION_ANNOTATION
-from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadChange
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import CLUSTER_UNREACHABLE
@@ -28,6 +28,7 @@ from pincompute.desk.store import outbox
 from pincompute.desk.store.database import Connection
 from pincompute.desk.store.record import SubmissionState
 from pincompute.desk.store.tables import audit, submissions
+from pincompute.planning.footprint import WorkloadKey
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
 from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from pincompute.platforms.protocol import Delivery, PlatformUnavailable
@@ -259,17 +260,17 @@ async def test_database_is_asked_only_for_pending_workloads(
     plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    pending, deliver, goes_on = outbox.pending_workload, KubernetesPlatform.deliver, asyncio.Event()
+    pending, deliver, goes_on = outbox.pending_resource, KubernetesPlatform.deliver, asyncio.Event()
 
-    def noted(connection: Connection, cluster: str, project: str, name: str) -> Workload | None:
-        asked.append(name)
-        return pending(connection, cluster, project, name)
+    def noted(connection: Connection, cluster: str, key: WorkloadKey) -> CustomResource | None:
+        asked.append(key.name)
+        return pending(connection, cluster, key)
 
     async def held(*words: Any) -> Delivery:
         await goes_on.wait()
         return await deliver(*words)
 
-    monkeypatch.setattr(outbox, "pending_workload", noted)
+    monkeypatch.setattr(outbox, "pending_resource", noted)
     monkeypatch.setattr(KubernetesPlatform, "deliver", held)
     prefers = {**AUTH_HEADERS, "Prefer": "respond-async"}
     async with desk_world(plane, tmp_path) as here:

@@ -131,7 +131,6 @@ CHANGES: dict[str, Any] = {
     "clean_up": "all",
     "keep_seconds": 60,
     "owner": "team-ads",
-    "iam_role": "reader",
     "hold": {"runtime": 1, "until": "2027-01-01"},
     "build": "1.4.0",
     "break_glass": {"until": "2027-01-01T04:00:00Z", "by": "ann", "because": "INC-4711"},

@@ -27,6 +27,7 @@ VERBS = (
     "delete workloads of",
     "exec into workloads of",
     "break glass in",
+    "change the settings of",
     "administer",
 )
 
@@ -78,5 +79,10 @@ def expected_access(asked: AccessCase) -> bool:
         return True
     if asked.verb == "administer" or (asked.kind == "PinterestDaemon" and asked.verb != "view"):
         return False
-    least = {"view": 1, "break glass in": 3, "exec into workloads of": 2 if asked.project == "open" else 3}
+    least = {
+        "view": 1,
+        "break glass in": 3,
+        "change the settings of": 3,
+        "exec into workloads of": 2 if asked.project == "open" else 3,
+    }
     return role_rank(asked.caller, asked.project) >= least.get(asked.verb, 2)

@@ -12,6 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from desk_fixtures import AUTH_HEADERS, LOCAL_AUTHENTICATOR, NO_RATE_LIMIT, SequentialIds, build_verifier
 from pincompute.admission.authorization import project_unknown
+from pincompute.admission.infrastructure import Infrastructure
+from pincompute.admission.project_changes import check_project_empty
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.preview import Preview
 from pincompute.api.project import Project
@@ -20,7 +22,7 @@ from pincompute.api.sidecar import PinterestSidecar, SidecarSpec
 from pincompute.api.structs import Metadata
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
-from pincompute.base.problem import Refused, refuse_all
+from pincompute.base.problem import Refused, refuse_all, refuse_if
 from pincompute.desk.authn.authenticator import Authenticator
 from pincompute.desk.desk import Desk
 from pincompute.desk.dispatcher import Dispatcher
@@ -62,6 +64,9 @@ class UnwatchedPlatform(KubernetesPlatform):
     async def list_workloads(self, project: str) -> list[Workload]:
         return list(self.workloads.values())
 
+    async def require_empty_project(self, name: str) -> None:
+        refuse_if(check_project_empty(name, [each.metadata.name for each in await self.list_workloads(name)]))
+
     async def _find_workload(self, project: str, name: str) -> Workload:
         return self.workloads[name]
 
@@ -93,6 +98,9 @@ class PreviewingPlatform(UnwatchedPlatform):
         super().__init__(project)
         part = PinterestSidecar(metadata=Metadata(name="logs-2"), spec=SidecarSpec(image="logs:2"))
         runtime = Runtime(metadata=Metadata(name="42"), spec=RuntimeSpec(parts=["logs-2"]))
+        self.infrastructure: dict[tuple[str, str], Infrastructure] = {
+            (each.kind, each.metadata.name): each for each in (part, runtime)
+        }
         # The watch that would fill it is not run.
         self._cache._context.runtimes = Runtimes.from_resources([part, runtime])  # noqa: SLF001
 
@@ -104,9 +112,12 @@ class PreviewingPlatform(UnwatchedPlatform):
     async def read_project(self, project: str) -> Project | None:
         return self.project if project == self.project.metadata.name else None
 
+    async def read_infrastructure(self, kind: str, name: str) -> Infrastructure | None:
+        return self.infrastructure.get((kind, name))
+
     async def preview(self, resources: Sequence[CustomResource]) -> list[Preview]:
-        workloads = [each for each in resources if isinstance(each, Workload)]
-        planned = [preview_plan(self._cache.snapshot(as_first_generation(each)), {}) for each in workloads]
+        planned_kinds = [each for each in resources if isinstance(each, Workload | Project | Infrastructure)]
+        planned = [preview_plan(self._cache.snapshot(as_first_generation(each)), {}) for each in planned_kinds]
         refuse_all(problem for each in planned for problem in each.problems)
         return [preview for each in planned for preview in each.previews]
 

@@ -25,6 +25,8 @@ class Permission(StrEnum):
     DELETE = "delete workloads of"
     EXEC = "exec into workloads of"
     BREAK_GLASS = "break glass in"
+    CONFIGURE = "change the settings of"
+    """Change the document of a project: its members, owner and cost centre. `project_changes` has the fields."""
     ADMINISTER = "administer"
     """Access to resources outside of projects, such as runtimes, and to views over all projects."""
 
@@ -36,6 +38,7 @@ REQUIRED_ROLE = {
     Permission.DELETE: ProjectRole.DEPLOYER,
     Permission.EXEC: ProjectRole.DEPLOYER,
     Permission.BREAK_GLASS: ProjectRole.OWNER,
+    Permission.CONFIGURE: ProjectRole.OWNER,
 }
 """The lowest sufficient role. A permission without a row is for platform administrators."""
 

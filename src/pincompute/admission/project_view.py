@@ -54,6 +54,7 @@ def build_project_view(
         owner=spec.owner,
         contact=spec.contact,
         cost_centre=spec.cost_centre,
+        description=spec.description,
         review=spec.review,
         expires=format_time(expiry.ends) if expiry else "",
         expired=expiry is not None and expiry.ends <= now,

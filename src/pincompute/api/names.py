@@ -64,6 +64,7 @@ GANG_GATE: Final = f"{GROUP}/gang"
 # Ownership annotations: values that a label cannot hold, or that as a label would replace the pods.
 OWNER_ANNOTATION: Final = f"{GROUP}/owner"
 COST_CENTRE_ANNOTATION: Final = f"{GROUP}/cost-centre"
+DESCRIPTION_ANNOTATION: Final = "kubernetes.io/description"
 CONTACT_ANNOTATION: Final = f"{GROUP}/contact"
 REVISION_ANNOTATION: Final = f"{GROUP}/revision"
 EXPIRES_ANNOTATION: Final = f"{GROUP}/expires"

@@ -22,11 +22,14 @@ from pincompute.api.workload import Tier
 
 RESERVED_NAMESPACES = ("default", SYSTEM_NAMESPACE, NODES_NAMESPACE)
 """Namespaces that a cluster needs for itself."""
+_RESERVED_AUDIENCES = ("https://kubernetes.default", "kubernetes.default", "pincompute")
+"""Prefixes of the audiences of API servers and of the desk."""
 KUBERNETES_NAMESPACE_PREFIX = "kube-"
 """Prefix of further reserved namespaces."""
 
 _Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
+_Audience = Annotated[str, Meta(min_length=1, max_length=256)]
 _NAME_WITHOUT_ANCHORS = NAME_PATTERN[1:-1]
 _TAINT_KEY_PATTERN = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _CLASS_NAME_PATTERN = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -170,6 +173,9 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         str, Meta(description="Contact of the owner, such as #ads-oncall or ads@example.com.", max_length=256)
     ] = ""
     cost_centre: Annotated[str, Meta(description="Cost centre, such as 4711.", max_length=63)] = ""
+    description: Annotated[
+        str, Meta(description="What the project is for, such as ranking of ads.", max_length=1024)
+    ] = ""
     review: Annotated[
         ReviewMode,
         Meta(
@@ -208,6 +214,14 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         Placement,
         Meta(description="Taints and runtime classes that are open to its pods, such as {tolerations: [dedicated]}."),
     ] = Placement()
+    iam_roles: Annotated[
+        dict[str, _Audience],
+        Meta(
+            description="IAM roles in the cloud that its workloads may name as iamRole, each with the audience of "
+            "their tokens, such as {ads-reader: sts.amazonaws.com}; none by default.",
+            max_length=64,
+        ),
+    ] = {}
     policies: PolicyList = []
     expires: Expires = ""
 
@@ -235,6 +249,11 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
             if caller == name:
                 what = f"{name} is this project: its pods can always connect to each other"
                 yield FieldError(("callers", index), what, next="remove it")
+        for role, audience in self.iam_roles.items():
+            if audience.startswith(_RESERVED_AUDIENCES) or not audience.isprintable():
+                what = f"'{audience}' cannot be the audience of a cloud"
+                note = "tokens for it are accepted by the cluster or by the platform"
+                yield FieldError(("iamRoles", role), what, note, "such as sts.amazonaws.com")
         for index, host in enumerate(self.hosts):
             if host in self.hosts[:index]:
                 yield FieldError(("hosts", index), f"{host} is listed twice", next="remove one")

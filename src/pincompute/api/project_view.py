@@ -87,6 +87,7 @@ class ProjectView(LenientStruct, frozen=True, omit_defaults=False):
     owner: str = ""
     contact: str = ""
     cost_centre: str = ""
+    description: str = ""
     review: ReviewMode = ReviewMode.LANDED
     expires: str = ""
     """Time at which its workloads are stopped; empty if it never expires."""

@@ -104,8 +104,12 @@ def parse_workload(document: Document, project: str) -> Workload:
     kind = document.content.get("kind")
     if kind in KINDS and kind not in WORKLOADS:
         what = f"a {kind} is not a workload"
-        raise Refused(Problem(KIND_UNKNOWN, what, document.where("kind"), next="kubectl apply -f FILE"))
+        raise Refused(Problem(KIND_UNKNOWN, what, document.where("kind"), next=_other_kind_command(str(kind))))
     return cast("Workload", parse_resource(document, project))
+
+
+def _other_kind_command(kind: str) -> str:
+    return f"pin deploy FILE, with the file of the {kind} alone"
 
 
 def _document_problems(document: Document) -> Iterator[Problem]:

@@ -116,7 +116,14 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         BreakGlass | None,
         Meta(description="Emergency override for unreviewed work; set by the desk."),
     ] = None
-    iam_role: Annotated[str, Meta(description="IAM role in the cloud, such as ads-reader.", max_length=256)] = ""
+    iam_role: Annotated[
+        str,
+        Meta(
+            description="IAM role in the cloud, such as ads-reader, if the project opens it. The main container then "
+            "has a token in the file that PIN_IAM_TOKEN_FILE names, and the role in PIN_IAM_ROLE.",
+            max_length=256,
+        ),
+    ] = ""
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
     expires: Expires = ""
     sidecar_config: Annotated[

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from pincompute.admission.infrastructure import Infrastructure, check_infrastructure
+from pincompute.admission.project_changes import project_changed_problem
 from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.change import Change
@@ -20,12 +22,13 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project import Project
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
-from pincompute.api.validation import parse_resources, parse_workload
+from pincompute.api.resource_state import ResourceState
+from pincompute.api.validation import parse_resource, parse_resources, parse_workload
 from pincompute.api.whoami import Whoami
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import ChangeResult
 from pincompute.api.workload_summary import WorkloadSummary
-from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.problem import Problem, Refused, refuse_all, refuse_if
 from pincompute.base.reasons import PROJECT_UNKNOWN, USAGE
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.kube.client import Client
@@ -64,6 +67,23 @@ class ClusterClient(WorkloadClient):
         refuse_all(Problem.from_json(error) for each in previews for error in each.errors)
         writes = ((each, self.write(each, manager=CLI_MANAGER)) for each in workloads)
         return [_outcome(each, await _or_refused(write)) for each, write in writes]
+
+    async def deploy_project(self, name: str, text: str, file: str, generation: int = 0) -> ResourceState:
+        project = parse_resource(read_document(text, file), name)
+        assert isinstance(project, Project)
+        before = await self.read_project(name)
+        if generation and (before is None or before.metadata.generation != generation):
+            raise Refused(project_changed_problem(name))
+        return (await self.write_project(project, manager=CLI_MANAGER)).state
+
+    async def deploy_infrastructure(self, kind: str, name: str, text: str, file: str) -> ResourceState:
+        resource = parse_resource(read_document(text, file), "")
+        assert isinstance(resource, Infrastructure)
+        refuse_if(check_infrastructure(await self.read_infrastructure(kind, name), resource))
+        return await self.create_infrastructure(resource, manager=CLI_MANAGER)
+
+    async def delete_project(self, name: str) -> None:
+        await self.remove_project(name, (await self.project_document(name)).metadata.uid)
 
     async def deploy(
         self, project: str, name: str, version: str, break_glass: BreakGlassRequest | None = None

@@ -24,6 +24,9 @@ from pincompute.cli.text_files import file_option, read_text_file, require_files
 _DOCUMENT_MARKERS = ("---", "...")
 """Begin a line that starts or ends a YAML document."""
 
+_OTHER_KINDS = ("Project", "Runtime", "PinterestSidecar")
+"""Kinds that are no workloads. Only documents in which one of the words occurs are parsed here."""
+
 Submit = Callable[[PlatformClient], Awaitable[WorkloadSummary]]
 
 
@@ -83,7 +86,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     NAME_OR_FILES is a file such as hello.yaml, or a name: of a build published as --version, or of a new service with
     --image and --port or --worker, for which a file is written. Several files, a folder, or a file of several
     documents are a set: all are accepted or none; - is standard input. In an emergency --break-glass skips a project's
-    review.
+    review. The file of a project, runtime or runtime part is deployed by itself.
     """
     names_or_files = require_files(names_or_files, files)
     timeout_s = None if no_wait else timeout
@@ -112,6 +115,9 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         submit = partial(_submit_build, target, name_or_file, version, break_glass)
     elif not is_new:
         text = read_text_file(Path(name_or_file), f"pin deploy {Path(name_or_file).stem} --image IMAGE --port 8080")
+        is_other = any(kind in text for kind in _OTHER_KINDS)
+        if is_other and _deploy_other_kind(target, text, name_or_file, break_glass, timeout_s):
+            return
         submit = partial(_submit_text, target, text, Path(name_or_file), break_glass)
     else:
         # Loads YAML, which only a new service needs.
@@ -120,6 +126,21 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
         text = format_short_form(name_or_file, image, port, replicas, environment, worker=worker, simulated=simulated)
         submit = partial(_write_and_submit, target, text, Path(f"{name_or_file}.yaml"), break_glass)
     asyncio.run(_submit_and_follow(target, submit, timeout_s, notice))
+
+
+def _deploy_other_kind(
+    target: Target, text: str, file: str, break_glass: BreakGlassRequest | None, timeout_s: float | None
+) -> bool:
+    # Loads YAML, which workloads need not.
+    from pincompute.cli.deploy_project import deploy_document, document_owner
+
+    owner = document_owner(text)
+    if owner.kind and break_glass:
+        what = f"--break-glass is for workloads: the document of a {owner.kind} is not reviewed"
+        raise Refused(Problem(USAGE, what, next=f"pin deploy {file}"))
+    if owner.kind:
+        deploy_document(target, owner, text, file, timeout_s)
+    return bool(owner.kind)
 
 
 def _override_notice(span: str) -> str:

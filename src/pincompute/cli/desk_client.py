@@ -22,6 +22,7 @@ from pincompute.api.preview import BuildPreview, Preview
 from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
+from pincompute.api.resource_state import ResourceState
 from pincompute.api.unowned import UnownedObjects
 from pincompute.api.usage import WorkloadUsage
 from pincompute.api.whoami import Whoami
@@ -41,6 +42,7 @@ from pincompute.kube.line_splitter import LineSplitter
 
 if TYPE_CHECKING:
     from pincompute.api.documents import Document
+    from pincompute.api.project import Project
     from pincompute.api.workload import Workload
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
@@ -104,6 +106,33 @@ class DeskClient:
         except Refused as refused:
             raise Refused(*map(joined.locate, refused.problems)) from refused
         return self._decode(body, list[SubmissionOutcome])
+
+    async def deploy_project(self, name: str, text: str, file: str, generation: int = 0) -> ResourceState:
+        query = f"?{urlencode({'generation': generation})}" if generation else ""
+        try:
+            body = await self._send_once("PUT", f"{_project_path(name)}{query}", text.encode())
+            return self._decode(body, ResourceState)
+        except Refused as refused:
+            raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
+
+    async def project_document(self, name: str) -> Project:
+        # Loads the fields of projects, which only edits of them need.
+        from pincompute.api.project import Project
+
+        return await self._fetch("GET", _project_path(name, "document"), Project)
+
+    async def deploy_infrastructure(self, kind: str, name: str, text: str, file: str) -> ResourceState:
+        path = f"/v1/{'runtimes' if kind == 'Runtime' else 'parts'}/{quote(name, safe='')}"
+        try:
+            return self._decode(await self._send_once("PUT", path, text.encode()), ResourceState)
+        except Refused as refused:
+            raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
+
+    async def delete_project(self, name: str) -> None:
+        await self._send_once("DELETE", _project_path(name))
+
+    def follow_project(self, name: str) -> AsyncGenerator[ResourceState]:
+        return self._stream(_project_path(name, "progress"), ResourceState)
 
     async def deploy(
         self, project: str, name: str, version: str, break_glass: BreakGlassRequest | None = None

@@ -84,7 +84,12 @@ EXAMPLES = {
         ("pin port-forward web", "the port of web"),
         ("pin port-forward web/abcde 9000:8080", "port 8080 of one replica, at localhost:9000"),
     ),
-    "project": (("pin project", "your projects"), ("pin project ads", "members, quota and unfinished work of ads")),
+    "project": (
+        ("pin project", "your projects"),
+        ("pin project ads", "members, quota and unfinished work of ads"),
+        ("pin project create ads --owner team-ads --member ann=owner", "a new project"),
+        ("pin project add-member ads group:crew --role deployer", "let a group deploy there"),
+    ),
     "provenance": (
         ("pin provenance shop -p landing", "from the commit to the running replicas"),
         ("pin provenance shop -o json", "for programs"),

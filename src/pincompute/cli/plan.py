@@ -14,10 +14,12 @@ import yaml
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document
 from pincompute.api.preview import BuildPreview, FieldChange, NativeChange, ObjectAction, Preview
+from pincompute.api.project import Project
 from pincompute.api.validation import parse_resources
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import DESK_UNREACHABLE, PLATFORM_UNKNOWN, USAGE
+from pincompute.cli.deploy_project import owner_of_content
 from pincompute.cli.files import read_files
 from pincompute.cli.output import as_json
 from pincompute.cli.provenance import format_links
@@ -126,9 +128,13 @@ def _preview_offline(resources: list[CustomResource]) -> list[Preview]:
 
 async def _preview_on_platform(target: Target, documents: list[Document]) -> list[Preview]:
     # Sent as JSON, which is YAML that has only one reading.
+    owners = [owner_of_content(each.content) for each in documents]
+    names = [each.name if each.kind == Project.__name__ else "" for each in owners]
+    # Projects are planned in themselves: who may change one need not have a role in another.
+    project = names[0] if all(names) else target.project
     text = "\n---\n".join(msgspec.json.encode(each.content).decode() for each in documents)
     async with connect(target) as platform:
-        return await platform.plan(text, target.project)
+        return await platform.plan(text, project)
 
 
 def _format_previews(previews: list[Preview], output: str | None) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pincompute.api.project_view import ProjectSummary, ProjectView
     from pincompute.api.provenance import ProvenanceChain
     from pincompute.api.receipt import SubmissionOutcome
+    from pincompute.api.resource_state import ResourceState
     from pincompute.api.whoami import Whoami
     from pincompute.api.workload_detail import ChangeResult
     from pincompute.api.workload_summary import WorkloadSummary
@@ -40,6 +41,18 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
         self, documents: Sequence[Document], project: str, break_glass: BreakGlassRequest | None = None
     ) -> list[SubmissionOutcome]:
         """Submit all of the documents, or none."""
+        ...
+
+    async def deploy_project(self, name: str, text: str, file: str, generation: int = 0) -> ResourceState:
+        """Create or change a project; with a generation only if it still has that one."""
+        ...
+
+    async def deploy_infrastructure(self, kind: str, name: str, text: str, file: str) -> ResourceState:
+        """Create a runtime or a version of a runtime part."""
+        ...
+
+    async def delete_project(self, name: str) -> None:
+        """Delete a project without workloads."""
         ...
 
     async def deploy(

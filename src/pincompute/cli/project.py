@@ -1,4 +1,4 @@
-"""`pin project`: a project's owner, members, policies, quota and unfinished work."""
+"""`pin project`: a project's owner, members, policies, quota and unfinished work; and edits of its document."""
 
 from __future__ import annotations
 
@@ -6,29 +6,61 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincompute.api.membership import ReviewMode
+from pincompute.api.membership import ProjectRole, ReviewMode
 from pincompute.api.project_view import ProjectSummary, ProjectView, ResourceUsage
 from pincompute.base.clock import SystemClock
+from pincompute.cli.change import follow_options
 from pincompute.cli.completions import complete_project_names
 from pincompute.cli.durations import format_age
 from pincompute.cli.output import as_format
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 BAR_WIDTH = 20
 MAX_LISTED = 10
 """Pending submissions and unfinished workloads that are listed; the rest is counted."""
 _TITLE_WIDTH = 11
+_ROLES = [each.value for each in ProjectRole]
+_REVIEW_MODES = [each.value for each in ReviewMode]
 
 
-@click.command()
+class ShowByDefault(click.Group):
+    """Takes arguments that are no command of the group as those of `show`: `pin project ads`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self.with_default(args))
+
+    def with_default(self, args: list[str]) -> list[str]:
+        is_known = bool(args) and (args[0] in self.commands or args[0] in {"-h", "--help"})
+        return args if is_known else ["show", *args]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        return [*super().shell_complete(ctx, incomplete), *complete_project_names(ctx, _NAME, incomplete)]
+
+
+_NAME = click.Argument(["name"], required=True, shell_complete=complete_project_names)
+
+
+@click.group(cls=ShowByDefault)
+def project() -> None:
+    """Show a project, create one, and change its members.
+
+    `pin project NAME` is short for `pin project show NAME`; without a NAME it lists the projects that you may view.
+    """
+
+
+@project.command()
 @click.argument("name", required=False, shell_complete=complete_project_names)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @platform_options
-def project(target: Target, name: str | None, output: str | None) -> None:
+def show(target: Target, name: str | None, output: str | None) -> None:
     """Show a project: who may do what, quota, unfinished work.
 
     Without a NAME, list the projects that you may view.
@@ -40,6 +72,91 @@ def project(target: Target, name: str | None, output: str | None) -> None:
         click.echo(format_project(result, SystemClock().now(), bars=sys.stdout.isatty()), nl=False)
     else:
         click.echo(_format_projects(result))
+
+
+@project.command()
+@click.argument("name")
+@click.option("--owner", required=True, help="Owner, such as team-ads.")
+@click.option("--contact", default="", help="Contact of the owner, such as #ads-oncall.")
+@click.option("--cost-centre", default="", help="Cost centre, such as 4711.")
+@click.option("--member", "members", multiple=True, metavar="MEMBER=ROLE", help="Such as ann=owner; repeatable.")
+@click.option(
+    "--quota",
+    "tiers",
+    multiple=True,
+    default=("on-demand",),
+    metavar="TIER[:RESOURCE=LIMIT,...]",
+    show_default=True,
+    help="Tier that can be used, with its limits, such as on-demand:cpu=100,memory=2Ti; repeatable.",
+)
+@click.option(
+    "--review",
+    type=click.Choice(_REVIEW_MODES),
+    default=ReviewMode.LANDED.value,
+    show_default=True,
+    help="landed: only reviewed builds run; open: any file of its deployers.",
+)
+@follow_options
+@platform_options
+def create(target: Target, name: str, review: str, **options: Any) -> None:
+    """Create a project; for platform administrators.
+
+    A MEMBER is a user, group:NAME or program:NAME. The ROLE is owner, deployer or viewer. More is set in the document:
+    pin project document NAME.
+    """
+    from pincompute.cli.project_edit import create_project
+
+    create_project(target, name, review=ReviewMode(review), **options)
+
+
+@project.command()
+@click.argument("name", shell_complete=complete_project_names)
+@click.argument("member")
+@click.option("--role", type=click.Choice(_ROLES), required=True, help="Role, in place of any other one.")
+@platform_options
+def add_member(target: Target, name: str, member: str, role: str) -> None:
+    """Give MEMBER a role in project NAME.
+
+    MEMBER is a user, group:NAME or program:NAME. Owners and platform administrators may do it.
+    """
+    from pincompute.cli.project_edit import change_member
+
+    change_member(target, name, member, ProjectRole(role))
+
+
+@project.command()
+@click.argument("name", shell_complete=complete_project_names)
+@click.argument("member")
+@platform_options
+def remove_member(target: Target, name: str, member: str) -> None:
+    """Remove MEMBER from project NAME; the last owner cannot be removed."""
+    from pincompute.cli.project_edit import change_member
+
+    change_member(target, name, member, None)
+
+
+@project.command()
+@click.argument("name", shell_complete=complete_project_names)
+@platform_options
+def document(target: Target, name: str) -> None:
+    """Print the document of project NAME, to edit and deploy it."""
+    from pincompute.cli.project_edit import print_document
+
+    print_document(target, name)
+
+
+@project.command()
+@click.argument("name", shell_complete=complete_project_names)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@platform_options
+def delete(target: Target, name: str, *, yes: bool) -> None:
+    """Delete project NAME, if it has no workloads; for platform administrators.
+
+    The volumes and secrets that are left in it are deleted, too. On a terminal it asks for confirmation.
+    """
+    from pincompute.cli.project_edit import delete_project
+
+    delete_project(target, name, yes=yes)
 
 
 async def _fetch_project(target: Target, name: str) -> ProjectView:
@@ -62,6 +179,7 @@ def _format_projects(projects: list[ProjectSummary]) -> str:
 def format_project(view: ProjectView, now: datetime, *, bars: bool) -> str:
     lines = [
         _headline(view),
+        *([_titled("about", view.description)] if view.description else []),
         *_members(view),
         *_expiry(view),
         *_policies(view),

@@ -7,21 +7,38 @@ from __future__ import annotations
 
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from pincompute.admission.break_glass import check_break_glass_needed, set_break_glass
+from pincompute.admission.infrastructure import Infrastructure, check_infrastructure
 from pincompute.admission.reviews import ReviewVerdict, check_review_required, workload_of_build
 from pincompute.api.change import Rollback
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.identity import Identity
+from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, refuse_if
 from pincompute.desk.builds import BuildVerifier, verified_build
 from pincompute.desk.policies import PolicyChecker
-from pincompute.desk.request import ApplyChange, DeployBuild, DeployFile, Item, RemoveWorkload
+from pincompute.desk.project_checks import ProjectChecker
+from pincompute.desk.request import (
+    ApplyChange,
+    CreateDocument,
+    DeployBuild,
+    DeployFile,
+    Item,
+    PutDocument,
+    RemoveProject,
+    RemoveWorkload,
+    WorkloadAction,
+    infrastructure_key,
+)
 from pincompute.desk.rollback_review import check_rollback_target
 from pincompute.desk.store.database import Database
 from pincompute.desk.store.record import VerifiedBuild
 from pincompute.planning.break_glass import check_break_glass_expired
-from pincompute.platforms.protocol import Platform, RenderedWorkload
+from pincompute.platforms.protocol import CreateInfrastructure, Platform, RenderedWorkload
 
 
 class CheckedItem(NamedTuple):
@@ -33,6 +50,8 @@ class CheckedItem(NamedTuple):
     problems: tuple[Problem, ...] = ()
     verified_build: VerifiedBuild | None = None
     verdict: ReviewVerdict = ReviewVerdict()
+    audit_reason: str = ""
+    """The note of the audit log; empty for that of the submission."""
 
 
 class ItemChecker:
@@ -44,20 +63,29 @@ class ItemChecker:
         self._builds = builds
         self._policies = policies
         self._clock = clock
+        self._projects = ProjectChecker(platform, clock)
 
-    async def check(self, item: Item, pending: Workload | None, caller: Identity) -> CheckedItem:
+    async def check(self, item: Item, pending: CustomResource | None, caller: Identity) -> CheckedItem:
         """Renders an item and finds all problems of the result. Raises Refused if it cannot be rendered.
 
-        `pending` is the workload as it was last accepted, if that is not delivered yet.
+        `pending` is the resource as it was last accepted, if that is not delivered yet.
         """
-        checked = await self._render_and_review(item, pending)
+        action = item.action
+        if isinstance(action, PutDocument | RemoveProject):
+            of_project = await self._projects.check_project(
+                action, pending if isinstance(pending, Project) else None, caller
+            )
+            return CheckedItem(of_project.rendered, None, of_project.problems, audit_reason=of_project.audit_reason)
+        if isinstance(action, CreateDocument):
+            return await self._check_infrastructure(action.resource, pending)
+        checked = await self._render_and_review(item, action, pending if isinstance(pending, Workload) else None)
         denials = await self._policies.find_denials(
             item.submission.verb, checked.rendered, caller, checked.verified_build
         )
         return checked._replace(problems=(*checked.problems, *denials))
 
-    async def _render_and_review(self, item: Item, pending: Workload | None) -> CheckedItem:
-        match item.action:
+    async def _render_and_review(self, item: Item, action: WorkloadAction, pending: Workload | None) -> CheckedItem:
+        match action:
             case DeployFile(workload, planned_project):
                 rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
                 if planned_project:
@@ -87,4 +115,14 @@ class ItemChecker:
             case Refused() as refused:
                 raise refused
             case _:
-                assert_never(item.action)
+                assert_never(action)
+
+    async def _check_infrastructure(self, resource: Infrastructure, pending: CustomResource | None) -> CheckedItem:
+        kind, name = resource.kind, resource.metadata.name
+        accepted = pending if isinstance(pending, Infrastructure) else None
+        before = accepted or await self._platform.read_infrastructure(kind, name)
+        problem = check_infrastructure(before, resource)
+        command = CreateInfrastructure(msgspec.to_builtins(resource))
+        rendered = RenderedWorkload(infrastructure_key(kind, name), command, document=resource)
+        reason = "unchanged" if before else "created"
+        return CheckedItem(rendered, None, (problem,) if problem else (), audit_reason=reason)

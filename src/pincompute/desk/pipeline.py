@@ -27,8 +27,10 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from pincompute.admission.authorization import Permission
+from pincompute.admission.infrastructure import INFRASTRUCTURE_KINDS
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.identity import Identity
-from pincompute.api.workload import Workload
+from pincompute.api.project import Project
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused, Where
@@ -40,10 +42,14 @@ from pincompute.desk.limits.long_texts import LongTexts
 from pincompute.desk.limits.request_queue import Busy
 from pincompute.desk.request import (
     CallContext,
+    CreateDocument,
     DeployBuild,
     DeployDocuments,
     DeployFile,
+    DeployInfrastructure,
+    DeployProject,
     Item,
+    PutDocument,
     Request,
     RequestParser,
 )
@@ -76,8 +82,8 @@ class _Lookup(NamedTuple):
 
     repeated: list[SubmissionRecord]
     """The same submissions, if they were sent before under the same idempotency key."""
-    pending: list[Workload | None]
-    """For each item: the workload as last accepted, if that is not delivered yet."""
+    pending: list[CustomResource | None]
+    """For each item: the resource as last accepted, if that is not delivered yet."""
     undelivered: int
     """Number of accepted submissions of all workloads that are not delivered yet."""
 
@@ -161,12 +167,13 @@ class Pipeline:
 
     async def _parse(self, request: Request, context: CallContext) -> list[Item]:
         parse = partial(self._parser.parse, request, context)
-        return await self.long_texts.parse(request.text, parse) if isinstance(request, DeployDocuments) else parse()
+        has_text = isinstance(request, DeployDocuments | DeployProject | DeployInfrastructure)
+        return await self.long_texts.parse(request.text, parse) if has_text else parse()
 
     # 2. Authorize
 
     async def _authorize(self, submission: Submission, key: WorkloadKey, context: CallContext) -> None:
-        permission = _PERMISSIONS.get(submission.verb, Permission.CHANGE)
+        permission = _permission_for(submission.verb, key.kind)
         await self._authorizer.authorize(context.caller, permission, key.project, key.kind)
 
     @asynccontextmanager
@@ -194,7 +201,7 @@ class Pipeline:
     # 4. to 6. Render, review, policies
 
     async def _check_items(
-        self, items: Sequence[Item], pending: Sequence[Workload | None], context: CallContext
+        self, items: Sequence[Item], pending: Sequence[CustomResource | None], context: CallContext
     ) -> _Outcome:
         """Checks every item, so that all problems of a set are reported at once.
 
@@ -216,7 +223,7 @@ class Pipeline:
                 refusals[item.submission.id] = refused
         return _Outcome(proposals, refusals)
 
-    async def _check_item(self, item: Item, pending: Workload | None, context: CallContext) -> Proposal:
+    async def _check_item(self, item: Item, pending: CustomResource | None, context: CallContext) -> Proposal:
         checked = await self._checker.check(item, pending, context.caller)
         rendered = checked.rendered
         # Authorized again, as the kind is known only now: members may not deploy every kind.
@@ -225,11 +232,14 @@ class Pipeline:
             # With the quota's problem, so that all of them are fixed at once.
             shortage = partial(quota_problem, cluster=self._platform.name, rendered=rendered, caller=context.caller)
             raise Refused(*checked.problems, *filter(None, (await self._database.transact(shortage),)))
-        submission = item.submission._replace(workload_key=rendered.workload_key)
+        reason = checked.audit_reason or item.submission.audit_reason
+        submission = item.submission._replace(workload_key=rendered.workload_key, audit_reason=reason)
         return Proposal(submission, rendered, checked.verified_build, context.caller)
 
     async def preview(
-        self, deploys: Sequence[tuple[WorkloadKey, DeployFile | DeployBuild]], context: CallContext
+        self,
+        deploys: Sequence[tuple[WorkloadKey, DeployFile | DeployBuild | PutDocument | CreateDocument]],
+        context: CallContext,
     ) -> list[CheckedItem | Refused]:
         """Checks deploys as `submit` does, and records nothing: with all problems but those of the quota.
 
@@ -250,10 +260,10 @@ class Pipeline:
                 found.append(refused)
         return found
 
-    async def _preview_item(self, item: Item, pending: Workload | None, caller: Identity) -> CheckedItem:
+    async def _preview_item(self, item: Item, pending: CustomResource | None, caller: Identity) -> CheckedItem:
         checked = await self._checker.check(item, pending, caller)
         key = checked.rendered.workload_key
-        denied = await self._authorizer.find_problem(caller, Permission.DEPLOY, key.project, key.kind)
+        denied = await self._authorizer.find_problem(caller, _permission_for(DEPLOY, key.kind), key.project, key.kind)
         return checked._replace(problems=(denied, *checked.problems)) if denied else checked
 
     # 7. Record
@@ -295,13 +305,18 @@ class Pipeline:
 
 _PERMISSIONS = {DEPLOY: Permission.DEPLOY, BREAK_GLASS: Permission.BREAK_GLASS, DELETE: Permission.DELETE}
 """By verb. Every other verb is the name of a change."""
+_PROJECT_PERMISSIONS = {DEPLOY: Permission.CONFIGURE, DELETE: Permission.ADMINISTER}
+
+
+def _permission_for(verb: str, kind: str) -> Permission:
+    if kind in INFRASTRUCTURE_KINDS:
+        return Permission.ADMINISTER
+    permissions = _PROJECT_PERMISSIONS if kind == Project.__name__ else _PERMISSIONS
+    return permissions.get(verb, Permission.CHANGE)
 
 
 def _read_lookup(connection: Connection, submissions: Sequence[Submission]) -> _Lookup:
-    pending = [
-        outbox.pending_workload(connection, each.cluster, each.workload_key.project, each.workload_key.name)
-        for each in submissions
-    ]
+    pending = [outbox.pending_resource(connection, each.cluster, each.workload_key) for each in submissions]
     repeated = find_repeated(connection, submissions)
     return _Lookup(repeated, pending, outbox.count_undelivered(connection, submissions[0].cluster))
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from pincompute.admission.authorization import Permission
+from pincompute.admission.infrastructure import Infrastructure
 from pincompute.admission.quota import add_quota_to_preview
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_documents
@@ -27,7 +28,16 @@ from pincompute.desk.authorization import Authorizer
 from pincompute.desk.document_sets import check_set_size
 from pincompute.desk.pipeline import Pipeline
 from pincompute.desk.provenance import provenance_links
-from pincompute.desk.request import CallContext, DeployBuild, DeployFile, parse_file_workload
+from pincompute.desk.request import (
+    CallContext,
+    CreateDocument,
+    DeployBuild,
+    DeployFile,
+    PutDocument,
+    infrastructure_key,
+    parse_file_workload,
+    project_key,
+)
 from pincompute.desk.store.database import Database
 from pincompute.desk.transaction import preview_quota
 from pincompute.planning.footprint import WorkloadKey
@@ -76,14 +86,19 @@ class Previewer:
         """The checks of the workloads among some resources, which are planned with the others of the set."""
         projects = {each.metadata.name: each for each in resources if isinstance(each, Project)}
         workloads = {WorkloadKey.of(each): each for each in resources if isinstance(each, Workload)}
-        deploys = [(key, DeployFile(each, projects.get(key.project))) for key, each in workloads.items()]
-        found = dict(zip(workloads, await self._pipeline.preview(deploys, context), strict=True))
+        deploys: dict[WorkloadKey, DeployFile | PutDocument | CreateDocument] = {
+            **{project_key(name): PutDocument(each) for name, each in projects.items()},
+            **{_key_of(each): CreateDocument(each) for each in resources if isinstance(each, Infrastructure)},
+            **{key: DeployFile(each, projects.get(key.project)) for key, each in workloads.items()},
+        }
+        found = dict(zip(deploys, await self._pipeline.preview(list(deploys.items()), context), strict=True))
         only_workloads = len(workloads) == len(resources)
         checked: list[_Checked] = []
         for resource in resources:
-            result = found[WorkloadKey.of(resource)] if isinstance(resource, Workload) else None
-            if result is None:
-                checked.append(_Checked())
+            result = found[_key_of(resource)]
+            if not isinstance(resource, Workload):
+                # It uses no quota of its own.
+                checked.append(_Checked(None, result.problems))
             elif isinstance(result, Refused):
                 # The cluster does not have the projects and runtimes of the set yet. With these, the platform plans.
                 unknown = resource.metadata.namespace not in projects
@@ -116,6 +131,13 @@ class Previewer:
             add_quota_to_preview(preview, decision, each.problems)
             for preview, decision, each in zip(previews, decisions, checked, strict=True)
         ]
+
+
+def _key_of(resource: CustomResource) -> WorkloadKey:
+    if isinstance(resource, Workload):
+        return WorkloadKey.of(resource)
+    name = resource.metadata.name
+    return project_key(name) if isinstance(resource, Project) else infrastructure_key(resource.kind, name)
 
 
 def _parse_documents(text: str, project: str) -> list[CustomResource]:

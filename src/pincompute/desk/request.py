@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, assert_never, cast
 
 import msgspec
 
@@ -16,19 +16,23 @@ from pincompute.admission.break_glass import (
     check_break_glass_request,
     grant_break_glass,
 )
+from pincompute.admission.infrastructure import Infrastructure
 from pincompute.admission.reviews import (
     check_claimed_build,
 )
 from pincompute.api.break_glass import BreakGlass, BreakGlassRequest
 from pincompute.api.change import Change
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_document, read_documents
 from pincompute.api.identity import Identity
+from pincompute.api.kinds import KINDS
 from pincompute.api.project import Project
-from pincompute.api.validation import parse_each_resource, parse_workload
+from pincompute.api.validation import parse_each_resource, parse_resource, parse_workload
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Refused, refuse_if
+from pincompute.base.problem import Problem, Refused, refuse_if
+from pincompute.base.reasons import DOCUMENT_INVALID, KIND_UNKNOWN
 from pincompute.desk.document_sets import check_set_size, link_set
 from pincompute.desk.store.record import (
     BREAK_GLASS,
@@ -89,6 +93,29 @@ class RemoveWorkload(NamedTuple):
     uid: str = ""
 
 
+class DeployProject(NamedTuple):
+    """Create or change a project, to its document."""
+
+    project: str
+    text: str
+    generation: int = 0
+    """Only if the project still has this generation; 0: whatever it has."""
+
+
+class RemoveProject(NamedTuple):
+    """Delete a project without workloads."""
+
+    project: str
+
+
+class DeployInfrastructure(NamedTuple):
+    """Create a runtime or a version of a runtime part."""
+
+    kind: str
+    name: str
+    text: str
+
+
 class RecordUnreadable(NamedTuple):
     """Record a text that cannot be deployed, because it is not UTF-8, and why."""
 
@@ -97,7 +124,9 @@ class RecordUnreadable(NamedTuple):
     text: str = ""
 
 
-Request = DeployDocuments | DeployBuild | ApplyChange | RemoveWorkload | RecordUnreadable
+OtherRequest = DeployProject | RemoveProject | DeployInfrastructure | RecordUnreadable
+"""Requests that are about no workload."""
+Request = DeployDocuments | DeployBuild | ApplyChange | RemoveWorkload | OtherRequest
 
 
 class DeployFile(NamedTuple):
@@ -108,7 +137,21 @@ class DeployFile(NamedTuple):
     """In a preview: the project as the same set would change it."""
 
 
-Action = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
+class PutDocument(NamedTuple):
+    """The document of `DeployProject`, parsed and validated."""
+
+    project: Project
+    generation: int = 0
+
+
+class CreateDocument(NamedTuple):
+    """The document of `DeployInfrastructure`, parsed and validated."""
+
+    resource: Infrastructure
+
+
+WorkloadAction = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
+Action = WorkloadAction | PutDocument | RemoveProject | CreateDocument
 """The action for one workload; Refused for a document that is invalid by itself."""
 
 
@@ -143,12 +186,14 @@ class RequestParser:
             case RemoveWorkload(project, name, uid):
                 key = WorkloadKey(project, "", name)
                 return [Item(self._new_submission(key, DELETE, uid, context, about=name), request)]
-            case RecordUnreadable(project, refused, text):
-                return [self._unreadable_item(text, project, refused, context)]
+            case DeployProject() | RemoveProject() | DeployInfrastructure() | RecordUnreadable():
+                return [self._item_without_workload(request, context)]
             case _:
                 assert_never(request)
 
-    def preview_item(self, key: WorkloadKey, action: DeployFile | DeployBuild, context: CallContext) -> Item:
+    def preview_item(
+        self, key: WorkloadKey, action: DeployFile | DeployBuild | PutDocument | CreateDocument, context: CallContext
+    ) -> Item:
         """An item that is checked and never recorded; it takes no id."""
         submission = Submission("", self._clock.now(), str(context.caller), self._cluster, key, DEPLOY, "")
         return Item(submission, action)
@@ -174,6 +219,26 @@ class RequestParser:
             items.append(_with_override(Item(submission, DeployFile(parsed)), request.break_glass, override))
         linked = link_set([item.submission for item in items], text)
         return [item._replace(submission=submission) for item, submission in zip(items, linked, strict=True)]
+
+    def _item_without_workload(self, request: OtherRequest, context: CallContext) -> Item:
+        match request:
+            case RecordUnreadable(project, refused, text):
+                return self._unreadable_item(text, project, refused, context)
+            case RemoveProject(name):
+                submission = self._new_submission(project_key(name), DELETE, "", context, about=name)
+                return Item(submission, request)
+            case DeployProject(name, text, generation):
+                key, about = project_key(name), str(generation) if generation else ""
+            case DeployInfrastructure(kind, name, text):
+                key, about = infrastructure_key(kind, name), ""
+        try:
+            resource = parse_named(read_document(text), key)
+        except Refused as refused:
+            return self._unreadable_item(text, key.project, refused, context)
+        submission = self._new_submission(key, DEPLOY, text, context, about)
+        if isinstance(request, DeployProject):
+            return Item(submission, PutDocument(cast("Project", resource), request.generation))
+        return Item(submission, CreateDocument(cast("Infrastructure", resource)))
 
     def _grant_override(self, request: BreakGlassRequest | None, context: CallContext) -> BreakGlass | None:
         if request is None:
@@ -211,6 +276,30 @@ def parse_file_workload(document: Document, project: str) -> Workload:
     workload = parse_workload(document, project)
     refuse_if(check_claimed_build(workload))
     return workload
+
+
+def project_key(name: str) -> WorkloadKey:
+    """A project is recorded in itself, so that its members find its changes in their audit log."""
+    return WorkloadKey(name, Project.__name__, name)
+
+
+def infrastructure_key(kind: str, name: str) -> WorkloadKey:
+    """Recorded in no project, so that only administrators read it in the audit log."""
+    return WorkloadKey("", kind, name)
+
+
+def parse_named(document: Document, key: WorkloadKey) -> CustomResource:
+    """Parse a document, which must be of the kind and the name that the caller was authorized for."""
+    kind = document.content.get("kind")
+    if kind in KINDS and kind != key.kind:
+        what = f"a {kind} is not a {key.kind}"
+        raise Refused(Problem(KIND_UNKNOWN, what, document.where("kind"), next="pin deploy FILE"))
+    resource = parse_resource(document, key.project)
+    if resource.metadata.name != key.name:
+        what = f"the document is of {key.kind} {resource.metadata.name}, and the request of {key.name}"
+        where = document.where("metadata", "name")
+        raise Refused(Problem(DOCUMENT_INVALID, what, where, next=f"write metadata: {{name: {key.name}}}"))
+    return resource
 
 
 def _with_override(item: Item, request: BreakGlassRequest | None, override: BreakGlass | None) -> Item:

@@ -9,8 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pincompute.admission import quota
+from pincompute.admission.project_changes import check_project_empty
 from pincompute.admission.quota import QuotaDecision, QuotaDemand, QuotaRequest
 from pincompute.api.identity import Identity
+from pincompute.api.project import Project
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import IDEMPOTENCY_KEY_REUSED
 from pincompute.desk.document_sets import document_label, skipped_problem
@@ -19,7 +21,7 @@ from pincompute.desk.store.database import Connection
 from pincompute.desk.store.outbox import OutboxEntry
 from pincompute.desk.store.record import DecidedBy, Decision, Submission, SubmissionRecord, VerifiedBuild
 from pincompute.planning.footprint import WorkloadKey
-from pincompute.platforms.protocol import RenderedWorkload
+from pincompute.platforms.protocol import DeleteProject, RenderedWorkload
 
 
 class Proposal(NamedTuple):
@@ -41,7 +43,9 @@ def record_acceptance(connection: Connection, *proposals: Proposal) -> list[Subm
     reserved: list[WorkloadKey] = []
     refused: dict[str, Refused] = {}
     for submission, rendered, _, caller in proposals:
-        if problem := quota_problem(connection, submission.cluster, rendered, caller, reserved):
+        if problem := _undelivered_problem(connection, submission, rendered) or quota_problem(
+            connection, submission.cluster, rendered, caller, reserved
+        ):
             refused[submission.id] = Refused(problem)
             continue
         # Reserved one after the other, so that each is checked beside those before it.
@@ -93,6 +97,15 @@ def quota_problem(
     return quota.check_quota(_quota_request(rendered, caller), held, beside).problem
 
 
+def _undelivered_problem(connection: Connection, submission: Submission, rendered: RenderedWorkload) -> Problem | None:
+    """Why a project cannot be deleted: what is accepted for it, and not in the cluster yet."""
+    if not isinstance(rendered.command, DeleteProject):
+        return None
+    name = rendered.workload_key.project
+    pending = outbox.undelivered_of_project(connection, submission.cluster, name)
+    return check_project_empty(name, [each.name for each in pending if each.kind != Project.__name__])
+
+
 def preview_quota(
     connection: Connection, cluster: str, rendered: Sequence[RenderedWorkload | None], caller: Identity | None = None
 ) -> list[QuotaDecision]:
@@ -124,8 +137,8 @@ def _insert_acceptance(connection: Connection, proposal: Proposal) -> Submission
     submission, rendered, verified_build, _ = proposal
     accepted = Decision(DecidedBy.DESK, submission.at, accepted=True, rule="", words="")
     inserted = _insert(connection, submission, accepted)
-    if rendered.workload is not None:
-        record.insert_revision(connection, submission, rendered.workload)
+    if (stored := rendered.workload or rendered.document) is not None:
+        record.insert_revision(connection, submission, stored)
     if verified_build is not None:
         record.insert_verified_build(connection, submission, verified_build)
     outbox.insert_entry(connection, OutboxEntry(submission, rendered.command))

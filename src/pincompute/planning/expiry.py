@@ -81,19 +81,21 @@ def check_expires_field(resource: Workload | Project) -> Problem | None:
     return None
 
 
-def check_expires_later(workload: Workload, stored: Workload | None, now: datetime) -> Problem | None:
-    """Problem of a workload to deploy, whose life would have ended. `stored` is the present one, if there is one."""
+def check_expires_later(
+    resource: Workload | Project, stored: Workload | Project | None, now: datetime
+) -> Problem | None:
+    """Problem of a workload or project to deploy, whose life would have ended. `stored` is the present one, if any."""
     created = stored.metadata.creation_timestamp if stored else ""
-    metadata = msgspec.structs.replace(workload.metadata, creation_timestamp=created)
-    expiry = own_expiry(msgspec.structs.replace(workload, metadata=metadata), now)
+    metadata = msgspec.structs.replace(resource.metadata, creation_timestamp=created)
+    expiry = own_expiry(msgspec.structs.replace(resource, metadata=metadata), now)
     if expiry is None or now < expiry.ends:
         return None
-    expires = workload.spec.expires
+    expires = resource.spec.expires
     since = f", counted from its creation at {created}" if created and expires[-1:] in "hd" else ""
     return Problem(
         DOCUMENT_INVALID,
         f"expires is {expires}, which was over at {format_time(expiry.ends)}{since}",
-        Where(object=workload.metadata.key, field="spec.expires"),
+        Where(object=resource.metadata.key.strip("/"), field="spec.expires"),
         next=f"set a later time, or remove it; it is {format_time(now)} now",
     )
 

@@ -1,10 +1,12 @@
-"""The document of a deployed workload, as its author would write it."""
+"""The document of a deployed workload or project, as its author would write it."""
 
 from __future__ import annotations
 
 import msgspec
 
+from pincompute.api.custom_resource import CustomResource, Spec
 from pincompute.api.names import API_VERSION
+from pincompute.api.project import Project
 from pincompute.api.structs import without_defaults
 from pincompute.api.workload import Workload
 from pincompute.objects.content import Object
@@ -17,12 +19,20 @@ _NOT_OF_THE_FILE = frozenset({"attempt", "attempts", "break_glass", "build", "ca
 def workload_document(workload: Workload) -> Object:
     """The fields that differ from their defaults. The number of replicas is the present one, also after a scale."""
     spec = workload.spec
-    written = msgspec.structs.replace(spec, **default_edits(spec, _NOT_OF_THE_FILE))
-    metadata: Object = {"name": workload.metadata.name}
+    return _document(workload, msgspec.structs.replace(spec, **default_edits(spec, _NOT_OF_THE_FILE)))
+
+
+def project_document(project: Project) -> Object:
+    """The document of a project, with the fields that differ from their defaults."""
+    return _document(project, project.spec)
+
+
+def _document(resource: CustomResource, spec: Spec) -> Object:
+    metadata: Object = {"name": resource.metadata.name}
     for field in ("labels", "annotations"):
-        if values := _of_the_author(getattr(workload.metadata, field)):
+        if values := _of_the_author(getattr(resource.metadata, field)):
             metadata[field] = values
-    return {"apiVersion": API_VERSION, "kind": workload.kind, "metadata": metadata, "spec": without_defaults(written)}
+    return {"apiVersion": API_VERSION, "kind": resource.kind, "metadata": metadata, "spec": without_defaults(spec)}
 
 
 def _of_the_author(values: dict[str, str]) -> dict[str, str]:

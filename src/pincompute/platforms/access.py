@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pincompute.api.exec_request import ExecRequest
     from pincompute.api.fleet import Fleet, FleetPod, RollStatus
     from pincompute.api.logs import LogItem, LogQuery
+    from pincompute.api.project import Project
+    from pincompute.api.resource_state import ResourceState
     from pincompute.api.unowned import UnownedObjects
     from pincompute.api.usage import WorkloadUsage
     from pincompute.api.workload import Workload
@@ -53,6 +55,14 @@ class WorkloadReader(Protocol):
 
     async def explain(self, project: str, name: str) -> Diagnosis:
         """Why a workload has not reached its goal."""
+        ...
+
+    async def project_document(self, name: str) -> Project:
+        """The project itself, as it is in the cluster."""
+        ...
+
+    def follow_project(self, name: str) -> AsyncGenerator[ResourceState]:
+        """The present state of a project, then each change, until it is deleted."""
         ...
 
     def watch(self, project: str) -> AsyncGenerator[WorkloadChange]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from pincompute.admission.infrastructure import Infrastructure
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.preview import Preview
@@ -41,7 +42,27 @@ class DeleteWorkload(msgspec.Struct, frozen=True, tag="Remove"):
     uid: str = ""
 
 
-PlatformCommand = PutWorkload | ChangeWorkload | DeleteWorkload
+class PutProject(msgspec.Struct, frozen=True, tag="PutProject"):
+    """Command: create a project, or replace its document."""
+
+    project: dict[str, Any]
+    base: str
+    """Digest of the project on which this was decided; empty if there was none. Another one must not be overwritten."""
+
+
+class DeleteProject(msgspec.Struct, frozen=True, tag="DeleteProject"):
+    """Command: delete a project, if it has no workloads; with a uid, only that very object."""
+
+    uid: str = ""
+
+
+class CreateInfrastructure(msgspec.Struct, frozen=True, tag="CreateInfrastructure"):
+    """Command: create a runtime or a version of a runtime part, which are immutable."""
+
+    document: dict[str, Any]
+
+
+PlatformCommand = PutWorkload | ChangeWorkload | DeleteWorkload | PutProject | DeleteProject | CreateInfrastructure
 
 
 class RenderedWorkload(NamedTuple):
@@ -57,6 +78,8 @@ class RenderedWorkload(NamedTuple):
     """The project with the quota; None: unlimited."""
     surge: int = 0
     """Pods of the footprint that exist only during a rollout."""
+    document: CustomResource | None = None
+    """What is written of another kind than a workload: as it will be."""
 
 
 class Delivery(NamedTuple):
@@ -124,6 +147,14 @@ class Platform(Protocol):
 
     async def deliver(self, submission: str, key: WorkloadKey, command: PlatformCommand) -> Delivery:
         """Carries out a command. Idempotent: it does nothing if it did the same for this submission already."""
+        ...
+
+    async def read_infrastructure(self, kind: str, name: str) -> Infrastructure | None:
+        """A runtime or runtime part from the platform itself; None if there is none."""
+        ...
+
+    async def require_empty_project(self, name: str) -> None:
+        """Refuses a project that has workloads."""
         ...
 
     async def find_project(self, name: str) -> Project | None:

@@ -111,7 +111,7 @@ def test_page_escapes_text() -> None:
 
 def test_paths_in_the_docs_exist() -> None:
     rows = re.findall(r"^\| `([A-Z]+) (/v1/\S+)` \|", (ROOT / "docs" / "desk.md").read_text(), re.MULTILINE)
-    letters = {"P": "{project}", "W": "{name}", "V": "{version}", "ID": "{id}"}
+    letters = {"P": "{project}", "W": "{name}", "V": "{version}", "ID": "{id}", "N": "{number}"}
     named = {(method, "/".join(letters.get(word, word) for word in path.split("/"))) for method, path in rows}
     assert len(named) > 5
     assert named <= {(each.method, each.path) for each in ROUTES}

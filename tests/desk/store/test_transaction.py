@@ -15,7 +15,7 @@ from pincompute.desk.store.database import Connection
 from pincompute.desk.store.record import SubmissionRecord, SubmissionState
 from pincompute.desk.store.tables import audit
 from pincompute.desk.transaction import Proposal, preview_quota, record_acceptance, record_refusals
-from pincompute.planning.footprint import EMPTY_FOOTPRINT, Footprint
+from pincompute.planning.footprint import EMPTY_FOOTPRINT, Footprint, WorkloadKey
 from pincompute.platforms.protocol import Delivery, ObservedUsage
 from record_fixtures import (
     CLUSTER,
@@ -267,7 +267,7 @@ def test_refusals_are_recorded(connection: Connection) -> None:
 
 
 def test_no_pending_workload_without_submissions(connection: Connection) -> None:
-    assert outbox.pending_workload(connection, CLUSTER, "ads", "web") is None
+    assert outbox.pending_resource(connection, CLUSTER, WorkloadKey("ads", "", "web")) is None
 
 
 def test_last_deployment_is_found_behind_later_changes(connection: Connection) -> None:

@@ -1,7 +1,4 @@
-"""Every reason, by area: one CamelCase code for conditions, errors and `why`.
-
-`docs/reasons.md` is generated from the registry.
-"""
+"""Every reason, by area: one code for conditions, errors and `why`. `docs/reasons.md` is generated from them."""
 
 from __future__ import annotations
 
@@ -49,6 +46,7 @@ from pincompute.base.reasons.desk import (
     IDEMPOTENCY_KEY_REUSED,
     METHOD_UNKNOWN,
     PATH_UNKNOWN,
+    PROJECT_NOT_EMPTY,
     PROJECT_TERMINATING,
     PROJECT_UNKNOWN,
     QUOTA_EXCEEDED,
@@ -340,6 +338,7 @@ __all__ = [
     "PROGRAM_FAILED",
     "PROGRAM_UNKNOWN",
     "PROGRESSING",
+    "PROJECT_NOT_EMPTY",
     "PROJECT_NOT_OPEN",
     "PROJECT_TERMINATING",
     "PROJECT_UNKNOWN",

@@ -113,6 +113,12 @@ PROJECT_TERMINATING = user_error(
     "The project's namespace is terminating.",
     "It is recreated once it is gone; the message says what the deletion waits for.",
 )
+PROJECT_NOT_EMPTY = user_error(
+    "ProjectNotEmpty",
+    409,
+    "A project that has workloads cannot be deleted.",
+    "`pin get -p PROJECT` lists its workloads; `pin delete` deletes them.",
+)
 QUOTA_USED_UP = user_error(
     "QuotaUsedUp",
     403,

@@ -88,6 +88,9 @@ class TextBody(NamedTuple):
 
 
 WORKLOAD_YAML = TextBody("application/yaml", "A workload file.")
+PROJECT_YAML = TextBody("application/yaml", "The file of a project.")
+RUNTIME_YAML = TextBody("application/yaml", "The file of a runtime.")
+PART_YAML = TextBody("application/yaml", "The file of a version of a runtime part.")
 WORKLOADS_YAML = TextBody("application/yaml", "Workload files, separated by `---`.")
 PLAIN_TEXT = TextBody("text/plain", "Plain text.")
 HTML = TextBody("text/html", "A page.")

@@ -36,7 +36,10 @@ from pincompute.base.reasons import (
 from pincompute.desk.http.auth import PUBLIC, handler_permission
 from pincompute.desk.http.endpoint import (
     NDJSON,
+    PART_YAML,
     PROBLEM_JSON,
+    PROJECT_YAML,
+    RUNTIME_YAML,
     WORKLOAD_YAML,
     WORKLOADS_YAML,
     EndpointSpec,
@@ -50,7 +53,13 @@ from pincompute.desk.http.schemas import collect_schemas, field_descriptions, sc
 from pincompute.objects.content import Object
 
 _JSON = "application/json"
-_SCHEMA_NAMES = {WORKLOAD_YAML: "WorkloadDocument", WORKLOADS_YAML: "Document"}
+_SCHEMA_NAMES = {
+    WORKLOAD_YAML: "WorkloadDocument",
+    WORKLOADS_YAML: "Document",
+    PROJECT_YAML: "ProjectDocument",
+    RUNTIME_YAML: "RuntimeDocument",
+    PART_YAML: "PinterestSidecarDocument",
+}
 _DESCRIPTION = """\
 The API of PinCompute for users and programs: deploy, inspect, change and debug workloads. A refused request is \
 answered with `problem+json`, which has all problems at once: each with its reason, the place, and what to do next; \

@@ -9,10 +9,12 @@ from aiohttp import web
 
 from pincompute.api.build import VERSION_PATTERN
 from pincompute.api.custom_resource import NAME_PATTERN
+from pincompute.api.sidecar import PinterestSidecar
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import (
     BUILD_UNKNOWN,
     DOCUMENT_INVALID,
+    PART_UNKNOWN,
     PROJECT_UNKNOWN,
     RUNTIME_UNKNOWN,
     SUBMISSION_UNKNOWN,
@@ -39,6 +41,7 @@ PATH_PARAMETERS = {
         "published version", {"type": "string", "pattern": f"^{VERSION_PATTERN}$"}, "1.4.2", BUILD_UNKNOWN
     ),
     "id": PathParameter("submission", {**_NAME, "pattern": "^[-a-z0-9]+$"}, "submission-1", SUBMISSION_UNKNOWN),
+    "part": PathParameter("runtime part", {**_NAME, "pattern": PinterestSidecar.NAME_PATTERN}, "logs-2", PART_UNKNOWN),
     "number": PathParameter("runtime", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, 42, RUNTIME_UNKNOWN),
     "port": PathParameter("port", {"type": "integer", "minimum": 1, "maximum": 65_535}, 8080, DOCUMENT_INVALID),
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.documents import MAX_FILE_BYTES
@@ -37,6 +38,11 @@ class BreakGlassQuery(LenientStruct, frozen=True):
 class UidQuery(LenientStruct, frozen=True):
     uid: str = ""
     """Only the object with this uid, and none that was created since under the same name."""
+
+
+class GenerationQuery(LenientStruct, frozen=True):
+    generation: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    """Only if the project still has this `metadata.generation`, so that no other change is overwritten."""
 
 
 class ReplicaQuery(LenientStruct, frozen=True):

@@ -62,7 +62,9 @@ def receipt_of(submission: SubmissionRecord) -> SubmissionReceipt:
         name=key.name,
         verb=submission.verb,
         state=state,
-        url=f"/v1/projects/{key.project}/submissions/{submission.id}",
+        url=f"/v1/projects/{key.project}/submissions/{submission.id}"
+        if key.project
+        else f"/v1/submissions/{submission.id}",
         attempts=submission.attempts,
         last_delivery_error=submission.last_error if state is SubmissionState.ACCEPTED else "",
         errors=submission.decisions[-1].refusal().json()["errors"] if state is SubmissionState.REFUSED else [],

@@ -13,7 +13,6 @@ from pincompute.api.change import Change, Scale
 from pincompute.api.documents import MAX_FILE_BYTES
 from pincompute.api.logs import LogItem, LogQuery
 from pincompute.api.preview import BuildPreview, Preview
-from pincompute.api.project_view import ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
 from pincompute.api.unowned import UnownedObjects
@@ -54,7 +53,9 @@ from pincompute.desk.http.endpoint import (
 from pincompute.desk.http.errors import problem_middleware
 from pincompute.desk.http.exec_routes import ExecRoutes
 from pincompute.desk.http.fleet_routes import FleetRoutes
+from pincompute.desk.http.infrastructure_routes import InfrastructureRoutes
 from pincompute.desk.http.path_parameters import path_word
+from pincompute.desk.http.project_routes import ProjectRoutes
 from pincompute.desk.http.registry_routes import RegistryIssuer, RegistryRoutes
 from pincompute.desk.http.requests import (
     BreakGlassQuery,
@@ -117,8 +118,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         web.get("/readyz", routes.readyz),
         web.get("/v1/sign-in", routes.sign_in),
         web.get("/v1/whoami", routes.whoami),
-        web.get("/v1/projects", routes.projects),
-        web.get("/v1/projects/{project}", routes.project),
+        *ProjectRoutes(desk).route_table(),
         web.post("/v1/projects/{project}/submissions", routes.submit),
         web.get("/v1/projects/{project}/submissions/{id}", routes.submission),
         web.post("/v1/projects/{project}/sets", routes.submit_set),
@@ -139,6 +139,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         web.get(f"{workload}/logs", routes.logs),
         *ExecRoutes(desk).route_table(workload),
         *FleetRoutes(desk).route_table(),
+        *InfrastructureRoutes(desk).route_table(),
         *AuditRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]
@@ -169,18 +170,6 @@ class WorkloadRoutes:
     async def whoami(self, request: web.Request) -> web.StreamResponse:
         """The caller's identity, and its roles in projects."""
         return json_response(await self._desk.authorizer.whoami(request[CALLER]))
-
-    @requires(AUTHENTICATED)
-    @endpoint(response=list[ProjectSummary])
-    async def projects(self, request: web.Request) -> web.StreamResponse:
-        """The projects in which the caller has a role; for administrators all."""
-        return json_response(await self._desk.list_projects(request[CALLER]))
-
-    @requires(Permission.VIEW)
-    @endpoint(response=ProjectView)
-    async def project(self, request: web.Request) -> web.StreamResponse:
-        """A project: owner, members, quota and its use, policies, and submissions that wait for delivery."""
-        return json_response(await self._desk.get_project(path_word(request, "project")))
 
     @requires(Permission.DEPLOY)
     @endpoint(

@@ -14,9 +14,9 @@ import msgspec
 import sqlalchemy as sql
 from sqlalchemy import RowMapping
 
-from pincompute.api.kinds import WORKLOADS
+from pincompute.api.custom_resource import CustomResource
+from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.project_view import PendingSubmission
-from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.desk.store import ledger, record
 from pincompute.desk.store.database import Connection
@@ -29,12 +29,13 @@ from pincompute.platforms.protocol import Delivery, PlatformCommand
 _MAX_ENTRIES = 1_000
 """Entries that are read at once."""
 # Statements are built once: building one takes longer than executing it.
-_SELECT_PENDING_WORKLOAD = (
+_SELECT_PENDING_RESOURCE = (
     sql.select(revisions.c.kind, revisions.c.workload)
     .join(outbox, outbox.c.submission == revisions.c.submission)
     .where(
         outbox.c.cluster == sql.bindparam("of_cluster"), outbox.c.project == sql.bindparam("of_project"),
         outbox.c.name == sql.bindparam("of_name"), outbox.c.done_at.is_(None),
+        outbox.c.kind.in_(sql.bindparam("of_kinds", expanding=True)),
     )
     .order_by(outbox.c.number.desc())
     .limit(1)
@@ -86,11 +87,15 @@ def _entry_of(row: RowMapping, cluster: str) -> OutboxEntry:
     return OutboxEntry(submission, decode_command(row[outbox.c.payload]))
 
 
-def pending_workload(connection: Connection, cluster: str, project: str, name: str) -> Workload | None:
-    """The workload as it was last accepted, if that is not delivered yet."""
-    names = {"of_cluster": cluster, "of_project": project, "of_name": name}
-    row = connection.execute(_SELECT_PENDING_WORKLOAD, names).mappings().first()
-    return msgspec.json.decode(row[revisions.c.workload], type=WORKLOADS[row[revisions.c.kind]]) if row else None
+def pending_resource(connection: Connection, cluster: str, key: WorkloadKey) -> CustomResource | None:
+    """The resource as it was last accepted, if that is not delivered yet.
+
+    The kind of a workload may be unknown, as its name is unique over all kinds; a project may have the same name.
+    """
+    kinds = list(WORKLOADS) if key.kind in {"", *WORKLOADS} else [key.kind]
+    names = {"of_cluster": cluster, "of_project": key.project, "of_name": key.name, "of_kinds": kinds}
+    row = connection.execute(_SELECT_PENDING_RESOURCE, names).mappings().first()
+    return msgspec.json.decode(row[revisions.c.workload], type=KINDS[row[revisions.c.kind]]) if row else None
 
 
 def count_undelivered(connection: Connection, cluster: str) -> int:

@@ -14,7 +14,9 @@ import msgspec
 import sqlalchemy as sql
 
 from pincompute.admission.commits import AcceptedCommit
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.kinds import WORKLOADS
+from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DOCUMENT_INVALID, find_reason
@@ -189,7 +191,7 @@ def audit_access(  # noqa: PLR0913  (the columns of a row)
     connection.execute(_INSERT_AUDIT, row)
 
 
-def insert_revision(connection: Connection, submission: Submission, workload: Workload) -> None:
+def insert_revision(connection: Connection, submission: Submission, workload: CustomResource) -> None:
     row = {
         "submission": submission.id, "cluster": submission.cluster, **submission.workload_key._asdict(),
         "at": submission.at.isoformat(), "workload": msgspec.json.encode(workload).decode(),
@@ -207,6 +209,8 @@ def last_deployment(
     """The last deploy of a workload that was not refused, and its build."""
     select = _SELECT_SUBMISSION.where(
         submissions.c.project == project, submissions.c.name == name, submissions.c.verb.in_((DEPLOY, BREAK_GLASS)),
+        # A project may have the name of one of its workloads.
+        submissions.c.kind != Project.__name__,
         ~sql.exists().where(decisions.c.submission == submissions.c.id, decisions.c.accepted.is_(False)),
     )  # fmt: skip
     # Selected by verb in the database: the workload may have been scaled ten thousand times since.

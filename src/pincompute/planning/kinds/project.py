@@ -8,6 +8,7 @@ from typing import Any
 from pincompute.api.membership import ProjectRole, ReviewMode
 from pincompute.api.names import (
     CONTACT_ANNOTATION,
+    DESCRIPTION_ANNOTATION,
     HOSTS_ANNOTATION,
     INGRESS_LABEL,
     KIND_LABEL,
@@ -108,6 +109,7 @@ def _namespace(owner: Project) -> Object:
     placement = owner.spec.placement
     annotations = {
         CONTACT_ANNOTATION: owner.spec.contact,
+        DESCRIPTION_ANNOTATION: owner.spec.description,
         HOSTS_ANNOTATION: " ".join(sorted(owner.spec.hosts)),
         TOLERATIONS_ANNOTATION: " ".join(sorted(set(placement.tolerations))),
         RUNTIME_CLASSES_ANNOTATION: " ".join(sorted(set(placement.runtime_classes))),

@@ -38,8 +38,8 @@ from pincompute.planning.training.outcome import TrainingOutcome
 from pincompute.planning.training.retries import count_failures, retries_exhausted
 
 MUTABLE_FIELDS = (
-    "suspended", "cancelled", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "iam_role",
-    "hold", "build", "break_glass", "expires",
+    "suspended", "cancelled", "retries", "deadline_seconds", "success", "clean_up", "keep_seconds", "owner", "hold",
+    "build", "break_glass", "expires",
 )  # fmt: skip
 """Fields that may change without a new job, because they do not affect the training."""
 

@@ -16,6 +16,7 @@ from pincompute.api.names import (
     WORKLOAD_LABEL,
 )
 from pincompute.api.pod_template import main_container
+from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.objects.content import Object, content_hash
@@ -27,6 +28,7 @@ from pincompute.planning.pods.container import (
     with_resource_defaults,
 )
 from pincompute.planning.pods.duplicates import duplicate_problems
+from pincompute.planning.pods.iam import iam_audience, iam_mounts, iam_problem, iam_variables, iam_volumes
 from pincompute.planning.pods.injection import inject_parts
 from pincompute.planning.pods.templates import in_place_hash_of
 from pincompute.planning.runtimes.selection import choose_runtime
@@ -54,6 +56,8 @@ class PodOverlay(NamedTuple):
     """Volume mounts of the main container."""
     labels: Object = {}
     annotations: Object = {}
+    main_environment: Sequence[Object] = ()
+    """Variables of the main container."""
 
 
 class BuiltTemplate(NamedTuple):
@@ -80,8 +84,12 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
     """Build the pod template of a workload, with the runtime that applies to it now."""
     owner: Workload = snapshot.owner
     chosen = choose_runtime(owner, snapshot.runtimes, snapshot.now)
-    plain = _plain(owner, snapshot.cluster, overlay)
-    problems = (*chosen.problems, *duplicate_problems(plain, owner.metadata.key))
+    plain = _plain(owner, snapshot.cluster, _with_iam_token(owner, snapshot.project, overlay))
+    problems = (
+        *chosen.problems,
+        *filter(None, (iam_problem(owner, snapshot.project),)),
+        *duplicate_problems(plain, owner.metadata.key),
+    )
     injected = inject_parts(plain, chosen.parts, owner.spec.sidecar_config, chosen.other_parts)
     template = injected.template
     metadata = template["metadata"]
@@ -93,6 +101,15 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
         metadata["annotations"] = {**metadata.get("annotations", {}), PARTS_ANNOTATION: " ".join(injected.parts)}
     metadata["labels"] = {**metadata["labels"], TEMPLATE_HASH_LABEL: content_hash(template)}
     return BuiltTemplate(template, chosen.number, injected.parts, (*problems, *injected.problems), injected.sidecars)
+
+
+def _with_iam_token(owner: Workload, project: Project | None, overlay: PodOverlay) -> PodOverlay:
+    audience = iam_audience(owner, project)
+    return overlay._replace(
+        main_environment=[*overlay.main_environment, *iam_variables(owner, audience)],
+        volumes=[*overlay.volumes, *iam_volumes(audience)],
+        mounts=[*overlay.mounts, *iam_mounts(audience)],
+    )
 
 
 def is_simulated(owner: Workload, cluster: Cluster) -> bool:
@@ -185,6 +202,7 @@ def _main_container(owner: Workload, overlay: PodOverlay, given: Object) -> Obje
     container["resources"] = _resources(owner, given.get("resources", {}))
     container["env"] = [
         *_variables(owner, overlay),
+        *overlay.main_environment,
         *({"name": name, "value": spec.environment[name]} for name in sorted(spec.environment)),
         *given.get("env", ()),
     ]

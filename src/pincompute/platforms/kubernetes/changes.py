@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pincompute.api.change import Break, Change, Heal, Rollback
+from pincompute.api.custom_resource import CustomResource
 from pincompute.api.names import SUBMISSION_ANNOTATION
 from pincompute.api.structs import without_defaults
 from pincompute.api.workload import Workload
@@ -125,7 +126,7 @@ def _removes_fields(before: Any, after: Any) -> bool:
     return isinstance(before, list) and before != after
 
 
-def manifest_of(workload: Workload, resource_version: str = "") -> Object:
+def manifest_of(workload: CustomResource, resource_version: str = "") -> Object:
     """The JSON that is applied. With a resourceVersion the API server accepts it only if that is still current."""
     metadata = workload.metadata
     precondition = {"resourceVersion": resource_version, "uid": metadata.uid} if resource_version else {}

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from pincompute.admission.infrastructure import INFRASTRUCTURE_KINDS, Infrastructure
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import NAME_PATTERN, CustomResource
 from pincompute.api.kinds import WORKLOADS
@@ -59,11 +60,14 @@ from pincompute.platforms.kubernetes.workload_cache import WorkloadCache
 from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from pincompute.platforms.protocol import (
     ChangeWorkload,
+    CreateInfrastructure,
+    DeleteProject,
     DeleteWorkload,
     Delivery,
     ObservedUsage,
     PlatformCommand,
     PlatformUnavailable,
+    PutProject,
     PutWorkload,
     RenderedWorkload,
     UsageUpdate,
@@ -174,6 +178,14 @@ class KubernetesPlatform:
         return RenderedWorkload(WorkloadKey.of(workload), command)
 
     @_raising_unavailable
+    async def read_infrastructure(self, kind: str, name: str) -> Infrastructure | None:
+        return await self._workloads.read_infrastructure(kind, name)
+
+    @_raising_unavailable
+    async def require_empty_project(self, name: str) -> None:
+        await self._workloads.require_empty_project(name)
+
+    @_raising_unavailable
     async def deliver(self, submission: str, key: WorkloadKey, command: PlatformCommand) -> Delivery:
         match command:
             case PutWorkload(document):
@@ -182,6 +194,24 @@ class KubernetesPlatform:
                 return await self._change(submission, key, command)
             case DeleteWorkload(uid):
                 return await self._delete(key, uid)
+            case PutProject():
+                return await self._put_project(submission, command)
+            case CreateInfrastructure(document):
+                resource = msgspec.convert(document, INFRASTRUCTURE_KINDS[key.kind])
+                return Delivery(
+                    await self._workloads.create_infrastructure(resource, manager=DESK, submission=submission)
+                )
+            case DeleteProject(uid):
+                await self._workloads.remove_project(key.name, uid)
+                return Delivery(None)
+
+    async def _put_project(self, submission: str, command: PutProject) -> Delivery:
+        project = msgspec.convert(command.project, Project)
+        written = await self._workloads.write_project(project, manager=DESK, base=command.base, submission=submission)
+        if written.revision:
+            await self._read_your_writes.wait_project(written.revision)
+        # Projects have no row in the ledger, so that there is no revision for it to wait for.
+        return Delivery(written.state)
 
     def kind_of(self, project: str, name: str) -> str:
         return self._cache.kind_of(project, name)
@@ -252,12 +282,7 @@ class KubernetesPlatform:
         return self._cache.projects
 
     async def read_project(self, project: str) -> Project | None:
-        if not re.fullmatch(NAME_PATTERN, project):
-            return None
-        try:
-            return msgspec.convert(await self._client.get(CUSTOM_RESOURCES[Project.__name__], project), Project)
-        except NotFound:
-            return None
+        return await self._workloads.read_project(project) if re.fullmatch(NAME_PATTERN, project) else None
 
     async def _wait_synced_or_refuse(self) -> None:
         if self._synced.is_set():

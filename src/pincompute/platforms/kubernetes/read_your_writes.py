@@ -6,8 +6,10 @@ Lists are answered from the watch cache, which learns of a write some millisecon
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import NamedTuple
 
+from pincompute.api.project import Project
 from pincompute.base.bounded_map import BoundedMap
 from pincompute.planning.footprint import WorkloadKey
 from pincompute.platforms.kubernetes.workload_cache import WorkloadCache
@@ -40,6 +42,13 @@ class ReadYourWrites:
 
     def note_deleted(self, key: WorkloadKey, uid: str) -> None:
         self._recent.put(key, _Deleted(uid))
+
+    async def wait_project(self, revision: int) -> None:
+        """Waits until a write of a project is in the cache, or too long: its members are read from there."""
+        kind = Project.__name__
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WATCH_DELAY_LIMIT_S):
+                await self._cache.wait_for(kind, lambda: self._cache.revision(kind) >= revision)
 
     async def wait_visible(self, project: str) -> bool:
         """Waits until all writes to a project are in the cache; False if that takes too long."""

@@ -95,7 +95,7 @@ class WorkloadCache:
         """The resourceVersion up to which all writes of this kind are in the cache."""
         return self._informers[kind].resource_version
 
-    def snapshot(self, owner: Workload) -> Snapshot:
+    def snapshot(self, owner: CustomResource) -> Snapshot:
         """A snapshot without natives. The footprint of a workload does not depend on them."""
         project = self._context.projects.get(owner.metadata.namespace)
         now = self._client.clock.now()

@@ -59,6 +59,7 @@ from pincompute.platforms.kubernetes.cluster_reader import (
 )
 from pincompute.platforms.kubernetes.dry_run import DryRunner
 from pincompute.platforms.kubernetes.exec_session import open_exec, open_port_forward
+from pincompute.platforms.kubernetes.infrastructure import InfrastructureClient
 from pincompute.platforms.kubernetes.logs.container_runs import LogFilter, LogOwner
 from pincompute.platforms.kubernetes.logs.follow import LogFollower
 from pincompute.platforms.kubernetes.logs.lines import LogReader, list_pods_of_workload, list_replica_names
@@ -66,6 +67,7 @@ from pincompute.platforms.kubernetes.logs.notices import LogSelection, log_notic
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient
 from pincompute.platforms.kubernetes.preview import preview_resources
 from pincompute.platforms.kubernetes.project_watch import watch_project
+from pincompute.platforms.kubernetes.projects import ProjectClient
 from pincompute.platforms.kubernetes.quota_usage import add_quota_usage, list_workloads, usage_by_tier
 from pincompute.platforms.kubernetes.unowned import read_unowned
 from pincompute.platforms.kubernetes.usage import UsageReader
@@ -75,7 +77,7 @@ KindLookup = Callable[[str, str], str]
 """Returns the kind that a workload of this project and name was last seen with; empty if unknown."""
 
 
-class WorkloadClient:
+class WorkloadClient(ProjectClient, InfrastructureClient):
     """Reads from the cluster on every call; nothing is cached."""
 
     def __init__(
@@ -87,7 +89,7 @@ class WorkloadClient:
         lists_projects: bool = True,
     ) -> None:
         # A desk must not list projects in errors: it reads them with its own rights, not with those of its caller.
-        self._client = client
+        super().__init__(client)
         self._kind_of = kind_of
         self._lists_projects = lists_projects
         self._log_reader = LogReader(client, log_store)
