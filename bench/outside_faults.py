@@ -1,8 +1,8 @@
 """Faults from public lists, which `pin why` was not written for: each with one accepted reason, and its evidence.
 
-They complement `pin break`, whose faults are part of the product. Each is set up on a platform with simulated nodes:
-the API server, the scheduler and the controllers are real, and only programs do not run. A cure is what the answer says
-to type; here it is the document that results from following it.
+They complement the faults of `pin break`, which are part of the product. Each is set up on a platform with simulated
+nodes: the API server, the scheduler and the controllers are real, and only programs do not run. A cure is what the answer
+says to type; here it is the document that results from following it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class OutsideFault(NamedTuple):
     reason: str
     """The accepted reason."""
     evidence: str
-    """What the answer must tell besides."""
+    """Text that the answer must have besides."""
     next: str
     """Start of what it proposes."""
     objects: Sequence[tuple[Resource, Object]] = ()
-    """What others have created before."""
+    """Objects that others have created before."""
 
 
 class Answer(NamedTuple):

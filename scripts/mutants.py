@@ -173,7 +173,23 @@ MUTANTS = (
         "tests/planning/views/test_plan_preview.py",
     ),
     Mutant(
-        "planning/edits.py", " and revision_content(old) == revision_content(new)", "", "tests/planning/test_edits.py"
+        "planning/edits.py",
+        "isinstance(after, PinterestJobSet) and same_work:",
+        "isinstance(after, PinterestJobSet):",
+        "tests/planning/test_edits.py",
+    ),
+    Mutant(
+        "planning/batch/attempts.py",
+        "not is_finished(job) and not is_suspended(job)",
+        "False",
+        "tests/planning/test_job_set.py",
+    ),
+    Mutant("planning/diagnosis/waiting.py", "each != GANG_GATE", "True", "tests/planning/diagnosis/test_corpus.py"),
+    Mutant(
+        "planning/diagnosis/claims.py",
+        "volume.may_be_bound_to(claim)",
+        "False",
+        "tests/planning/diagnosis/test_claims.py",
     ),
     Mutant("planning/views/history.py", "each.differs(owner)", "True", "tests/planning/test_edits.py"),
     Mutant(

@@ -19,8 +19,7 @@ from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
 from pincompute.engine.nodes import real_node
 from pincompute.engine.progress import Progress
-from real_platform import client as client
-from real_platform import real_platform as real_platform
+from real_platform import client as client, real_platform as real_platform
 from shared_platform import platform as platform
 
 _REAL = {"real_platform", "bare_platform", "pod_network"}

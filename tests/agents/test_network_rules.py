@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pincompute.agents.network_rules import Namespace, NetworkPolicy, NodeNetwork, Pod, network_rules
 from pincompute.api.names import PROJECT_LABEL
@@ -22,8 +21,7 @@ from pincompute.objects.content import Object
 from pincompute.objects.label_selector import selector_matches
 from pincompute.planning.kinds.project import plan
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
-from pod_network import HOST, RANGE, PodNetwork
-from pod_network import pod_network as pod_network
+from pod_network import HOST, RANGE, PodNetwork, pod_network as pod_network
 
 pytestmark = pytest.mark.cluster
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from pincompute.api.cron_job import SCHEDULE_PATTERN, PinterestCronJob
 from pincompute.api.documents import read_documents

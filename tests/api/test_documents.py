@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.documents import MAX_FILE_BYTES, parse_scalar, read_documents
 from pincompute.base.problem import Refused

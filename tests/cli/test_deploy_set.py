@@ -12,8 +12,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.documents import read_documents
 from pincompute.api.logs import LogItem, LogLine, LogQuery, LogReplicas

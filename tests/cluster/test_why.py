@@ -30,7 +30,7 @@ async def test_scheduler_that_is_down_comes_before_anything_about_the_workload(p
     os.kill(scheduler, signal.SIGSTOP)
     try:
         async with open_target_cluster(platform.state, platform.name, real=False) as here:
-            # It asks for more than any node has, which nobody has found out yet.
+            # It requests more than any node has, which is not found out yet.
             written = await here.write("unscheduled", **{**SERVICE, "cpu": "4000"})
             found = await here.wait_for_diagnosis("unscheduled", written.generation, wrong=True)
             await here.workloads.delete(here.project, "unscheduled")

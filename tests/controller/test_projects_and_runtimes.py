@@ -11,8 +11,14 @@ import pytest
 import yaml
 
 from control_plane import ControlPlane
-from pincompute.api.names import CLI_MANAGER, COST_CENTRE_ANNOTATION, ENGINE, OWNER_ANNOTATION, PROJECT_LABEL
-from pincompute.api.names import PARTS_ANNOTATION as INJECTED
+from pincompute.api.names import (
+    CLI_MANAGER,
+    COST_CENTRE_ANNOTATION,
+    ENGINE,
+    OWNER_ANNOTATION,
+    PARTS_ANNOTATION as INJECTED,
+    PROJECT_LABEL,
+)
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.kube.resource import (

@@ -1,4 +1,4 @@
-"""Runtimes and runtime parts over HTTP: administrators create versions of them, and nobody changes one."""
+"""Runtimes and runtime parts over HTTP: administrators create versions of them, which are immutable."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from image_files import docker_save_files, oci_layout_files, tar, write_files
 from pincompute.base.problem import Refused

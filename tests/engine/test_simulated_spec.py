@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import NODES_INVALID

@@ -15,8 +15,7 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestServer
 
-from pincompute.agents.logs import server as server_module
-from pincompute.agents.logs import subscribers
+from pincompute.agents.logs import server as server_module, subscribers
 from pincompute.agents.logs.callers import Caller
 from pincompute.agents.logs.lines import MAX_STORED_LINE_BYTES
 from pincompute.agents.logs.namespaces import Namespace

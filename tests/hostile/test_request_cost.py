@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings, target
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st, target
 
 from pincompute.api.documents import MAX_FILE_BYTES, MAX_VALUES, read_documents
 from pincompute.api.logs import ContainerExit, ContainerRun, LogQuery

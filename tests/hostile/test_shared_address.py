@@ -16,8 +16,7 @@ from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.desk.authn import throttle
 from pincompute.desk.authn.authenticator import Credentials
 from pincompute.desk.authn.openid import OpenIdAuth, OpenIdSettings
-from pincompute.desk.authn.service_accounts import AUDIENCE as DESK_AUDIENCE
-from pincompute.desk.authn.service_accounts import ServiceAccountAuth
+from pincompute.desk.authn.service_accounts import AUDIENCE as DESK_AUDIENCE, ServiceAccountAuth
 from pincompute.desk.authn.signing_keys import MIN_FETCH_INTERVAL_S, SigningKeys
 from pincompute.desk.limits.request_queue import Busy
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.objects.cron_schedule import NAMED_SCHEDULES, InvalidSchedule, parse_schedule
 from pincompute.objects.schedule_times import load_time_zone, nearest_time_zone, next_time, next_times

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import NamedTuple
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.daemon import Rollout
 from pincompute.api.names import TEMPLATE_HASH_LABEL

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.change import IMPORTED_PAUSE, Cancel, Change, Pause, Rerun, Restart, Resume, Rollback, Scale
 from pincompute.api.kinds import WORKLOADS

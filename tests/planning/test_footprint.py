@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.cron_job import CronJobStatus
 from pincompute.api.documents import read_document

@@ -36,7 +36,7 @@ def opened_project(**roles: str) -> Project:
     return parsed
 
 
-def planned(kind: str, project: Project | None, **spec: Any) -> Any:
+def planned_workload(kind: str, project: Project | None, **spec: Any) -> Any:
     content = {
         "apiVersion": "pinterest.com/v1",
         "kind": kind,
@@ -64,7 +64,7 @@ def test_every_kind_is_tried() -> None:
 @pytest.mark.parametrize("kind", SPECS)
 def test_main_container_has_a_token_for_the_audience_of_the_project(kind: str) -> None:
     template = {"spec": {"containers": [{"name": "helper", "image": "helper:1"}]}}
-    plan = planned(
+    plan = planned_workload(
         kind, opened_project(**{"ads-reader": "sts.example.com", "other": "other.example.com"}), template=template
     )
     assert plan.problems == ()
@@ -90,14 +90,14 @@ def test_main_container_has_a_token_for_the_audience_of_the_project(kind: str) -
 @pytest.mark.parametrize("kind", SPECS)
 def test_role_that_the_project_has_not_opened_is_refused(kind: str) -> None:
     for project in (None, opened_project(), opened_project(other="sts.example.com")):
-        (problem,) = planned(kind, project).problems
+        (problem,) = planned_workload(kind, project).problems
         assert (problem.reason.code, problem.where.field) == ("Forbidden", "spec.iamRole")
         assert problem.what == "iamRole ads-reader is not open to project ads"
         assert problem.next == "remove iamRole, or ask the infrastructure team for spec.iamRoles in project ads"
 
 
 def test_workload_without_a_role_has_no_token() -> None:
-    plan = planned("PinterestService", opened_project(**{"ads-reader": "sts.example.com"}), iamRole="")
+    plan = planned_workload("PinterestService", opened_project(**{"ads-reader": "sts.example.com"}), iamRole="")
     assert "iam" not in msgspec.json.encode(plan.wanted).decode()
 
 

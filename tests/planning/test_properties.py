@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import KIND_LABEL, PROJECT_LABEL, TIER_LABEL, WORKLOAD_LABEL

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.change import Rollback
 from pincompute.api.names import CONTENT_ANNOTATION, REVISION_ANNOTATION

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from unittest.mock import patch
 
 import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import API_VERSION

@@ -5,8 +5,7 @@ A host leads to one namespace, so that no Ingress of another one gets requests f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set as AbstractSet
 from types import MappingProxyType
 from typing import Any, NamedTuple
 

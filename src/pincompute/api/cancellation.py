@@ -26,7 +26,7 @@ class Cancellation(StrictStruct, frozen=True):
 
 
 def cancelled_by(cancellation: Cancellation | None, attempt: int) -> str:
-    """Who cancelled the attempt, and for what reason; empty if nobody did."""
+    """The user who cancelled the attempt, and the reason; empty if it was not cancelled."""
     if cancellation is None or attempt > cancellation.attempt:
         return ""
     return cancellation.by or "an unknown user"

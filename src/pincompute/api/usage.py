@@ -9,11 +9,11 @@ class ResourceUsage(LenientStruct, frozen=True, omit_defaults=False):
     """Use of one resource by the running replicas of a workload: CPU in millicores, memory in bytes."""
 
     used: int | None = None
-    """Sum over the replicas whose use is known; null if none is known."""
+    """Sum over the replicas with a known use; null if none is known."""
     allotted: int = 0
     """Sum of the limits of these replicas, or of their requests where there is no limit."""
     unknown: int = 0
-    """Number of running replicas whose use is unknown."""
+    """Number of running replicas with an unknown use."""
 
 
 class WorkloadUsage(LenientStruct, frozen=True, omit_defaults=False):

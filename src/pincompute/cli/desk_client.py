@@ -33,8 +33,7 @@ from pincompute.base.platform_context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DELIVERY_PENDING, DESK_UNREACHABLE, VERSIONS_DIFFER
 from pincompute.cli.error_response import parse_error_response
-from pincompute.cli.http_client import HttpClient, TransportError
-from pincompute.cli.http_client import HttpResponse as Response
+from pincompute.cli.http_client import HttpClient, HttpResponse as Response, TransportError
 from pincompute.cli.platform_client import DELIVERY_WAIT_S, PlatformClient
 from pincompute.cli.retry import RetryPolicy
 from pincompute.cli.tls_context import desk_tls_context

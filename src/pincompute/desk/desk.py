@@ -114,7 +114,7 @@ class Desk:
         return await trace_provenance(detail, last, await self.platform.find_project(project), self.builds)
 
     async def explain(self, project: str, name: str) -> Diagnosis:
-        """Why a workload is not as wanted; of one that is gone, who deleted it."""
+        """Why a workload is not as wanted; of a deleted one, the caller that deleted it."""
         try:
             return await self.platform.reader.explain(project, name)
         except Refused as refused:

@@ -99,7 +99,7 @@ class DeployProject(NamedTuple):
     project: str
     text: str
     generation: int = 0
-    """Only if the project still has this generation; 0: whatever it has."""
+    """Only if the project still has this generation; 0 for any."""
 
 
 class RemoveProject(NamedTuple):

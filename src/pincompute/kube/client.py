@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import msgspec
 
 from pincompute.base.clock import Clock, SystemClock
-from pincompute.kube import exec_stream, port_forward
-from pincompute.kube import request as requests
+from pincompute.kube import exec_stream, port_forward, request as requests
 from pincompute.kube.access import Access
 from pincompute.kube.errors import ApiError, Gone, invalid_response
 from pincompute.kube.exec_stream import ExecStream, exec_request

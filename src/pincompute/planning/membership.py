@@ -62,7 +62,7 @@ def _require_managed(before: Project, after: Project) -> Project:
 
 
 def is_managed(project: Project) -> bool:
-    """Whether a person or group owns the project. A program that is the only owner could lock everybody out."""
+    """Whether a person or group owns the project. A program that is the only owner could lock all people out."""
     owners = project.spec.members.owner
     return owners is not None and bool(owners.people or owners.groups)
 

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from certificate_factory import HOUR, NOW, TRUST_DOMAIN, issue_svid
-from certificate_factory import issue_authority as issue_root
+from certificate_factory import HOUR, NOW, TRUST_DOMAIN, issue_authority as issue_root, issue_svid
 from child_process import child_process
 from pincompute.agents.identity import certificate_request
 from pincompute.agents.identity.bundle import client_context, own_id

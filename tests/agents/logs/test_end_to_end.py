@@ -12,11 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from pincompute.agents.logs import node
-from pincompute.agents.logs import shipper as shipper_module
+from pincompute.agents.logs import node, shipper as shipper_module
 from pincompute.agents.logs.follower import Follower
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.shipper import Shipper

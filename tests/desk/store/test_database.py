@@ -25,8 +25,7 @@ from pincompute.desk.store.database import (
     migrate,
     open_database,
 )
-from pincompute.desk.store.tables import METADATA, audit, decisions, submissions
-from pincompute.desk.store.tables import ledger as ledger_table
+from pincompute.desk.store.tables import METADATA, audit, decisions, ledger as ledger_table, submissions
 from pincompute.planning.footprint import MAX_AMOUNT, Footprint
 from pincompute.platforms.protocol import ObservedUsage
 from record_fixtures import CLUSTER, workload_key

@@ -8,8 +8,7 @@ from functools import partial
 
 import pytest
 import sqlalchemy as sql
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from pincompute.base.problem import Problem, Refused
@@ -17,8 +16,7 @@ from pincompute.base.reasons import CLUSTER_REFUSED
 from pincompute.desk.store import ledger, outbox
 from pincompute.desk.store.database import Database, TransactionBody, open_database
 from pincompute.desk.store.record import SubmissionRecord, SubmissionState
-from pincompute.desk.store.tables import ledger as ledger_
-from pincompute.desk.store.tables import sums
+from pincompute.desk.store.tables import ledger as ledger_, sums
 from pincompute.desk.transaction import Proposal, record_acceptance, record_refusals
 from pincompute.planning.footprint import COUNTED_RESOURCES, EMPTY_FOOTPRINT
 from pincompute.platforms.protocol import Delivery, ObservedUsage

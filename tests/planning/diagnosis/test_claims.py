@@ -130,6 +130,6 @@ def test_says_that_there_is_no_default_class(classes: tuple[StorageClass, ...], 
 
 
 def test_volumes_of_other_projects_are_not_named() -> None:
-    """Whoever names the volume of another project in a claim does not learn whose it is."""
+    """A claim that names the volume of another project does not reveal its owner."""
     found = explain_claims(StorageEvidence(("data",), (claim(volumeName="v-1"),), (volume(**OF_ANOTHER),), (FAST,)))
     assert "secret" not in found

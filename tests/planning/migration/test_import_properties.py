@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pincompute.api.documents import Document, read_document
 from pincompute.api.validation import parse_resource

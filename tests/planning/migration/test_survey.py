@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pincompute.api.documents import MAX_FILE_BYTES, read_documents
 from pincompute.base.problem import Refused

@@ -1,4 +1,4 @@
-"""Daemons whose revision a runtime pins: running and retained revisions, and the health of a roll."""
+"""Daemons with a revision that a runtime pins: running and retained revisions, and the health of a roll."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def daemon(image: str = "shipper:1", generation: int = 1, status: Any = None, **
     return build_resource({**document, "status": status or {}})  # type: ignore[no-any-return]
 
 
-def planned(owner: PinterestDaemon, natives: tuple[Native, ...], runtimes: Runtimes = Runtimes()) -> Plan:  # noqa: B008
+def planned_daemon(owner: PinterestDaemon, natives: tuple[Native, ...], runtimes: Runtimes = Runtimes()) -> Plan:  # noqa: B008
     return PLANNERS["PinterestDaemon"](Snapshot(owner, natives, (), CLUSTER, NOW, None, runtimes))
 
 
@@ -63,7 +63,7 @@ class History:
         return self.reconcile()
 
     def reconcile(self) -> Plan:
-        plan = planned(self.daemon_now, tuple(self.natives.values()), self.runtimes)
+        plan = planned_daemon(self.daemon_now, tuple(self.natives.values()), self.runtimes)
         if not plan.problems:
             kept = {f"{kind}/{name}" for kind, name in plan.retained}
             wanted = {f"{each['kind']}/{each['metadata']['name']}": each for each in plan.wanted}
@@ -173,7 +173,7 @@ def test_pinned_records_are_retained_however_old() -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "foreign", "altered", "undecodable"])
 def test_revision_without_a_valid_record_is_refused_and_nothing_changes(damage: str) -> None:
-    """A record of another owner, or one whose content was altered, would run a program that was never deployed."""
+    """A record of another owner, or one with altered content, would run a program that was never deployed."""
     history = History()
     history.deploy("shipper:1")
     history.deploy("shipper:2")

@@ -35,8 +35,7 @@ from pincompute.engine.installation.objects import (
 )
 from pincompute.engine.installation.options import DeskRequest, desk_options
 from pincompute.engine.installation.runtime import install_runtimes
-from pincompute.engine.installation.uninstall import list_own_objects
-from pincompute.engine.installation.uninstall import uninstall as uninstall_platform
+from pincompute.engine.installation.uninstall import list_own_objects, uninstall as uninstall_platform
 from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import default_kubeconfig, load_kubeconfig

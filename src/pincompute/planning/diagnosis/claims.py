@@ -15,7 +15,7 @@ from pincompute.planning.diagnosis.excerpts import join_first_few, join_with_and
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""Provisioner of a class whose volumes are made by hand."""
+"""Provisioner of a class with volumes that are made by hand."""
 
 _Named = TypeVar("_Named", "Volume", "StorageClass")
 

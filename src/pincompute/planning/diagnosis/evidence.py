@@ -92,7 +92,7 @@ def add_evidence(snapshot: Snapshot, problem: Problem, evidence: Evidence) -> Pr
 
 
 def who_acts(owner: Workload, problem: Problem, evidence: Evidence) -> Actor:
-    """Who wrote what has to change: the author of the file if it demands what no node has, else as the reason says."""
+    """The author of the file if it demands what no node has, and otherwise the actor of the reason."""
     pod, nodes = evidence.pending_pod, evidence.capacity.nodes
     eligible = eligible_nodes(pod, nodes) if pod else []
     if problem.reason is UNSCHEDULABLE and eligible and all(exceeds_node(pod, each) for each in eligible if pod):

@@ -72,7 +72,7 @@ _FOUND_BY_THE_OPERATOR = frozenset(
 """Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
 the workloads of all projects or on the cluster's ingress classes."""
 REPEATED_EDITS = 3
-"""Reverted edits within that time after which somebody, or another controller, is said to repeat them."""
+"""Reverted edits within that time after which they are reported as repeated."""
 DRIFT_NOTE_WINDOW_S = 600.0
 """Time for which a reverted manual edit is mentioned."""
 

@@ -31,8 +31,7 @@ from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
 from pincompute.planning.runtimes.in_place import TemplateChange, update_running_work
 from pincompute.planning.snapshot import Native, Snapshot
-from pincompute.planning.training import diagnosis as training_diagnosis
-from pincompute.planning.training import outcome as training_outcome
+from pincompute.planning.training import diagnosis as training_diagnosis, outcome as training_outcome
 from pincompute.planning.training.gang import Gang, find_gang, ungate_steps
 from pincompute.planning.training.outcome import TrainingOutcome
 from pincompute.planning.training.retries import count_failures, retries_exhausted

@@ -26,7 +26,7 @@ API_VERSIONS: Mapping[str, str] = {
 }
 """Kinds that can be imported, with the version whose fields the imports read."""
 ADOPTABLE_KINDS = frozenset({"Deployment", "StatefulSet", "CronJob"})
-"""Kinds whose objects become a workload while their pods keep running."""
+"""Kinds with objects that become a workload while their pods keep running."""
 
 
 def import_native(found: RelatedObjects, name: str = "", port: int = 0) -> WorkloadImport:

@@ -39,7 +39,7 @@ from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.status import active_pods_of
 
 DAEMONS_INDEX = -1
-"""Wave index of daemons whose revision the roll changes: they come before the first wave."""
+"""Wave index of daemons that get another revision by the roll: they come before the first wave."""
 REPLACE_ESTIMATE_S = 30
 """Estimated time until a new pod is ready."""
 IN_PLACE_ESTIMATE_S = 10
