@@ -1,8 +1,8 @@
 """Faults from public lists, which `pin why` was not written for: each with one accepted reason, and its evidence.
 
 They complement the faults of `pin break`, which are part of the product. Each is set up on a platform with simulated
-nodes: the API server, the scheduler and the controllers are real, and only programs do not run. A cure is what the answer
-says to type; here it is the document that results from following it.
+nodes: the API server, the scheduler and the controllers are real, and only programs do not run. A cure is what the
+answer says to type; here it is the document that results from following it.
 """
 
 from __future__ import annotations
