@@ -244,7 +244,7 @@ REJECTED: list[tuple[str, str, Object, str]] = [
     *((kind, "", {"tier": "best"}, 'Unsupported value: "best"') for kind in WORKLOADS),
     ("PinterestService", "", {"replicas": 10**9}, "should be less than or equal to 10000"),
     ("PinterestService", "", {"port": 70000}, "should be less than or equal to 65535"),
-    ("PinterestService", "", {"port": None}, "Required value"),
+    ("PinterestService", "", {"port": None}, "spec.port is missing: write port: 8080, or worker: true"),
     ("PinterestService", "", {"ports": [{"name": "x", "port": 8080}]},
      "spec.ports must not repeat the port of spec.port"),
     ("PinterestService", "", {"memory": "lots"}, "spec.memory"),
