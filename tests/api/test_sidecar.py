@@ -55,6 +55,9 @@ def test_rejects_name_without_version(name: str) -> None:
         ({"image": "a:1", "prot": 1}, "did you mean port?"),
         ({"image": "a:1", "serves": {"kinds": ["PinterestServise"]}}, "did you mean PinterestService?"),
         ({"image": "a:1", "sidecars": [{"name": "logs", "image": "a:1"}]}, "duplicate container name 'logs'"),
+        ({"sidecars": [{"name": {"a": "b"}, "image": "a:1"}]}, "the container has no name"),
+        ({"sidecars": [{"image": "a:1"}]}, "the container has no name"),
+        ({"sidecars": [{"name": "a", "image": "a:1", "restartPolicy": {}}]}, "is always Always"),
         ({"sidecars": [{"name": "a"}]}, "image is missing"),
         (
             {"sidecars": [{"name": "a", "image": "a:1", "restartPolicy": "Never"}]},

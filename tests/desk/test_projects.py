@@ -101,6 +101,9 @@ async def test_document_of_another_name_is_refused(projects_desk: UnwatchedDesk)
         assert answer.reasons == ["KindUnknown"]
         assert answer.body["errors"][0]["next"] == "pin deploy FILE, with the file of the Project alone"
     assert (await send_as(projects_desk, "olga", "PUT", "/projects/ads", HELLO)).reasons == ["KindUnknown"]
+    for kind in ("[Project]", "{a: b}", "null"):
+        odd = await send_as(projects_desk, "olga", "PUT", "/projects/ads", f"kind: {kind}\n")
+        assert odd.status in range(400, 500), odd
 
 
 async def test_replayed_submission_is_decided_once_and_for_its_caller_only(projects_desk: UnwatchedDesk) -> None:

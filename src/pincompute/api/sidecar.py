@@ -173,12 +173,14 @@ class SidecarSpec(Spec, frozen=True, kw_only=True):
         names = {part} if self.image else set()
         for group, container, path in self.listed_containers():
             name = container.get("name")
-            if name in names:
+            if not isinstance(name, str):
+                yield FieldError((*path, "name"), "the container has no name", next="write name: NAME")
+            elif name in names:
                 yield FieldError((*path, "name"), f"duplicate container name '{name}'")
             names.add(str(name))
             yield from image_errors(str(container.get("image", "")), (*path, "image"))
             policy = container.get("restartPolicy")
-            if group == "sidecars" and policy not in {None, "Always"}:
+            if group == "sidecars" and policy not in (None, "Always"):
                 yield FieldError(
                     (*path, "restartPolicy"), "the restart policy of a sidecar is always Always", next="leave it out"
                 )

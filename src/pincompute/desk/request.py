@@ -291,7 +291,7 @@ def infrastructure_key(kind: str, name: str) -> WorkloadKey:
 def parse_named(document: Document, key: WorkloadKey) -> CustomResource:
     """Parse a document, which must be of the kind and the name that the caller was authorized for."""
     kind = document.content.get("kind")
-    if kind in KINDS and kind != key.kind:
+    if isinstance(kind, str) and kind in KINDS and kind != key.kind:
         what = f"a {kind} is not a {key.kind}"
         raise Refused(Problem(KIND_UNKNOWN, what, document.where("kind"), next="pin deploy FILE"))
     resource = parse_resource(document, key.project)
