@@ -69,6 +69,10 @@ REFUSED: dict[str, list[Object]] = {
     "callers": [{"callers": ["search"]}],
     "hosts": [{"hosts": ["shop.example.com"]}],
     "placement": [{"placement": {"tolerations": ["dedicated"]}}],
+    "ingress": [
+        {"ingress": {"annotations": ["nginx.ingress.kubernetes.io/proxy-read-timeout"]}},
+        {"ingress": {"issuers": {"letsencrypt": "ClusterIssuer"}}},
+    ],
     "iamRoles": [{"iamRoles": {"admin": "sts.amazonaws.com"}}],
     "policies": [{"policies": []}, {"policies": [{**POLICY, "rule": "true"}]}],
 }

@@ -44,6 +44,8 @@ NOT_PLANNED: dict[tuple[str, str], str] = {
         ("", f"breakGlass.{each}"): "shown in the status, without effect on pods" for each in ("until", "by", "because")
     },
     **{("Project", f"quota.{tier}.bytes"): "counted by the desk" for tier in (*Tier, "infrastructure")},
+    ("Project", "ingress.annotations"): "planned with each service that writes one",
+    ("Project", "ingress.issuers"): "planned with each service that names one",
     ("Project", "iamRoles"): "planned with each workload that names a role",
     ("Project", "landing"): "used by the desk",
     ("Project", "landing.repository"): "used by the desk",

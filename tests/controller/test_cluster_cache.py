@@ -153,5 +153,8 @@ def test_ingress_class_and_certificate_trigger_the_services_that_they_affect() -
         assert (snapshot.certificate, snapshot.ingress_classes) == (seen, ("fast",))
         cache.replace_certificates({})
         assert [key for _, key in observed.enqueued] == [WEB, WEB]
+        send_service("web", issuer="ca")
+        await observed.enqueued_within()
+        assert [key for key, _, _ in cache.tls_services()] == [WEB]
 
     run_with_cache(work)

@@ -63,9 +63,18 @@ def test_text_output_has_the_command_that_reads_the_metrics():
     assert line in render_status(status).splitlines()
 
 
+def test_text_output_tells_that_certificates_are_due():
+    status = msgspec.structs.replace(DAMAGED, certificates_expire="2027-01-31T12:00:00Z")
+    line = "  renewal     pin up, before certificates expire at 2027-01-31T12:00:00Z"
+    assert line in render_status(status).splitlines()
+
+
 def test_json_output_has_stable_fields():
     seen = json.loads(msgspec.json.encode(DAMAGED))
-    assert list(seen) == ["name", "health", "kubeconfig", "server", "http", "metrics_header", "nodes", "parts"]
+    assert list(seen) == [
+        "name", "health", "kubeconfig", "server", "http", "metrics_header", "nodes", "parts",
+        "certificates_expire",
+    ]  # fmt: skip
     assert list(seen["parts"][0]) == [
         "name", "health", "pid", "age", "memory", "restarts", "version", "address", "log",
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from pincompute.api.custom_resource import NAME_PATTERN, CustomResource, FieldEr
 from pincompute.api.expiry import Expires, expiry_errors
 from pincompute.api.hosts import LISTED_HOST_PATTERN
 from pincompute.api.identity import KUBERNETES_NAME_PREFIX
+from pincompute.api.ingress import IngressGrants
 from pincompute.api.landing import Landing
 from pincompute.api.membership import ProjectRole, ReviewMode
 from pincompute.api.names import INFRASTRUCTURE_PRIORITY_CLASS, NODES_NAMESPACE, PRIORITY_CLASS_PREFIX, SYSTEM_NAMESPACE
@@ -214,6 +215,13 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
         Placement,
         Meta(description="Taints and runtime classes that are open to its pods, such as {tolerations: [dedicated]}."),
     ] = Placement()
+    ingress: Annotated[
+        IngressGrants,
+        Meta(
+            description="Annotations and certificate issuers that are open to its services, such as {issuers: "
+            "{letsencrypt: ClusterIssuer}}."
+        ),
+    ] = IngressGrants()
     iam_roles: Annotated[
         dict[str, _Audience],
         Meta(
@@ -249,6 +257,7 @@ class ProjectSpec(Spec, frozen=True, kw_only=True):
             if caller == name:
                 what = f"{name} is this project: its pods can always connect to each other"
                 yield FieldError(("callers", index), what, next="remove it")
+        yield from self.ingress.field_errors(("ingress",))
         for role, audience in self.iam_roles.items():
             if audience.startswith(_RESERVED_AUDIENCES) or not audience.isprintable():
                 what = f"'{audience}' cannot be the audience of a cloud"

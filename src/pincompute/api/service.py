@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import FieldError, ValidationRule
+from pincompute.api.ingress import IngressAnnotations, ingress_annotation_errors
 from pincompute.api.serving import (
     HTTP_PORT_NAME,
     SERVING_COLUMNS,
@@ -23,7 +24,7 @@ from pincompute.api.status import WorkloadStatus
 from pincompute.api.structs import PauseReason, RestartCount, StrictStruct, count_or_percent_meta
 from pincompute.api.workload import Workload, WorkloadSpec
 
-_CLASS_NAME = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"
+_OBJECT_NAME = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"
 _HOST_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
@@ -39,7 +40,7 @@ class LoadBalancer(StrictStruct, frozen=True):
         str,
         Meta(
             description="Ingress class, such as nginx; the cluster's default class by default.",
-            pattern=_CLASS_NAME,
+            pattern=_OBJECT_NAME,
             max_length=253,
         ),
     ] = msgspec.field(name="class", default="")
@@ -51,6 +52,16 @@ class LoadBalancer(StrictStruct, frozen=True):
         str,
         Meta(description="Secret with the TLS certificate, such as shop-tls; plain HTTP by default.", max_length=63),
     ] = ""
+    issuer: Annotated[
+        str,
+        Meta(
+            description="Issuer of cert-manager for the TLS certificate, instead of tls, such as letsencrypt, if the "
+            "project opens it; none by default.",
+            pattern=_OBJECT_NAME,
+            max_length=253,
+        ),
+    ] = ""
+    annotations: IngressAnnotations = {}
     port: Annotated[
         int,
         Meta(description="Port for clients inside the cluster, such as 8080; 80 by default.", ge=1, le=65535),
@@ -64,6 +75,10 @@ class LoadBalancer(StrictStruct, frozen=True):
         ),
     ] = HTTP_PORT_NAME
     health_check: Annotated[HealthCheck, Meta(description="Readiness check of a replica.")] = HealthCheck()
+
+    @property
+    def has_tls(self) -> bool:
+        return bool(self.tls or self.issuer)
 
 
 class Rollout(StrictStruct, frozen=True):
@@ -145,6 +160,7 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
         host = self.load_balancer.host
         if host and (not re.fullmatch(_HOST_NAME, host) or ".." in host):
             yield FieldError(("loadBalancer", "host"), f"invalid host name '{host}'", "such as shop.example.com")
+        yield from _ingress_errors(self.load_balancer)
 
     @property
     def has_ingress(self) -> bool:
@@ -159,6 +175,18 @@ def _worker_errors(spec: ServiceSpec) -> Iterator[FieldError]:
         if is_set:
             what = f"a worker has no {'address' if field == 'loadBalancer' else field}"
             yield FieldError((field,), what, next=f"remove {field}, or worker: true")
+
+
+def _ingress_errors(balancer: LoadBalancer) -> Iterator[FieldError]:
+    """An Ingress has one source of its certificate, and an internal service has no Ingress."""
+    yield from ingress_annotation_errors(balancer.annotations, ("loadBalancer", "annotations"))
+    if balancer.tls and balancer.issuer:
+        note = "an issuer stores its certificate in a Secret that the platform names"
+        yield FieldError(("loadBalancer", "issuer"), "tls and issuer are both set", note, "remove one")
+    for field, is_set in (("issuer", balancer.issuer), ("annotations", balancer.annotations)):
+        if balancer.internal and is_set:
+            what = f"an internal service has no Ingress, and so no {field}"
+            yield FieldError(("loadBalancer", field), what, next=f"remove {field}, or internal: true")
 
 
 def _client_port_errors(spec: ServiceSpec) -> Iterator[FieldError]:

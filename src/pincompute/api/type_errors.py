@@ -29,6 +29,7 @@ _SECRET_FIELDS = frozenset({"environment", "configuration", "env"})
 """Fields with possibly secret values, which must not appear in messages or records."""
 
 _PATTERN_MISMATCH = re.compile(r"Expected `str` matching regex '(.*)'$")
+_TOO_MANY = re.compile(r"Expected `(?:array|object)` of length <= (\d+)$")
 _EXPECTS_COLLECTION = re.compile("Expected `(array|object)`")
 _SYNONYMS = {
     "args": "arguments",
@@ -148,6 +149,9 @@ def _value_errors(type_: Any, value: Any, path: FieldPath, suggestions: Suggesti
         message = str(error).partition(" - at `")[0]
         if _SECRET_FIELDS.intersection(path):
             yield FieldError(path, f"wrong type of {path[-1]}: {_translated(message)}", next="add quotes")
+            return
+        if (most := _TOO_MANY.match(message)) and isinstance(value, (dict, list)):
+            yield FieldError(path, f"{path[-1]} has {len(value):,} entries, the maximum is {int(most[1]):,}")
             return
         choices = _choices(type_)
         if choices:

@@ -33,6 +33,13 @@ class Authority:
         self._clock = clock or SystemClock()
         self.replaced = False
         """A certificate that was in use has been replaced: the parts that loaded it must be restarted."""
+        self._parent: Authority | None = None
+
+    def beneath(self, folder: str, name: str, domain: str = "") -> Authority:
+        """Another authority, in a folder of this one and with its clock; what it replaces is replaced here, too."""
+        other = Authority(self.folder / folder, self._clock, name, domain)
+        other._parent = self
+        return other
 
     @property
     def bundle(self) -> Path:
@@ -113,6 +120,12 @@ class Authority:
         write_private_file(self.folder / f"{name}.pub", public)
         write_private_file(self.key(name), _pem(key))
 
+    def mark_replaced(self) -> None:
+        """Note that a certificate of this authority, or of one beneath it, was replaced."""
+        self.replaced = True
+        if self._parent is not None:
+            self._parent.mark_replaced()
+
     @cached_property
     def _ca(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
         key = serialization.load_pem_private_key(self.key("ca").read_bytes(), None)
@@ -122,16 +135,26 @@ class Authority:
     def _load(self, name: str) -> x509.Certificate:
         return x509.load_pem_x509_certificate(self.certificate(name).read_bytes())
 
+    def due_expiry(self, name: str) -> datetime | None:
+        """Expiry of a certificate that is in the last third of its lifetime, so that it would be renewed; else None."""
+        try:
+            certificate = self._load(name)
+        except (FileNotFoundError, ValueError):
+            return None
+        return certificate.not_valid_after_utc if self._is_due(certificate) else None
+
     def _fresh(self, name: str) -> bool:
         """Key and certificate exist, and the certificate is in the first two thirds of its lifetime."""
         if not self.key(name).exists():
             return False
         try:
-            certificate = self._load(name)
+            return not self._is_due(self._load(name))
         except (FileNotFoundError, ValueError):
             return False
+
+    def _is_due(self, certificate: x509.Certificate) -> bool:
         begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        return self._clock.now() < begin + (end - begin) * 2 / 3
+        return self._clock.now() >= begin + (end - begin) * 2 / 3
 
     def _matches(self, name: str, subject: x509.Name, hosts: tuple[str, ...]) -> bool:
         """The certificate is issued by this CA and has exactly this subject and these names."""
@@ -163,7 +186,8 @@ class Authority:
 
     def _store(self, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
         """Write the key first: if the process is killed in between, the key without a certificate is replaced later."""
-        self.replaced |= self.certificate(name).exists()
+        if self.certificate(name).exists():
+            self.mark_replaced()
         self.certificate(name).unlink(missing_ok=True)
         write_private_file(self.key(name), _pem(key))
         write_private_file(self.certificate(name), certificate.public_bytes(serialization.Encoding.PEM))

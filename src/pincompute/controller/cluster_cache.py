@@ -212,7 +212,7 @@ class ClusterCache:
         """The services with TLS, each with its Ingress."""
         for owner in self._all_owners():
             ingress = self._natives.get(key_of(owner), {}).get((INGRESSES.kind, owner.metadata.name))
-            if isinstance(owner, PinterestService) and owner.spec.load_balancer.tls and ingress is not None:
+            if isinstance(owner, PinterestService) and owner.spec.load_balancer.has_tls and ingress is not None:
                 yield key_of(owner), owner, ingress
 
     def replace_certificates(self, certificates: dict[Key, ServedCertificate]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import yaml
 
 from pincompute.base.certificate_authority import Authority
@@ -40,7 +42,17 @@ def issue_certificates(platform: Platform) -> None:
     etcd_certificates.establish()
     etcd_certificates.issue(ETCD, hosts=here)
     etcd_certificates.issue(API_SERVER)
-    platform.authority.replaced |= etcd_certificates.replaced
+
+
+def certificates_expiry(platform: Platform) -> datetime | None:
+    """Expiry of the first certificate that the next `pin up` renews; None if none is due.
+
+    Certificates of other parts were issued together with these, or later.
+    """
+    own, of_etcd = platform.authority, etcd_authority(platform)
+    found = [own.due_expiry(each) for each in ("admin", API_SERVER, MANAGER, SCHEDULER)]
+    found += [of_etcd.due_expiry(each) for each in (ETCD, API_SERVER)]
+    return min(filter(None, found), default=None)
 
 
 def etcd_authority(platform: Platform) -> Authority:
@@ -49,7 +61,7 @@ def etcd_authority(platform: Platform) -> Authority:
     etcd has no authorization here: every client that it accepts reads and writes everything. So no certificate of the
     platform's CA may be accepted by it.
     """
-    return Authority(platform.home.certificates / ETCD, name=f"{platform.name}-{ETCD}")
+    return platform.authority.beneath(ETCD, f"{platform.name}-{ETCD}")
 
 
 def write_files(platform: Platform) -> None:

@@ -20,7 +20,7 @@ def identity_authority(platform: Platform) -> Authority:
     It is separate from the CA of the API server's clients, so that no signer of pod certificates can issue an
     administrator's certificate.
     """
-    return Authority(platform.home.certificates / "identity", name=platform.trust_domain)
+    return platform.authority.beneath("identity", platform.trust_domain)
 
 
 def issue_signer_certificate(platform: Platform) -> None:

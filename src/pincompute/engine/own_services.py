@@ -44,7 +44,7 @@ def issue_certificates(platform: Platform) -> None:
 
 def web_authority(platform: Platform) -> Authority:
     """CA of the services' hosts. Users add it to their browsers, so it can vouch for nothing but names of localhost."""
-    return Authority(platform.home.certificates / "web", name=f"pincompute {platform.name}", domain=LOCALHOST)
+    return platform.authority.beneath("web", f"pincompute {platform.name}", LOCALHOST)
 
 
 def write_files(platform: Platform) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from pincompute.engine import metrics_token, proc, processes
+from pincompute.engine import control_plane, metrics_token, proc, processes
 from pincompute.engine.home import Home, require_platform
 from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 from pincompute.engine.parts import HttpProbe, Part, ReadinessProbe, SocketProbe
@@ -19,6 +19,9 @@ from pincompute.engine.readiness import is_ready
 from pincompute.engine.record import PlatformRecord, read_record
 from pincompute.engine.stages import platform_stages
 from pincompute.engine.up_options import platform_of
+from pincompute.objects.times import format_time
+
+_RENEWAL_LINE = "  renewal     pin up, before certificates expire at {}"
 
 
 class Health(StrEnum):
@@ -65,6 +68,8 @@ class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
     """File with the header that the metrics and the pass history require; empty if the platform has no operator."""
     nodes: Nodes
     parts: list[PartStatus]
+    certificates_expire: str = ""
+    """When the first certificate expires, if the next `pin up` would renew it; empty if none is due."""
 
     @property
     def healthy(self) -> bool:
@@ -92,6 +97,7 @@ def platform_status(home: Home) -> PlatformStatus:
         metrics_header="" if platform.bare else str(metrics_token.header_file(home)),
         nodes=Nodes(real=record.real, simulated=record.simulated),
         parts=parts,
+        certificates_expire=format_time(expiry) if (expiry := control_plane.certificates_expiry(platform)) else "",
     )
 
 
@@ -164,6 +170,7 @@ def _header_lines(status: PlatformStatus) -> list[str]:
             for folder in {str(Path(part.log).parent) for part in status.parts if part.log}
         ),
         *_metrics_lines(status),
+        *([_RENEWAL_LINE.format(status.certificates_expire)] if status.certificates_expire else ()),
     ]
 
 

@@ -11,6 +11,11 @@ def configuration(owner: Workload) -> str:
     return f"{owner.metadata.name}-{content_hash(owner.spec.configuration)}"
 
 
+def certificate(owner: Workload) -> str:
+    """Secret in which cert-manager stores the certificate of the address."""
+    return f"{owner.metadata.name}-certificate"
+
+
 def script(owner: Workload, content: str) -> str:
     """Named by its content, because replicas may start at different times."""
     return f"{owner.metadata.name}-script-{content_hash(content)}"

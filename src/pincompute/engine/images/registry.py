@@ -43,7 +43,7 @@ def prepare_registry(platform: Platform) -> None:
     ensure_programs(PROGRAM)
     platform.authority.issue(NODES, hosts=(platform.address,))
     platform.authority.issue(WRITES, hosts=(_LOOPBACK,))
-    own = _registry_authority(platform)
+    own = registry_authority(platform)
     own.establish()
     own.issue(_NODE)
     own.issue(_TOKENS)
@@ -65,13 +65,13 @@ def writes_address(platform: Platform) -> str:
 
 def node_credentials(platform: Platform) -> tuple[Path, Path]:
     """Client certificate and key of the nodes' containerd."""
-    own = _registry_authority(platform)
+    own = registry_authority(platform)
     return own.certificate(_NODE), own.key(_NODE)
 
 
 def token_key(platform: Platform) -> Path:
     """Key that signs the tokens of the registry."""
-    return _registry_authority(platform).key(_TOKENS)
+    return registry_authority(platform).key(_TOKENS)
 
 
 def open_registry(platform: Platform) -> ImageRegistry:
@@ -92,7 +92,7 @@ def nodes_configuration(platform: Platform) -> dict[str, Any]:
         },
         "http": {
             "addr": nodes_address(platform),
-            "tls": _tls(platform, NODES) | {"clientcas": [str(_registry_authority(platform).bundle)]},
+            "tls": _tls(platform, NODES) | {"clientcas": [str(registry_authority(platform).bundle)]},
         },
     }
 
@@ -103,7 +103,7 @@ def writes_configuration(platform: Platform) -> dict[str, Any]:
         "service": SERVICE,
         "issuer": ISSUER,
         # The certificate of the key itself. With the authority here, the node's key could sign tokens, too.
-        "rootcertbundle": str(_registry_authority(platform).certificate(_TOKENS)),
+        "rootcertbundle": str(registry_authority(platform).certificate(_TOKENS)),
     }
     return {
         "version": "0.1",
@@ -120,7 +120,7 @@ _LOG = {"level": "warn", "accesslog": {"disabled": True}}
 def _part(platform: Platform, name: str) -> Part:
     found = find_program(PROGRAM)
     assert found, "prepare_registry() has fetched it"
-    own = _registry_authority(platform)
+    own = registry_authority(platform)
     loaded = [_config(platform, name), platform.authority.certificate(name), own.bundle, own.certificate(_TOKENS)]
     return Part(
         name,
@@ -144,9 +144,9 @@ def _tls(platform: Platform, name: str) -> dict[str, object]:
     return {"certificate": str(platform.authority.certificate(name)), "key": str(platform.authority.key(name))}
 
 
-def _registry_authority(platform: Platform) -> Authority:
+def registry_authority(platform: Platform) -> Authority:
     """Authority of the registry's clients alone: no other certificate of the platform opens the nodes' process."""
-    return Authority(platform.home.certificates / "registry", name=f"{platform.name}-registry")
+    return platform.authority.beneath("registry", f"{platform.name}-registry")
 
 
 def _config(platform: Platform, name: str) -> Path:

@@ -25,10 +25,13 @@ from pincompute.base.reasons import (
 )
 from pincompute.objects.times import format_time
 from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few
+from pincompute.planning.ingress_grants import tls_secret
 from pincompute.planning.snapshot import IngressPoint, Native, Snapshot
 
 INGRESS_GRACE_S = 30.0
 """Time in which an ingress controller should have reported an Ingress, also on a machine that is short of CPU."""
+ISSUE_GRACE_S = 300.0
+"""Time in which cert-manager should have got a certificate. Challenges by DNS take minutes."""
 
 
 class AddressFinding(NamedTuple):
@@ -56,7 +59,7 @@ def check_address(snapshot: Snapshot, host: str) -> AddressFinding:
     points = _points(snapshot, ingress, normalize_host(host))
     if any(port.error for point in points for port in point.ports):
         return AddressFinding(_taken_problem(snapshot, host))
-    return _certificate_finding(snapshot, host) if points else _unserved_finding(snapshot, host, ingress)
+    return _certificate_finding(snapshot, host, ingress) if points else _unserved_finding(snapshot, host, ingress)
 
 
 def _class_problem(snapshot: Snapshot) -> Problem | None:
@@ -102,30 +105,41 @@ def _taken_problem(snapshot: Snapshot, host: str) -> Problem:
     )
 
 
-def _certificate_finding(snapshot: Snapshot, host: str) -> AddressFinding:
+def _certificate_finding(snapshot: Snapshot, host: str, ingress: Native | None) -> AddressFinding:
     """Whether the certificate of an address with TLS is for its host and has not expired. An unknown one is no problem.
 
     It changes without any event at its expiry.
     """
     owner: PinterestService = snapshot.owner
-    seen, secret = snapshot.certificate, owner.spec.load_balancer.tls
+    seen, secret, issuer = snapshot.certificate, tls_secret(owner), owner.spec.load_balancer.issuer
     if not secret:
         return SERVED
-    where = Where(object=owner.metadata.key, field="spec.loadBalancer.tls")
+    where = Where(object=owner.metadata.key, field=f"spec.loadBalancer.{'issuer' if issuer else 'tls'}")
     if seen is None:
         return _last_certificate_finding(owner, where)
-    store = f"kubectl create secret tls {secret} -n {owner.metadata.namespace} --cert FILE --key FILE"
-    replace = f"{store} --dry-run=client -o yaml | kubectl apply -f -"
+    next_ = _certificate_command(owner, secret)
     if not any(_covers(name, normalize_host(host)) for name in seen.names):
+        if issuer and (left_s := _grace_left_s(snapshot, ingress, ISSUE_GRACE_S)) > 0:
+            return AddressFinding(awaited=f"waiting for {issuer} to certify {host}", recheck_after_s=left_s)
         names = join_first_few([excerpt_start(each) for each in seen.names]) if seen.names else "no host"
         what = f"{host} is served with a certificate for {names}"
         note = f"Secret {secret} is missing, is not of type kubernetes.io/tls, or is for another host"
-        return AddressFinding(Problem(CERTIFICATE_MISMATCH, what, where, note, replace))
+        note = f"issuer {issuer} has stored none for it in Secret {secret}" if issuer else note
+        return AddressFinding(Problem(CERTIFICATE_MISMATCH, what, where, note, next_))
     left_s = (seen.expires - snapshot.now).total_seconds()
     if left_s > 0:
         return AddressFinding(recheck_after_s=left_s)
     what = f"the certificate of {host} expired at {format_time(seen.expires)}"
-    return AddressFinding(Problem(CERTIFICATE_EXPIRED, what, where, f"it is in Secret {secret}", replace))
+    return AddressFinding(Problem(CERTIFICATE_EXPIRED, what, where, f"it is in Secret {secret}", next_))
+
+
+def _certificate_command(owner: PinterestService, secret: str) -> str:
+    """The command that stores another certificate, or tells why the issuer has stored none."""
+    namespace = owner.metadata.namespace
+    if owner.spec.load_balancer.issuer:
+        return f"kubectl describe certificate {secret} -n {namespace}"
+    store = f"kubectl create secret tls {secret} -n {namespace} --cert FILE --key FILE"
+    return f"{store} --dry-run=client -o yaml | kubectl apply -f -"
 
 
 def _last_certificate_finding(owner: PinterestService, where: Where) -> AddressFinding:
@@ -146,8 +160,7 @@ def _covers(name: str, host: str) -> bool:
 def _unserved_finding(snapshot: Snapshot, host: str, ingress: Native | None) -> AddressFinding:
     """Within the grace period the service makes progress; after it the controller has a problem."""
     owner: PinterestService = snapshot.owner
-    since = _waiting_since(snapshot, ingress)
-    left_s = INGRESS_GRACE_S - (snapshot.now - since).total_seconds()
+    left_s = _grace_left_s(snapshot, ingress, INGRESS_GRACE_S)
     if left_s > 0:
         return AddressFinding(awaited=f"waiting for the ingress to serve {host}", recheck_after_s=left_s)
     own = _is_served_by_own_ingress(snapshot)
@@ -155,10 +168,14 @@ def _unserved_finding(snapshot: Snapshot, host: str, ingress: Native | None) -> 
         INGRESS_NOT_RESPONDING,
         f"no ingress controller serves {host}",
         Where(object=owner.metadata.key, field="spec.loadBalancer"),
-        note=f"its Ingress has waited since {format_time(since)}",
+        note=f"its Ingress has waited since {format_time(_waiting_since(snapshot, ingress))}",
         next="pin status" if own else _foreign_command(snapshot),
     )
     return AddressFinding(problem)
+
+
+def _grace_left_s(snapshot: Snapshot, ingress: Native | None, grace_s: float) -> float:
+    return grace_s - (snapshot.now - _waiting_since(snapshot, ingress)).total_seconds()
 
 
 def _waiting_since(snapshot: Snapshot, ingress: Native | None) -> datetime:

@@ -14,6 +14,7 @@ from pincompute.objects.content import Object
 from pincompute.planning import natives, revision, status
 from pincompute.planning.diagnosis import Finding, first_cause
 from pincompute.planning.diagnosis.address import SERVED, check_address
+from pincompute.planning.ingress_grants import ingress_annotations, ingress_problems, tls_secret
 from pincompute.planning.kinds.serving import (
     available_condition,
     container_ports,
@@ -36,8 +37,9 @@ def plan(snapshot: Snapshot) -> Plan:
     """Plan the objects of a service."""
     owner: PinterestService = snapshot.owner
     built = pod.build_template(snapshot, _service_overlay(owner))
-    if built.problems:
-        return status.refused_plan(snapshot, built.problems)
+    problems = (*built.problems, *ingress_problems(owner, snapshot.project))
+    if problems:
+        return status.refused_plan(snapshot, problems)
     pods = status.active_pods_of(snapshot)
     current = tuple(each for each in pods if each.template_hash == built.template_hash)
     update = _rollout(snapshot, built, pods)
@@ -113,7 +115,7 @@ def service_address(owner: PinterestService, cluster: Cluster) -> str:
         port = "" if balancer.port == 80 else f":{balancer.port}"
         return f"http://{owner.metadata.name}.{owner.metadata.namespace}{port}"
     path = "" if balancer.path == "/" else balancer.path
-    if balancer.tls:
+    if balancer.has_tls:
         port = "" if cluster.https_port == 443 or balancer.class_ else f":{cluster.https_port}"
         return f"https://{ingress_host(owner, cluster)}{port}{path}"
     port = "" if cluster.port == 80 else f":{cluster.port}"
@@ -193,6 +195,7 @@ def _ingress(snapshot: Snapshot) -> tuple[Object, ...]:
     spec: Object = {"rules": [{"host": name, "http": {"paths": [path]}}]}
     if balancer.class_:
         spec["ingressClassName"] = balancer.class_
-    if balancer.tls:
-        spec["tls"] = [{"hosts": [name], "secretName": balancer.tls}]
-    return (natives.build_native(snapshot, "networking.k8s.io/v1", "Ingress", {"spec": spec}),)
+    if balancer.has_tls:
+        spec["tls"] = [{"hosts": [name], "secretName": tls_secret(owner)}]
+    annotations = ingress_annotations(owner, snapshot.project)
+    return (natives.build_native(snapshot, "networking.k8s.io/v1", "Ingress", {"spec": spec}, annotations=annotations),)

@@ -144,7 +144,7 @@ def _ingress_settings(ingress: Object, service: Object, main: Object) -> Object 
     if len(paths) != 1 or "defaultBackend" in spec or len(tls) > 1:
         return None
     host, (path,) = rules[0].get("host", ""), paths
-    # Annotations are instructions to the ingress controller, and the generated Ingress has none.
+    # Annotations are instructions to the ingress controller. Each has to be opened by the project first.
     has_no_annotations = not metadata.get("annotations", {}).keys() - {_LAST_APPLIED}
     is_main_backend = _routes_to_service(path["backend"], service) and _routes_to_port(path["backend"], main)
     is_prefix = path.get("pathType") == "Prefix"
