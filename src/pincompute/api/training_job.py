@@ -13,7 +13,7 @@ from pincompute.api.custom_resource import FieldError, FieldPath, ValidationRule
 from pincompute.api.kubeflow import format_path, unsupported_fields
 from pincompute.api.pod_template import PodTemplate, main_container
 from pincompute.api.status import SUCCEEDED
-from pincompute.api.structs import StrictStruct, quantity_meta
+from pincompute.api.structs import GpuType, StrictStruct, quantity_meta
 from pincompute.api.training_job_status import TrainingJobStatus
 from pincompute.api.workload import Workload, WorkloadSpec
 from pincompute.objects.content import Object
@@ -46,6 +46,7 @@ class TrainingRole(StrictStruct, frozen=True):
         Annotated[int, Meta(ge=0, le=64)] | None,
         Meta(description="GPUs of each replica, such as 0; those of the job by default."),
     ] = None
+    gpu_type: GpuType = ""
     restart: Annotated[
         Literal["on-failure", "by-exit-code", "never"],
         Meta(
@@ -232,16 +233,28 @@ class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
 
     def for_role(self, role: TrainingRole) -> TrainingJobSpec:
         """Copy of the spec with the settings of one role."""
+        gpus = self.gpus if role.gpus is None else role.gpus
         return msgspec.structs.replace(
             self,
             cpu=role.cpu or self.cpu,
             memory=role.memory or self.memory,
-            gpus=self.gpus if role.gpus is None else role.gpus,
+            gpus=gpus,
+            # A role without GPUs, such as a parameter server, runs on any node.
+            gpu_type=role.gpu_type or (self.gpu_type if gpus else ""),
             template=role.template or self.template,
         )
 
+    @property
+    def gpu_types(self) -> list[str]:
+        effective = [self.for_role(role) for role in self.active_roles.values()]
+        return sorted({each.gpu_type for each in effective if each.gpu_type and each.gpus})
+
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from _role_errors(self)
+        if self.gpu_type and not any(self.for_role(role).gpus for role in self.active_roles.values()):
+            yield FieldError(
+                ("gpuType",), "gpuType is set, but no role has gpus", next="write gpus: 1, or remove gpuType"
+            )
         yield from _elastic_errors(self)
         if self.script:
             yield from _script_errors(self)
@@ -299,6 +312,7 @@ def _settings_errors(spec: TrainingJobSpec, name: str, role: TrainingRole) -> It
     """Errors of one role's effective settings, at the field where each was written."""
     effective = spec.for_role(role)
     own = {field for field in ("cpu", "memory", "template") if getattr(role, field)}
+    own |= {"gpuType"} if role.gpu_type else set()
     errors = (
         *WorkloadSpec.field_errors(effective, spec.framework),
         *_container_errors(effective),
