@@ -97,16 +97,6 @@ Environment = Annotated[
     Meta(description="Environment variables, such as LOG_LEVEL: info.", max_length=256),
 ]
 
-GpuType = Annotated[
-    str,
-    Meta(
-        description="Type of the GPUs, such as a100: only nodes whose label pinterest.com/gpu-type has this value are "
-        "used; any type by default.",
-        pattern="^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
-        max_length=63,
-    ),
-]
-
 PauseReason = Annotated[
     str,
     Meta(

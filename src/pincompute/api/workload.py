@@ -11,18 +11,17 @@ from msgspec import Meta
 from pincompute.api.break_glass import BreakGlass
 from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath, Spec, ValidationRule
 from pincompute.api.expiry import Expires, expiry_errors
-from pincompute.api.names import GPU_TYPE_LABEL
+from pincompute.api.gpu_type import GpuType, gpu_type_errors
 from pincompute.api.pod_template import (
     PodTemplate,
     containers_of,
     list_at,
     main_container,
-    mapping_at,
     resource_names,
     template_errors,
 )
 from pincompute.api.status import READY, WorkloadStatus
-from pincompute.api.structs import Environment, GpuType, StrictStruct, quantity_meta
+from pincompute.api.structs import Environment, StrictStruct, quantity_meta
 from pincompute.objects.content import Object
 from pincompute.objects.image import parse_image
 
@@ -210,20 +209,10 @@ def _short_form_errors(spec: WorkloadSpec, name: str) -> Iterator[FieldError]:
         if value and in_template:
             what = f"{field} is set here and in the template's container '{main.get('name', '')}'"
             yield FieldError((field,), what, next="remove one of the two")
-    yield from _gpu_type_errors(spec)
+    yield from gpu_type_errors(spec.gpu_type, spec.gpus, spec.template)
     variables = [each.get("name") for each in list_at(main, "env") if isinstance(each, dict)]
     for variable in sorted(each for each in spec.environment if each in variables):
         yield FieldError(("environment", variable), f"{variable} is set here and in the template", next="remove one")
-
-
-def _gpu_type_errors(spec: WorkloadSpec) -> Iterator[FieldError]:
-    if not spec.gpu_type:
-        return
-    if not spec.gpus:
-        yield FieldError(("gpuType",), "gpuType is set, but gpus is 0", next="write gpus: 1, or remove gpuType")
-    if GPU_TYPE_LABEL in mapping_at(mapping_at(spec.template, "spec"), "nodeSelector"):
-        what = f"gpuType is set, and {GPU_TYPE_LABEL} in the template's nodeSelector"
-        yield FieldError(("gpuType",), what, next="remove one of the two")
 
 
 class Workload(CustomResource, frozen=True, kw_only=True, rename=None):
