@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import FieldError, ValidationRule, label_errors
+from pincompute.api.names import GPU_TYPE_LABEL
 from pincompute.api.pod_template import mapping_at
 from pincompute.api.serving import HealthCheck
 from pincompute.api.status import WorkloadStatus
@@ -79,6 +80,9 @@ class DaemonSpec(WorkloadSpec, frozen=True, kw_only=True):
             what = "unavailable is 0, so that no replica could be replaced"
             yield FieldError(("rollout", "unavailable"), what, next="unavailable: 10%")
         yield from label_errors(self.nodes, ("nodes",))
+        if self.gpu_type and GPU_TYPE_LABEL in self.nodes:
+            what = f"gpuType is set, and {GPU_TYPE_LABEL} in nodes"
+            yield FieldError(("gpuType",), what, next="remove one of the two")
         for label in sorted(self.nodes.keys() & self._template_labels()):
             yield FieldError(
                 ("nodes", label), f"{label} is set here and in the template's nodeSelector", next="remove one"

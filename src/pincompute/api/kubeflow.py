@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pincompute.api.custom_resource import FieldPath
+from pincompute.api.custom_resource import FieldError, FieldPath
 from pincompute.api.kubeflow_fields import POD_STRUCTURES
 
 _FIELDS: dict[str, dict[str, str]] = {
@@ -36,3 +36,10 @@ def format_path(path: FieldPath) -> str:
     """Format a path as `spec.containers[0].image`."""
     text = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
     return text.removeprefix(".")
+
+
+def unsupported_field_errors(template: Any) -> Iterator[FieldError]:
+    for path in unsupported_fields(template):
+        what = f"{path[-1]} is not supported in a training job"
+        note = f"Kubeflow's CRDs have the pod fields of Kubernetes 1.29, and {format_path(path)} would be pruned"
+        yield FieldError(("template", *path), what, note, "leave it out")

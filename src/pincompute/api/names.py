@@ -38,6 +38,9 @@ WORKLOAD_LABEL: Final = f"{GROUP}/workload"
 KIND_LABEL: Final = f"{GROUP}/kind"
 TIER_LABEL: Final = f"{GROUP}/tier"
 
+GPU_TYPE_LABEL: Final = f"{GROUP}/gpu-type"
+"""On a node, set by the infrastructure team: the type of its GPUs, such as a100."""
+
 REVIEW_LABEL: Final = f"{GROUP}/review"
 """On a project's namespace: landed or open."""
 

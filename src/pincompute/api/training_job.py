@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from pincompute.api.cancellation import Cancellation
 from pincompute.api.custom_resource import FieldError, FieldPath, ValidationRule
-from pincompute.api.kubeflow import format_path, unsupported_fields
+from pincompute.api.gpu_type import GpuType
+from pincompute.api.kubeflow import unsupported_field_errors
 from pincompute.api.pod_template import PodTemplate, main_container
 from pincompute.api.status import SUCCEEDED
 from pincompute.api.structs import StrictStruct, quantity_meta
@@ -46,6 +47,7 @@ class TrainingRole(StrictStruct, frozen=True):
         Annotated[int, Meta(ge=0, le=64)] | None,
         Meta(description="GPUs of each replica, such as 0; those of the job by default."),
     ] = None
+    gpu_type: GpuType = ""
     restart: Annotated[
         Literal["on-failure", "by-exit-code", "never"],
         Meta(
@@ -231,17 +233,27 @@ class TrainingJobSpec(WorkloadSpec, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, roles=msgspec.structs.replace(self.roles, worker=worker))
 
     def for_role(self, role: TrainingRole) -> TrainingJobSpec:
-        """Copy of the spec with the settings of one role."""
+        """Copy of the spec with the settings of one role. A role without GPUs has no type of the job's."""
+        gpus = self.gpus if role.gpus is None else role.gpus
         return msgspec.structs.replace(
             self,
             cpu=role.cpu or self.cpu,
             memory=role.memory or self.memory,
-            gpus=self.gpus if role.gpus is None else role.gpus,
+            gpus=gpus,
+            gpu_type=role.gpu_type or (self.gpu_type if gpus else ""),
             template=role.template or self.template,
         )
 
+    @property
+    def gpu_types(self) -> list[str]:
+        return sorted({each for role in self.active_roles.values() if (each := self.for_role(role).gpu_type)})
+
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from _role_errors(self)
+        if self.gpu_type and not self.gpu_types:
+            yield FieldError(
+                ("gpuType",), "gpuType is set, but no role has gpus", next="write gpus: 1, or remove gpuType"
+            )
         yield from _elastic_errors(self)
         if self.script:
             yield from _script_errors(self)
@@ -298,14 +310,14 @@ def _script_errors(spec: TrainingJobSpec) -> Iterator[FieldError]:
 def _settings_errors(spec: TrainingJobSpec, name: str, role: TrainingRole) -> Iterator[FieldError]:
     """Errors of one role's effective settings, at the field where each was written."""
     effective = spec.for_role(role)
-    own = {field for field in ("cpu", "memory", "template") if getattr(role, field)}
+    own = {"cpu": role.cpu, "memory": role.memory, "gpuType": role.gpu_type, "template": role.template}
     errors = (
         *WorkloadSpec.field_errors(effective, spec.framework),
         *_container_errors(effective),
-        *_unsupported_field_errors(effective),
+        *unsupported_field_errors(effective.template),
     )
     for error in errors:
-        path: FieldPath = ("roles", name, *error.path) if error.path[0] in own else error.path
+        path: FieldPath = ("roles", name, *error.path) if own.get(str(error.path[0])) else error.path
         yield error._replace(path=path)
 
 
@@ -318,13 +330,6 @@ def _container_errors(spec: TrainingJobSpec) -> Iterator[FieldError]:
     if spec.script and main.get("command"):
         what = f"script and the command of container '{spec.framework}' cannot be used together"
         yield FieldError(("script",), what, next="remove one of the two")
-
-
-def _unsupported_field_errors(spec: TrainingJobSpec) -> Iterator[FieldError]:
-    for path in unsupported_fields(spec.template):
-        what = f"{path[-1]} is not supported in a training job"
-        note = f"Kubeflow's CRDs have the pod fields of Kubernetes 1.29, and {format_path(path)} would be pruned"
-        yield FieldError(("template", *path), what, note, "leave it out")
 
 
 class PinterestTrainingJob(Workload, frozen=True, kw_only=True, rename=None):

@@ -11,6 +11,7 @@ from msgspec import Meta
 from pincompute.api.break_glass import BreakGlass
 from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath, Spec, ValidationRule
 from pincompute.api.expiry import Expires, expiry_errors
+from pincompute.api.gpu_type import GpuType, gpu_type_errors
 from pincompute.api.pod_template import (
     PodTemplate,
     containers_of,
@@ -90,6 +91,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         int | str, quantity_meta("Memory request and limit of each replica, such as 512Mi; 128Mi by default.")
     ] = ""
     gpus: Annotated[int, Meta(description="GPUs of each replica, such as 1; none by default.", ge=0, le=64)] = 0
+    gpu_type: GpuType = ""
     whole_node: Annotated[
         bool,
         Meta(description="Run each replica on a node without other workloads, daemons excepted; false by default."),
@@ -141,6 +143,11 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
             extra_json_schema={"$ref": "PodTemplate"},
         ),
     ] = {}
+
+    @property
+    def gpu_types(self) -> list[str]:
+        """Types of GPUs that replicas request, sorted."""
+        return [self.gpu_type] if self.gpu_type and self.gpus else []
 
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from _image_field_errors(self, name)
@@ -202,6 +209,7 @@ def _short_form_errors(spec: WorkloadSpec, name: str) -> Iterator[FieldError]:
         if value and in_template:
             what = f"{field} is set here and in the template's container '{main.get('name', '')}'"
             yield FieldError((field,), what, next="remove one of the two")
+    yield from gpu_type_errors(spec.gpu_type, spec.gpus, spec.template)
     variables = [each.get("name") for each in list_at(main, "env") if isinstance(each, dict)]
     for variable in sorted(each for each in spec.environment if each in variables):
         yield FieldError(("environment", variable), f"{variable} is set here and in the template", next="remove one")

@@ -19,7 +19,7 @@ from pincompute.cli.durations import parse_time_span
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.text_files import file_option, read_text_file, require_files
+from pincompute.cli.text_files import file_option, read_text_file, require_files, tasks_from_option
 
 _DOCUMENT_MARKERS = ("---", "...")
 """Begin a line that starts or ends a YAML document."""
@@ -41,6 +41,7 @@ def _parse_environment(_: click.Context, __: click.Parameter, values: tuple[str,
 @click.command()
 @click.argument("names_or_files", nargs=-1, type=click.Path(), metavar="NAME_OR_FILES...")
 @file_option
+@tasks_from_option
 @click.option("--image", help="Container image of a new service; the file is written for you.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port that the new service listens on.")
 @click.option("--worker", is_flag=True, help="The new service listens on no port, such as a consumer of a queue.")
@@ -68,6 +69,7 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     target: Target,
     names_or_files: tuple[str, ...],
     files: tuple[str, ...],
+    tasks_from: str | None,
     image: str | None,
     port: int | None,
     worker: bool,
@@ -92,10 +94,18 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
     timeout_s = None if no_wait else timeout
     break_glass = None if because is None else BreakGlassRequest(because, parse_time_span(span))
     notice = _override_notice(span) if break_glass else ""
+    submit: Submit
     if environment and image is None:
         what = "--env is for a new service; variables of a workload file are written in it"
         raise Refused(Problem(USAGE, what, next="environment: {NAME: value} in the file"))
     is_new = image is not None or port is not None or worker
+    if tasks_from is not None:
+        if version is not None or is_new:
+            what = "--tasks-from is for the file of a job set, not for a published build or a new service"
+            raise Refused(Problem(USAGE, what, next=f"pin deploy FILE --tasks-from {tasks_from}"))
+        submit = partial(_submit_listed, target, names_or_files, tasks_from, break_glass)
+        asyncio.run(_submit_and_follow(target, submit, timeout_s, notice))
+        return
     if version is None and not is_new and not _is_one_document(names_or_files):
         # Loads YAML, which only sets need.
         from pincompute.cli.files import read_file_set
@@ -108,7 +118,6 @@ def deploy(  # noqa: PLR0913  (one parameter an option)
             return
         names_or_files = (documents[0].file,) if documents else names_or_files
     name_or_file = _require_one(names_or_files)
-    submit: Submit
     if version is not None:
         if not yes and break_glass is None and sys.stdin.isatty():
             asyncio.run(_confirm_build(target, name_or_file, version))
@@ -193,6 +202,23 @@ async def _submit_text(
     target: Target, text: str, file: Path, break_glass: BreakGlassRequest | None, platform: PlatformClient
 ) -> WorkloadSummary:
     return await platform.submit(text, str(file), target.project, break_glass)
+
+
+async def _submit_listed(
+    target: Target,
+    files: tuple[str, ...],
+    tasks_from: str,
+    break_glass: BreakGlassRequest | None,
+    platform: PlatformClient,
+) -> WorkloadSummary:
+    # Loads YAML, which only a list of tasks needs.
+    from pincompute.cli.task_list import read_listed_job_set
+
+    job_set = read_listed_job_set(files, tasks_from)
+    try:
+        return await platform.submit(job_set.text, job_set.document.file, target.project, break_glass)
+    except Refused as refused:
+        raise job_set.locate(refused) from refused
 
 
 async def _write_and_submit(

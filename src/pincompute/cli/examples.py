@@ -34,6 +34,7 @@ EXAMPLES = {
     "deploy": (
         ("pin deploy hello --image hello:dev --port 8080", "write hello.yaml, and deploy it"),
         ("pin deploy shop/", "deploy all files of a folder, or none"),
+        ("pin deploy resize.yaml --tasks-from months", "a job set with a task for each line of the list"),
         ("pin deploy shop --version 1.4 -p landing", "deploy a published build"),
     ),
     "down": (("pin down", "stop the platform, and keep its data"), ("pin down --purge", "delete its data, too")),

@@ -61,7 +61,8 @@ def get(  # noqa: PLR0913  (options, by name)
 ) -> None:
     """List workloads, or show one briefly.
 
-    `pin get services` lists one kind, as --kind service does.
+    `pin get services` lists one kind, as --kind service does. With names, json and yaml have the groups of failed tasks
+    and the attempts of batches, too.
     """
     if unowned:
         # Loaded only where it is needed.
@@ -94,6 +95,8 @@ def get(  # noqa: PLR0913  (options, by name)
     if expiring and matching and output in (None, "wide"):
         click.echo(expiry_table(matching, now, with_project=everywhere))
         return
+    if names and output in ("json", "yaml"):
+        matching = asyncio.run(_add_batch_results(target, matching))
     place = "every project that you may view" if everywhere else f"project {target.project}"
     filtered = bool(kind or wrong or expiring)
     click.echo(_format_list(matching, output, place, filtered=filtered, with_project=everywhere), nl=False)
@@ -134,6 +137,14 @@ async def _fetch_project(platform: PlatformClient, project: str, *, measured: bo
     from pincompute.cli.usage import fetch_measured
 
     return await fetch_measured(platform, project)
+
+
+async def _add_batch_results(target: Target, summaries: Sequence[WorkloadSummary]) -> list[WorkloadSummary]:
+    # Loads every kind, which a list does not need.
+    from pincompute.cli.batch_results import add_batch_results
+
+    async with connect(target) as platform:
+        return await add_batch_results(platform, summaries)
 
 
 def _format_list(

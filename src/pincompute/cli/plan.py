@@ -24,7 +24,8 @@ from pincompute.cli.files import read_files
 from pincompute.cli.output import as_json
 from pincompute.cli.provenance import format_links
 from pincompute.cli.target import Target, connect, platform_options
-from pincompute.cli.text_files import file_option, require_files
+from pincompute.cli.task_list import read_listed_job_set
+from pincompute.cli.text_files import file_option, require_files, tasks_from_option
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, preview_plan
 
@@ -46,6 +47,7 @@ class _DumperWithoutAliases(yaml.SafeDumper):
 @click.command()
 @click.argument("paths", metavar="FILES...", nargs=-1, type=click.Path())
 @file_option
+@tasks_from_option
 @click.option("--version", help="Published build to preview; give its name in place of files.")
 @click.option(
     "--output", "-o", type=click.Choice(["yaml", "json"]), help="Kubernetes objects as YAML, or the preview as JSON."
@@ -53,12 +55,13 @@ class _DumperWithoutAliases(yaml.SafeDumper):
 @click.option("--offline", is_flag=True, help="Do not compare with the cluster.")
 @platform_options
 def plan(  # noqa: PLR0913  (options, by name)
+    *,
     target: Target,
     paths: tuple[str, ...],
     files: tuple[str, ...],
+    tasks_from: str | None,
     version: str | None,
     output: str | None,
-    *,
     offline: bool,
 ) -> None:
     """Show what files would create and change, or with --version a published build.
@@ -66,16 +69,33 @@ def plan(  # noqa: PLR0913  (options, by name)
     Nothing is changed. A folder stands for the files in it; a set is accepted whole or not at all. Exits with 1 if the
     deploy would be refused.
     """
-    names_or_files = [Path(each) for each in require_files(paths, files)]
+    names = require_files(paths, files)
+    names_or_files = [Path(each) for each in names]
     if version is not None:
+        if tasks_from is not None:
+            what = "--tasks-from is for the file of a job set, not for a published build"
+            raise Refused(Problem(USAGE, what, next=f"pin plan FILE --tasks-from {tasks_from}"))
         _plan_build(target, names_or_files, version, output)
         return
-    documents = read_files(names_or_files)
-    resources = parse_resources(documents, target.project)
+    if tasks_from is None:
+        documents = read_files(names_or_files)
+        resources = parse_resources(documents, target.project)
+    else:
+        documents, resources = _read_listed_tasks(target, names, tasks_from)
     previews = _preview_offline(resources) if offline else _preview_or_fall_back(target, documents, resources)
     click.echo(_format_previews(previews, output), nl=False)
     if any(each.errors for each in previews):
         raise SystemExit(1)
+
+
+def _read_listed_tasks(
+    target: Target, files: Sequence[str], tasks_from: str
+) -> tuple[list[Document], list[CustomResource]]:
+    job_set = read_listed_job_set(files, tasks_from)
+    try:
+        return [job_set.document], parse_resources([job_set.document], target.project)
+    except Refused as refused:
+        raise job_set.locate(refused) from refused
 
 
 def _plan_build(target: Target, names: Sequence[Path], version: str, output: str | None) -> None:

@@ -23,6 +23,7 @@ from pincompute.cli.runtime_who import who
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, platform_options
 from pincompute.objects.quantity import format_bytes, format_cores
+from pincompute.planning.diagnosis.excerpts import join_first_few
 from pincompute.planning.pods.templates import ResourceUse
 from pincompute.planning.runtimes.roll_preview import (
     IN_PLACE_ESTIMATE_S,
@@ -169,7 +170,9 @@ def _waves_table(plan: RollPlan) -> str:
         ]
         for number, each in enumerate(plan.waves, 0 if plan.waves[0].wave.percent == DAEMONS_FIRST else 1)
     ]
-    return format_table([["WAVE", "REACHES", "WORKLOADS", "PODS", "DURATION"], *rows], text_columns=2)
+    table = format_table([["WAVE", "REACHES", "WORKLOADS", "PODS", "DURATION"], *rows], text_columns=2)
+    names = ["NAMES", *(join_first_few(each.names) if each.names else "-" for each in plan.waves)]
+    return "\n".join(f"{line}  {text}" for line, text in zip(table.splitlines(), names, strict=True))
 
 
 def _format_timing(plan: RollPlan) -> str:

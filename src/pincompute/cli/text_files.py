@@ -17,6 +17,9 @@ _MAX_STDIN_BYTES = (1 << 20) + 1
 
 
 file_option = click.option("--filename", "-f", "files", multiple=True, help="A file, folder or -, as with kubectl.")
+tasks_from_option = click.option(
+    "--tasks-from", metavar="LIST", help="Tasks of a job set: one for each line of the file LIST, or of -."
+)
 
 
 def require_files(arguments: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:

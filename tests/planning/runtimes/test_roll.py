@@ -234,6 +234,9 @@ def test_preview_of_two_hundred_workloads() -> None:
         assert workload.resource_change.cpu == workload.pods * Fraction(10, 1000)
     changed = counts[RollEffect.IN_PLACE] + counts[RollEffect.REPLACED]
     assert sum(each.workloads for each in planned.waves) == changed
+    reached = {name: number for number, wave in enumerate(planned.waves) for name in wave.names}
+    in_waves = (*planned.with_effect(RollEffect.IN_PLACE), *planned.with_effect(RollEffect.REPLACED))
+    assert reached == {f"{each.project}/{each.name}": each.wave_index for each in in_waves}
     assert planned.seconds == sum(each.seconds for each in planned.waves) >= 3 * 600
 
 

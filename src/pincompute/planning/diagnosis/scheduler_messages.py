@@ -15,6 +15,7 @@ _SEGMENT = re.compile(r"^(?P<count>\d+) (?P<reason>.+)$", re.DOTALL)
 _TAINT = re.compile(r"untolerated taint(?:\(s\))?(?: \{(?P<key>[^:}]*)(?:: ?(?P<value>[^}]*))?\})?")
 _INSUFFICIENT = re.compile(r"^Insufficient (?P<resource>\S+)$")
 
+SELECTOR_OBSTACLE = "do not match its node selector or affinity"
 _NODE_TAINT_PREFIX = "node.kubernetes.io/"
 _NODE_TAINTS = {
     "not-ready": "are not ready",
@@ -37,8 +38,8 @@ _STORAGE_REASONS = (
 )
 _OTHER_REASONS = (
     ("Too many pods", "have the maximum number of pods"),
-    ("node affinity/selector", "do not match its node selector or affinity"),
-    ("scheduler-enforced node affinity", "do not match its node selector or affinity"),
+    ("node affinity/selector", SELECTOR_OBSTACLE),
+    ("scheduler-enforced node affinity", SELECTOR_OBSTACLE),
     ("requested node name", "do not have the node name that it requests"),
     ("existing pods anti-affinity", "run pods that exclude it by anti-affinity"),
     ("pod anti-affinity", "run pods that it excludes by anti-affinity"),

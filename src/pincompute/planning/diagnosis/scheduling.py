@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from pincompute.api.names import GPU_TYPE_LABEL
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import CLAIM_NOT_BOUND, NO_NODE_MATCHES, UNSCHEDULABLE, Reason
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, Recheck, template_container
 from pincompute.planning.diagnosis.excerpts import excerpt_start, join_with_and
 from pincompute.planning.diagnosis.scheduler_messages import (
+    SELECTOR_OBSTACLE,
     SchedulerVerdict,
     parse_scheduler_message,
     unschedulable_reasons,
@@ -74,6 +76,12 @@ def _reason_and_remedy(owner: Workload, verdict: SchedulerVerdict, requests: str
         return UNSCHEDULABLE, f"request {less} in the file, or ask for more nodes: kubectl get nodes"
     if owner.spec.whole_node:
         return NO_NODE_MATCHES, "remove wholeNode from the file, or ask for more nodes"
+    if owner.spec.gpu_types and any(SELECTOR_OBSTACLE in each.text for each in verdict.obstacles):
+        wanted = f"gpuType: {join_with_and(owner.spec.gpu_types)}"
+        return (
+            NO_NODE_MATCHES,
+            f"correct {wanted} in the file, or ask for such nodes: kubectl get nodes -L {GPU_TYPE_LABEL}",
+        )
     return NO_NODE_MATCHES, "kubectl describe nodes, or correct nodeSelector, affinity or tolerations in spec.template"
 
 

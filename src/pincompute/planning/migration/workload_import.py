@@ -55,6 +55,7 @@ FIELD_ORDER = (
     "cpu",
     "memory",
     "gpus",
+    "gpuType",
     "tier",
     "storage",
     "storagePath",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pincompute.api.names import (
+    GPU_TYPE_LABEL,
     IN_PLACE_HASH_LABEL,
     KIND_LABEL,
     PARTS_ANNOTATION,
@@ -161,6 +162,8 @@ def _pod(owner: Workload, cluster: Cluster, overlay: PodOverlay, given: Object) 
         pod["volumes"] = volumes
     if spec.whole_node:
         pod["affinity"] = _whole_node_affinity(given.get("affinity", {}))
+    if spec.gpus and spec.gpu_type:
+        pod["nodeSelector"] = {**pod.get("nodeSelector", {}), GPU_TYPE_LABEL: spec.gpu_type}
     if is_simulated(owner, cluster):
         pod["tolerations"] = [
             *pod.get("tolerations", ()), {"key": SIMULATED_LABEL, "operator": "Exists", "effect": "NoSchedule"}

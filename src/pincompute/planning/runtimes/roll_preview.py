@@ -82,10 +82,14 @@ class WavePlan(NamedTuple):
     """Effects of one wave."""
 
     wave: RollWave
-    workloads: int
-    """Workloads that it changes, without those it reaches and leaves unchanged."""
+    names: tuple[str, ...]
+    """Project and name of the workloads that it changes, sorted, without those it reaches and leaves unchanged."""
     pods: int
     seconds: int
+
+    @property
+    def workloads(self) -> int:
+        return len(self.names)
 
 
 class RollPlan(NamedTuple):
@@ -257,7 +261,7 @@ def _wave_plans(roll: Roll, effects: tuple[WorkloadEffect, ...]) -> tuple[WavePl
     return tuple(
         WavePlan(
             wave,
-            len(changed),
+            tuple(sorted(f"{each.project}/{each.name}" for each in changed)),
             sum(each.pods for each in changed),
             max((each.seconds for each in changed), default=0) + roll.pause_seconds,
         )
@@ -304,6 +308,7 @@ def roll_plan_json(plan: RollPlan) -> Object:
             {
                 "wave": each.wave.text(plan.roll),
                 "workloads": each.workloads,
+                "names": list(each.names),
                 "pods": each.pods,
                 "seconds": each.seconds,
             }
