@@ -137,6 +137,9 @@ def documents(draw: st.DrawFn, kind: str, forced: FieldPath = ()) -> Object:
         containers[0]["name"] = name
     if containers and draw(st.booleans()) and forced[:1] != ("image",):
         spec.pop("image", None)
+    if not spec.get("gpus") and forced[:1] != ("gpuType",):
+        # Refused without GPUs: few other documents would be left.
+        spec.pop("gpuType", None)
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
