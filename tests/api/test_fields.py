@@ -73,6 +73,12 @@ CONTEXT: dict[tuple[str, str], Object] = {
     ("PinterestSidecar", "parameters.*.maximum"): {"parameters": {"level": {**INTEGER_PARAMETER, "maximum": 10}}},
     ("PinterestTrainingJob", "roles.worker"): {"workers": 0},
     ("PinterestJobSet", "attempts"): {"tasks": 4, "items": None, "enough": None, "maxFailed": None, "suspended": None},
+    ("PinterestJobSet", "cancelled"): {
+        "tasks": 4,
+        "attempts": [{"tasks": "0"}],
+        **dict.fromkeys(("items", "parallelism", "enough", "maxFailed", "suspended", "claims")),
+    },
+    ("PinterestTrainingJob", "cancelled"): {"attempt": 2},
     ("PinterestDaemon", "healthCheck"): {"port": 9100},
     ("PinterestDaemon", "rollout"): {"image": "exporter:1"},
     ("PinterestStatefulSet", "storage"): {"storage": "1Gi"},
