@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import secrets
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.desk.authn.authenticator import Authenticator, Credentials
 from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.desk.limits.middleware import Limits
+from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object
 from workloads import HELLO, cluster_client, new_project
 
@@ -102,7 +103,9 @@ async def tenant_projects(
                 yield TenantProjects(here, *names)
         finally:
             for name in names:
-                await client.delete(CUSTOM_RESOURCES["Project"], name)
+                # An administrator of the test may have deleted it.
+                with suppress(NotFound):
+                    await client.delete(CUSTOM_RESOURCES["Project"], name)
 
 
 def unknown_project() -> str:

@@ -15,6 +15,8 @@ from pincompute.base.reasons import (
     DOCUMENT_INVALID,
     IDEMPOTENCY_KEY_REUSED,
     KIND_UNKNOWN,
+    PART_UNKNOWN,
+    RUNTIME_UNKNOWN,
     SUBMISSION_UNKNOWN,
 )
 from pincompute.desk.desk import Desk
@@ -58,7 +60,7 @@ class InfrastructureRoutes:
         mode=ResponseMode.SUBMISSION,
         request_body=RUNTIME_YAML,
         example=_RUNTIME_EXAMPLE,
-        reasons=_REASONS,
+        reasons=(*_REASONS, RUNTIME_UNKNOWN),
     )
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Create a runtime. Its parts are immutable, and its roll is another endpoint's."""
@@ -71,7 +73,7 @@ class InfrastructureRoutes:
         mode=ResponseMode.SUBMISSION,
         request_body=PART_YAML,
         example=_PART_EXAMPLE,
-        reasons=_REASONS,
+        reasons=(*_REASONS, PART_UNKNOWN),
     )
     async def create_part(self, request: web.Request) -> web.StreamResponse:
         """Create a version of a runtime part, which is immutable."""
