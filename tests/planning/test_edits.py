@@ -17,7 +17,7 @@ from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Refused
 from pincompute.objects.content import Object
-from pincompute.planning.edits import apply_change, preserve_edits, runs_adopted_replicas, without_edits
+from pincompute.planning.edits import apply_change, can_roll_back, preserve_edits, runs_adopted_replicas, without_edits
 from pincompute.planning.natives import configuration_files
 from pincompute.planning.pods.pod import BuiltTemplate
 from pincompute.planning.revision import revision_record
@@ -178,6 +178,16 @@ def test_ended_work_is_not_cancelled(kind: str) -> None:
     result = apply_change(ended, Cancel(by="ann"))
     assert result.workload is ended
     assert result.effects == ("has ended already: all done",)
+
+
+@pytest.mark.parametrize("kind", ["PinterestJobSet", "PinterestTrainingJob"])
+def test_work_that_has_done_anything_cannot_be_rolled_back(kind: str) -> None:
+    done = workload(kind, status={"done": 2})
+    assert not can_roll_back(done)
+    edited = msgspec.structs.replace(done, spec=msgspec.structs.replace(done.spec, suspended="ann"))
+    assert not can_roll_back(edited)
+    # The operator has not written a status for the new content yet.
+    assert can_roll_back(msgspec.structs.replace(done, spec=msgspec.structs.replace(done.spec, image="hello:2")))
 
 
 @pytest.mark.parametrize("kind", RUNS_ON)

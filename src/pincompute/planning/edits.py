@@ -93,9 +93,13 @@ def summarize_edit(workload: Workload) -> WorkloadSummary:
 
 
 def can_roll_back(workload: Workload) -> bool:
-    """False for a batch or a training job that has done any work: finished work cannot be undone."""
-    is_finite = isinstance(workload, PinterestJobSet | PinterestTrainingJob)
-    return not is_finite or workload.status.done == 0
+    """False for a batch or a training job that has done any work: finished work cannot be undone.
+
+    A status that the operator has not written yet for the present content tells of the work before.
+    """
+    if not isinstance(workload, PinterestJobSet | PinterestTrainingJob) or workload.status.done == 0:
+        return True
+    return workload.status.content not in ("", revision_content(workload.spec))
 
 
 def preserve_edits(before: Workload | None, after: W) -> W:

@@ -64,6 +64,7 @@ class PodCondition(LenientStruct, frozen=True):
     status: str
     reason: str = ""
     message: str = ""
+    last_transition_time: datetime | None = None
 
 
 class PodStatus(LenientStruct, frozen=True):

@@ -122,6 +122,10 @@ class PodContext(NamedTuple):
         start_order = [each.name for each in self.containers].index(container.name)
         return Cause((_part_problem(problem, part) if part else problem)._replace(where=where), rank, start_order)
 
+    @property
+    def kubelet_has_acted(self) -> bool:
+        return bool(self.pod.status.start_time or self.containers)
+
     def pod_started_at(self) -> datetime | None:
         """Time at which the kubelet accepted the pod, or of its creation before that."""
         created = self.pod.metadata.creation_timestamp

@@ -20,7 +20,7 @@ _CREATING_REASONS = ("ContainerCreating", "PodInitializing")
 
 def check_pod_startup(context: PodContext) -> Causes:
     pod = context.pod
-    if not pod.has_condition("PodScheduled") or not pod.is_active:
+    if not pod.has_condition("PodScheduled") or not pod.is_active or not context.kubelet_has_acted:
         return
     if not pod.has_condition(_POD_SETUP_COMPLETE) and all(_is_creating(each) for each in context.containers):
         yield from _check_pod_setup(context)

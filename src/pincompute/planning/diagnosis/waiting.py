@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pincompute.api.names import GANG_GATE
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import NODE_NOT_RESPONDING, SCHEDULER_NOT_RESPONDING, SCHEDULER_UNKNOWN, SCHEDULING_GATED
@@ -14,14 +16,19 @@ RESPONSE_GRACE_S = 30.0
 
 def check_waiting(context: PodContext) -> Causes:
     pod = context.pod
-    kubelet_has_acted = pod.status.start_time or context.containers
-    if not pod.is_active or kubelet_has_acted or (problem := _waiting_problem(context)) is None:
+    if not pod.is_active or context.kubelet_has_acted or (problem := _waiting_problem(context)) is None:
         return
-    age_s = context.seconds_since(context.pod_started_at())
+    age_s = context.seconds_since(_turn_began_at(context))
     if age_s < RESPONSE_GRACE_S:
         yield Recheck(RESPONSE_GRACE_S - age_s)
     else:
         yield Cause(problem, Rank.TRANSIENT)
+
+
+def _turn_began_at(context: PodContext) -> datetime | None:
+    """When the pod got its node, or its creation before that: a kubelet is not late for what the scheduler took."""
+    scheduled = (each for each in context.pod.status.conditions if (each.type, each.status) == ("PodScheduled", "True"))
+    return next((each.last_transition_time for each in scheduled), None) or context.pod_started_at()
 
 
 def _waiting_problem(context: PodContext) -> Problem | None:
