@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from pincompute.base.problem import Refused
-from pincompute.engine import network_slots, ports
+from pincompute.engine import abandoned, network_slots, ports
 from pincompute.engine.file_lock import exclusive_lock, try_exclusive_lock
 from pincompute.engine.home import Home
 from pincompute.engine.network_slots import service_range
+from pincompute.engine.record import PlatformRecord
 
 HOLD = """
 import sys
@@ -102,11 +103,21 @@ def test_slots_are_restored_after_reboot(tmp_path: Path):
     assert network_slots.claim_slot(home(tmp_path, "three"), 0, run) == 2
 
 
-def test_slot_of_deleted_folder_is_free(tmp_path: Path):
+def test_slot_of_deleted_folder_is_free_after_its_network_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = tmp_path / "run"
-    gone = home(tmp_path, "gone")
-    network_slots.claim_slot(gone, None, run)
+    gone, kept = home(tmp_path, "gone"), home(tmp_path, "kept")
+    assert [network_slots.claim_slot(each, None, run) for each in (gone, kept)] == [0, 1]
     gone.root.rmdir()
+    assert network_slots.claim_slot(home(tmp_path, "early"), None, run) == 2
+    stopped: list[tuple[Home, int | None]] = []
+
+    def stop_platform(home: Home, record: PlatformRecord) -> int:
+        stopped.append((home, record.network_slot))
+        return 0
+
+    monkeypatch.setattr(abandoned, "stop_platform", stop_platform)
+    abandoned.remove_abandoned_platforms(run)
+    assert stopped == [(gone, 0)]
     assert network_slots.claim_slot(home(tmp_path, "new"), None, run) == 0
 
 

@@ -5,6 +5,7 @@ The name of the network namespace and all addresses of a platform follow from it
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused
@@ -28,12 +29,12 @@ def service_range(slot: int, *, wide: bool) -> str:
 
 def claim_slot(home: Home, wanted: int | None, folder: Path = SLOT_FOLDER) -> int:
     """The slot that the platform holds; else the wanted one, if it is free; else the first free one."""
-    with exclusive_lock(folder / "lock", "choosing a network slot", lambda _: None):
-        # A slot counts as free if the folder of its owner does not exist, so the folder is created first.
+    with lock(folder, "choosing a network slot"):
+        # A slot whose owner has no folder counts as abandoned, so the folder is created first.
         home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        owners = _owners(folder)
-        held = [slot for slot, owner in owners.items() if owner == home.root]
-        free = [slot for slot in range(SLOT_COUNT) if slot not in owners]
+        claims = _claims(folder)
+        held = [slot for slot, owner in claims.items() if owner == home.root]
+        free = [slot for slot in range(SLOT_COUNT) if slot not in claims]
         preferred = [slot for slot in (wanted,) if slot in free]
         for slot in (*held, *preferred, *free):
             (folder / str(slot)).write_text(str(home.root))
@@ -48,25 +49,35 @@ def claim_slot(home: Home, wanted: int | None, folder: Path = SLOT_FOLDER) -> in
 
 
 def owned_slot(home: Home, folder: Path = SLOT_FOLDER) -> int | None:
-    return next((slot for slot, owner in _owners(folder).items() if owner == home.root), None)
+    return next((slot for slot, owner in _claims(folder).items() if owner == home.root), None)
+
+
+def abandoned_slots(folder: Path = SLOT_FOLDER) -> dict[int, Path]:
+    """Claims of platforms whose folders were deleted by hand, with those folders."""
+    return {slot: owner for slot, owner in _claims(folder).items() if not owner.exists()}
 
 
 def release_slot(home: Home, folder: Path = SLOT_FOLDER) -> None:
     """Release the platform's slot; the last release removes the folder."""
     if home.root not in _claims(folder).values():
         return
-    with exclusive_lock(folder / "lock", "releasing a network slot", lambda _: None):
+    with lock(folder, "releasing a network slot"):
         for slot, owner in _claims(folder).items():
             if owner == home.root:
-                (folder / str(slot)).unlink()
+                free_slot(slot, folder)
         if not _claims(folder):
             (folder / "lock").unlink()
             folder.rmdir()
 
 
-def _owners(folder: Path) -> dict[int, Path]:
-    """Claims of platforms with a folder; others were removed by hand."""
-    return {slot: owner for slot, owner in _claims(folder).items() if owner.exists()}
+def free_slot(slot: int, folder: Path = SLOT_FOLDER) -> None:
+    """Remove the claim of a slot; needs the lock."""
+    (folder / str(slot)).unlink()
+
+
+def lock(folder: Path, doing: str) -> AbstractContextManager[None]:
+    """Excludes other commands that change slots."""
+    return exclusive_lock(folder / "lock", doing, lambda _: None)
 
 
 def _claims(folder: Path) -> dict[int, Path]:

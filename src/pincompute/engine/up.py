@@ -18,6 +18,7 @@ from pincompute.engine import (
     processes,
     secret_encryption,
 )
+from pincompute.engine.abandoned import remove_abandoned_platforms
 from pincompute.engine.build import build_engine
 from pincompute.engine.converge import Converger
 from pincompute.engine.down import foreign_process_problems, stop_platform
@@ -44,6 +45,7 @@ def up(home: Home, options: UpOptions, cache: Path, progress: Progress) -> Platf
     programs = build_engine(cache, progress)
     with exclusive_lock(home.lock, f"pin up --name {home.name}", progress.echo):
         before = _valid_record(home)
+        remove_abandoned_platforms()
         record, obstacles = resolve_options(home, before, options)
         if obstacles:
             progress.echo("\n".join(["no real node on this machine:", *(problem.text() for problem in obstacles)]))
