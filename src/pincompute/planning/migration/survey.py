@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -60,11 +60,14 @@ class SurveyRow(NamedTuple):
         return ", ".join((*keywords, *(each[:_MAX_REASON_CHARS] for each in causes)))
 
 
-def survey_objects(objects: Sequence[Object]) -> tuple[SurveyRow, ...]:
+def survey_objects(
+    objects: Sequence[Object], on_progress: Callable[[int, int], None] = lambda _done, _total: None
+) -> tuple[SurveyRow, ...]:
     """Imports every object with pods, in the order of the objects. One that cannot be imported stops no other.
 
     Objects that another one of them controls, such as the Jobs of a CronJob, come over with it. Jobs of one template
-    become one job set, in place of the first of them.
+    become one job set, in place of the first of them. `on_progress` is called with the number of objects that are
+    done, and with that of all.
     """
     uids = {each["metadata"].get("uid") for each in objects} - {None}
     wanted = [each for each in objects if each["kind"] in API_VERSIONS and controller_uid(each) not in uids]
@@ -74,7 +77,8 @@ def survey_objects(objects: Sequence[Object]) -> tuple[SurveyRow, ...]:
             by_namespace.setdefault(each["metadata"]["namespace"], []).append(each)
     siblings = _survey_siblings(wanted, by_namespace)
     rows: dict[int, SurveyRow] = {}
-    for each in wanted:
+    for number, each in enumerate(wanted):
+        on_progress(number, len(wanted))
         row = siblings.get(id(each))
         if row is None or row.imported is None:
             row = survey_object(each, by_namespace.get(each["metadata"]["namespace"], ()))._replace(
