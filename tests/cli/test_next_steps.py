@@ -29,7 +29,7 @@ def run_without_words() -> Result:
     return CliRunner().invoke(command_group(), [])
 
 
-def workload(name: str, **fields: object) -> dict[str, object]:
+def summary_fields(name: str, **fields: object) -> dict[str, object]:
     texts = dict.fromkeys(("kind", "project", "uid", "image"), "")
     return {**texts, "name": name, "generation": 1, "revision": 2, "goal": "Ready", "ready": 0, "wanted": 2, **fields}
 
@@ -37,17 +37,17 @@ def workload(name: str, **fields: object) -> dict[str, object]:
 def run_with_desk(state: Path, workloads: object, projects: Sequence[object] = ()) -> tuple[Result, list[str]]:
     asked: list[str] = []
 
-    def answer(_: str, path: str) -> tuple[int, object]:
+    def respond_to_path(_: str, path: str) -> tuple[int, object]:
         asked.append(path)
         if path == "/v1/projects":
             return 200, projects
         return (200, workloads) if isinstance(workloads, list) else (404, workloads)
 
-    with fake_desk(state, answer):
+    with fake_desk(state, respond_to_path):
         return run_without_words(), asked
 
 
-def refusal(reason: Reason) -> dict[str, object]:
+def refused_body(reason: Reason) -> dict[str, object]:
     return Refused(Problem(reason, "no such project")).json()
 
 
@@ -85,10 +85,10 @@ def test_platform_of_another_name_is_named(state: Path) -> None:
 def test_problems_come_first_with_one_request(state: Path) -> None:
     failed = {"failed": True, "reason": IMAGE_PULL_FAILED.code, "message": "\x1b[2J"}
     workloads = [
-        workload("api", done=True, reason=AVAILABLE.code),
-        workload("web", **failed),
-        workload("batch"),
-        *(workload(f"x{number}", **failed) for number in range(6)),
+        summary_fields("api", done=True, reason=AVAILABLE.code),
+        summary_fields("web", **failed),
+        summary_fields("batch"),
+        *(summary_fields(f"x{number}", **failed) for number in range(6)),
     ]
     result, asked = run_with_desk(state, workloads)
     assert result.stdout == (
@@ -106,7 +106,7 @@ def test_problems_come_first_with_one_request(state: Path) -> None:
 
 
 def test_healthy_project_shows_what_else_there_is(state: Path) -> None:
-    result, _ = run_with_desk(state, [workload("api", done=True, reason=AVAILABLE.code)])
+    result, _ = run_with_desk(state, [summary_fields("api", done=True, reason=AVAILABLE.code)])
     assert result.stdout.splitlines()[:2] == [
         "Project shop on platform main: 1 ready or done",
         "next: pin get, or pin deploy NAME --image IMAGE --port 8080",
@@ -121,18 +121,18 @@ def test_empty_project_is_to_be_deployed_to(state: Path) -> None:
 @pytest.mark.parametrize("reason", [PROJECT_UNKNOWN, FORBIDDEN], ids=lambda reason: reason.code)
 def test_project_of_others_is_replaced_by_an_own_one(state: Path, reason: Reason) -> None:
     projects = [ProjectSummary(project=each, role=ProjectRole.VIEWER) for each in ("zoo", "ads")]
-    result, asked = run_with_desk(state, refusal(reason), [*projects, ProjectSummary(project="all")])
+    result, asked = run_with_desk(state, refused_body(reason), [*projects, ProjectSummary(project="all")])
     assert "Yours: ads, zoo\nnext: export PIN_PROJECT=ads\n" in result.stdout
     assert len(asked) == 2
 
 
 def test_user_without_projects_is_told_how_to_get_one(state: Path) -> None:
-    result, _ = run_with_desk(state, refusal(PROJECT_UNKNOWN))
+    result, _ = run_with_desk(state, refused_body(PROJECT_UNKNOWN))
     assert "next: pin project create NAME, or ask a project's owner to add you" in result.stdout
 
 
 def test_other_refusals_are_errors(state: Path) -> None:
-    result, asked = run_with_desk(state, refusal(CREDENTIALS_MISSING))
+    result, asked = run_with_desk(state, refused_body(CREDENTIALS_MISSING))
     assert result.exit_code == 1
     assert CREDENTIALS_MISSING.code in result.stderr
     assert len(asked) == 1

@@ -28,7 +28,7 @@ RESOURCES = [
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def desk_with_runtimes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PIN_STATE", str(tmp_path / "state"))
     fleet = Fleet(cluster_facts={}, resources=[{"kind": each.kind, **msgspec.to_builtins(each)} for each in RESOURCES])
     with fake_desk(tmp_path / "state", lambda _, path: (200, fleet) if path == "/v1/fleet" else (404, {})):
@@ -39,7 +39,7 @@ def run_runtime(*words: str) -> Result:
     return CliRunner().invoke(command_group(), ["runtime", *words], catch_exceptions=False)
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("desk_with_runtimes")
 def test_lists_states_and_workloads() -> None:
     header, *rows = run_runtime("list").stdout.splitlines()
     assert header.split() == ["RUNTIME", "PARTS", "STATE", "WAVE", "WORKLOADS", "MESSAGE"]
@@ -52,7 +52,7 @@ def test_lists_states_and_workloads() -> None:
     assert run_runtime("status").stdout.splitlines()[:5] == [header, *rows]
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("desk_with_runtimes")
 def test_output_for_programs() -> None:
     shown = json.loads(run_runtime("list", "-o", "json").stdout)
     assert [(each["number"], each["state"], each["workloads"], each["wave"]) for each in shown] == [

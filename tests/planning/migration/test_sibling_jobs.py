@@ -20,12 +20,12 @@ from pincompute.planning.migration.sibling_jobs import merge_siblings, sibling_g
 from pincompute.planning.migration.survey import SurveyRow, summary_counts, survey_objects
 
 
-def templated_job(name: str, command: Sequence[str] = (), *, pod: Object | None = None, **container: Any) -> Object:
+def templated_job(name: str, command: Sequence[str] = (), **container: Any) -> Object:
     """A Job as an API server stores it; `container` are further fields of its container."""
     main = {"name": "main", "image": "work:1", **({"command": [*command]} if command else {}), **container}
     template = {
         "metadata": {"labels": {"job-name": name, "app": "work"}},
-        "spec": {"restartPolicy": "Never", "containers": [main], **(pod or {})},
+        "spec": {"restartPolicy": "Never", "containers": [main]},
     }
     metadata = {"name": name, "namespace": "shop"}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}

@@ -25,7 +25,7 @@ from pincompute.planning.migration.short_form import choose_main_container
 from pincompute.planning.migration.sibling_program import common_start, program_key, with_task_values
 
 MIN_SIBLINGS = 3
-"""Two similar Jobs are often two steps, such as `migrate up` and `migrate down`; three are copies."""
+"""Two similar Jobs are often two steps, such as `migrate up` and `migrate down`; three follow a template."""
 _REPLACED_FIELDS = frozenset({"selector", "manualSelector", "backoffLimit", "activeDeadlineSeconds"})
 _WHOLE_JOB_FIELDS = frozenset({"maxFailedIndexes", "successPolicy"})
 """Fields with another meaning for a Job with many tasks."""
