@@ -210,6 +210,30 @@ def test_what_no_item_can_express_stays_apart_with_the_cause(jobs: list[Object],
     assert all("apart: " in each.why and cause in each.why for each in rows), rows[0].why
 
 
+ODD_VALUES: tuple[Any, ...] = (None, [], {}, 7, "x", [None], ["x"], {"a": None}, [{"name": 7}])
+
+
+@pytest.mark.parametrize("field", ["command", "args", "env", "envFrom", "volumeMounts", "name", "image"])
+def test_fields_of_any_type_are_imported_or_refused(field: str) -> None:
+    """No API server has checked a file."""
+    for value in ODD_VALUES:
+        jobs = [templated_job(f"w-{number}", ["w", f"x{number}"]) for number in range(3)]
+        for job in jobs:
+            job["spec"]["template"]["spec"]["containers"][0][field] = value
+        assert {each.outcome for each in survey_objects(jobs)} <= {"clean", "changed", "impossible"}
+
+
+@pytest.mark.parametrize(
+    "field", ["completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "suspend", "podFailurePolicy"]
+)
+def test_settings_of_any_type_are_imported_or_refused(field: str) -> None:
+    for value in ODD_VALUES:
+        jobs = [templated_job(f"w-{number}", ["w", f"x{number}"]) for number in range(3)]
+        for job in jobs:
+            job["spec"][field] = value
+        assert {each.outcome for each in survey_objects(jobs)} <= {"clean", "changed", "impossible"}
+
+
 def test_number_of_tasks_is_bounded() -> None:
     merged = merge_siblings([templated_job(f"w-{number}", ["w", f"x{number}"]) for number in range(MAX_TASKS + 1)], "w")
     with pytest.raises(Refused, match="items"):
