@@ -35,6 +35,12 @@ prove: .venv/.ready  ## run the long checks: more property examples, mutation te
 docs: .venv/.ready  ## regenerate the files that are written from the code
 	@.venv/bin/python scripts/generate_docs.py
 
+man: .venv/.ready  ## write a man page for each command to build/man
+	@.venv/bin/python scripts/man_pages.py
+
+pictures: .venv/.ready  ## draw the pictures of terminals from the transcripts
+	@.venv/bin/python scripts/pictures.py
+
 sbom: .venv/.ready  ## write the software bills of materials of wheel, images and engine to build/sbom-*.json
 	@.venv/bin/python scripts/sbom.py
 
@@ -50,4 +56,4 @@ hooks: .venv/.ready  ## install the pre-commit hook, which runs the fast checks
 .venv/.ready: scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 	@scripts/setup
 
-.PHONY: help demo down test fast bench break sim prove docs sbom format lock hooks
+.PHONY: help demo down test fast bench break sim prove docs man pictures sbom format lock hooks

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tests.support.control_plane import ControlPlane, control_plane
 
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
-from pincompute.engine.progress import Progress
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from bench.empty_control_plane import empty_control_plane
 from bench.figures import PIN, Figure, measure_seconds, paired_ratio
 from pincompute.api.names import API_VERSION, CLI_MANAGER
 from pincompute.base.platform_context import Context, write_context
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.objects.content import Object
 

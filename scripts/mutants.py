@@ -53,6 +53,8 @@ MUTANTS = (
         "",
         "tests/planning",
     ),
+    Mutant("planning/migration/sibling_program.py", "separator not in value", "True", _IMPORTS),
+    Mutant("planning/migration/sibling_program.py", "shlex.quote(text) if text", "text if text", _IMPORTS),
     Mutant("planning/migration/adoption.py", "bool(_own(snapshot, DEPLOYMENT)) and", "", "tests/planning"),
     Mutant("planning/migration/adoption.py", "labelled >= native.status.replicas", "True", "tests/planning"),
     Mutant("planning/migration/adoption.py", "(*_RECREATED_KINDS, CRON_JOB) and", "() and", "tests/planning"),

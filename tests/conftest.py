@@ -15,10 +15,10 @@ from hypothesis import settings
 from bare_platform import bare_platform as bare_platform
 from control_plane import ControlPlane, control_plane
 from pincompute.base.problem import Problem
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
 from pincompute.engine.nodes import real_node
-from pincompute.engine.progress import Progress
 from real_platform import client as client, real_platform as real_platform
 from shared_platform import platform as platform
 

@@ -103,8 +103,8 @@ PROCESSES = {
 
 def main() -> None:
     """Entry point of `pin`. Help is printed from the table alone."""
-    # A shell asks for completions by a variable, and without arguments.
-    if sys.argv[1:] in ([], ["-h"], ["--help"]) and COMPLETE_VARIABLE not in os.environ:
+    # A shell asks for completions by a variable.
+    if sys.argv[1:] in (["-h"], ["--help"]) and COMPLETE_VARIABLE not in os.environ:
         sys.stdout.write(format_overview())
         return
     # Modules live until the process ends. Collecting garbage while they load takes longer than some commands.

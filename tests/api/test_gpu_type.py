@@ -9,6 +9,7 @@ import pytest
 from pincompute.api.daemon import DaemonSpec
 from pincompute.api.service import ServiceSpec
 from pincompute.api.training_job import TrainingJobSpec, TrainingRole, TrainingRoles
+from pincompute.api.type_errors import type_errors
 from pincompute.api.workload import WorkloadSpec
 
 LABEL = "pinterest.com/gpu-type"
@@ -41,6 +42,30 @@ def test_rejects_gpu_types_without_effect_or_set_twice(spec: WorkloadSpec, path:
     (error,) = spec.field_errors("hello")
     assert error.path == path
     assert what in error.what
+
+
+@pytest.mark.parametrize(
+    ("gpus", "hint"),
+    [
+        ({"a100": 8}, "write gpus: 8, and gpuType: a100"),
+        ({"a100": True}, ""),
+        ({"a100": 8, "h100": 8}, ""),
+        ({"a 100": 8}, ""),
+        ({"x" * 64: 8}, ""),
+        ({}, ""),
+        ("a100:8", ""),
+    ],
+    ids=str,
+)
+def test_type_as_key_of_gpus_is_explained(gpus: object, hint: str) -> None:
+    (error,) = type_errors(ServiceSpec, {"image": "hello:dev", "port": 8080, "gpus": gpus}, ("spec",))
+    assert error.path == ("spec", "gpus")
+    assert error.next == hint
+
+
+def test_accelerators_are_gpus() -> None:
+    (error,) = type_errors(ServiceSpec, {"image": "hello:dev", "port": 8080, "accelerators": 8}, ("spec",))
+    assert error.next == "did you mean gpus?"
 
 
 def test_roles_without_gpus_have_no_type_and_others_that_of_the_job() -> None:

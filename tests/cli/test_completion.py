@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fake_desk import fake_desk
 from pincompute.api.project_view import ProjectSummary
+from pincompute.api.workload_detail import ReplicaDetail, RevisionDetail, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.cli.completion import SHELL_SETUP
 from pincompute.main import COMMANDS
@@ -41,14 +43,25 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[None]:
-    """A desk with two workloads in each project."""
+    """A desk with two workloads in each project. The service web has three replicas and three revisions."""
 
     def answer(_: str, path: str) -> tuple[int, object]:
+        if path.endswith("/workloads/web/account"):
+            return 200, DETAIL
         _, _, _, *project = path.split("/")
         return 200, [summary(project[0], each) for each in ("web", "resize")] if project else PROJECTS
 
     with fake_desk(tmp_path / "state", answer):
         yield
+
+
+DETAIL = WorkloadDetail(
+    summary=msgspec.structs.replace(summary("me", "web"), revision=3),
+    resource={},
+    replicas=[ReplicaDetail(name=f"web-7c-{each}", state="Running") for each in ("abcde", "fghij")]
+    + [ReplicaDetail(name="web-8d-fghij", state="Pending")],
+    history=[RevisionDetail(number=each, created_at="", changes=[f"image a -> web:{each}"]) for each in (1, 2, 3)],
+)
 
 
 def complete_in_bash(*words: str) -> list[str]:
@@ -88,6 +101,26 @@ def test_completes_names_of_workloads() -> None:
 def test_completes_names_of_projects() -> None:
     assert complete_in_bash("project", "") == ["ads", "search"]
     assert complete_in_kubectl("project", "s") == ["search\tteam-search", ":4"]
+
+
+@pytest.mark.usefixtures("shell", "desk")
+def test_completes_replicas_after_the_slash() -> None:
+    assert complete_in_bash("logs", "web/") == ["web/abcde", "web/web-7c-fghij", "web/web-8d-fghij"]
+    assert complete_in_kubectl("why", "service/web/a") == ["service/web/abcde\tRunning", ":4"]
+    assert complete_in_bash("shell", "w") == ["web"]
+
+
+@pytest.mark.usefixtures("shell", "desk")
+def test_completes_earlier_revisions_newest_first() -> None:
+    assert complete_in_bash("rollback", "web", "--to", "") == ["2", "1"]
+    assert complete_in_kubectl("rollback", "web", "--to", "2") == ["2\timage a -> web:2", ":4"]
+    assert complete_in_bash("rollback", "--to", "") == []
+
+
+@pytest.mark.usefixtures("shell")
+def test_completes_kinds() -> None:
+    assert complete_in_bash("get", "--kind", "s") == ["service", "statefulset"]
+    assert complete_in_kubectl("get", "-k", "job") == ["jobset\ta job set", ":4"]
 
 
 @pytest.mark.usefixtures("shell")

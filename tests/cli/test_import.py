@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from click.testing import CliRunner, Result
 
 from pincompute.api.documents import read_documents
+from pincompute.base.clock import Clock
+from pincompute.base.progress import Progress
+from pincompute.cli import import_many
 from pincompute.main import command_group
 
 CLEAN = """\
@@ -106,3 +113,21 @@ def test_rejects_a_file_without_anything_to_import() -> None:
     assert result.exit_code == 1
     assert "nothing to import" in result.stderr
     assert "s3cret" not in result.output
+
+
+class RecordingTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_of_a_terminal_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock advances by a second with each object."""
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal = RecordingTerminal()
+    seconds = count()
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr(import_many, "Progress", lambda: Progress(terminal, cast("Clock", clock)))
+    natives = import_many.read_native_files([write("all.yaml", CLEAN, CHANGED, IMPOSSIBLE)], "shop")
+    assert len(import_many.survey_with_progress(natives)) == 3
+    lines = terminal.getvalue().split("\r\033[K")
+    assert lines == [f"{number} of 3 objects imported" for number in range(3)] + [""]

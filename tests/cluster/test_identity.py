@@ -30,11 +30,11 @@ from pincompute.api.names import (
     SIGNER,
     WORKLOAD_LABEL,
 )
+from pincompute.base.progress import Progress
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.first_runtime import PARTS_FOLDER
 from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pincompute import __version__
+from pincompute.base.progress import Progress
 from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import PODS, Object
 from real_platform import wait_until

@@ -17,10 +17,10 @@ import pytest
 
 from busybox import IMAGE
 from pincompute.api.names import DESK, OPERATOR
+from pincompute.base.progress import Progress
 from pincompute.engine import processes
 from pincompute.engine.down import down
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.engine.supervisor import SUPERVISOR
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError

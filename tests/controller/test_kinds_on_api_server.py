@@ -22,10 +22,10 @@ from pincompute.api.kinds import KINDS, WORKLOADS
 from pincompute.api.manifests import crds
 from pincompute.api.names import CATEGORY, CLI_MANAGER
 from pincompute.api.validation import parse_resource
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.build import build_engine
-from pincompute.engine.progress import Progress
 from pincompute.kube import request as requests
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, ApiError

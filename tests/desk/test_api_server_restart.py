@@ -20,6 +20,7 @@ from control_plane import ControlPlane, control_plane
 from crash_harness import start_desk
 from desk_fixtures import project_with_pod_quota, wait_ledger_holds
 from pincompute.api.names import DESK, ENGINE, SUBMISSION_ANNOTATION
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.desk.store import outbox
@@ -28,7 +29,6 @@ from pincompute.desk.store.record import SubmissionState
 from pincompute.engine.bootstrap import roles_granted_to
 from pincompute.engine.build import build_engine
 from pincompute.engine.manifest_files import MANIFESTS
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, ROLES
 from record_fixtures import submissions_of

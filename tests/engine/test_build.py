@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from pincompute.base.problem import Refused
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import BUILD_FAILED, DISK_FULL, NETWORK_UNREACHABLE, TOOLCHAIN_MISSING
 from pincompute.engine import build as builder, toolchain
 from pincompute.engine.build import MANIFEST_FILE, build_engine, content_key, find_built
-from pincompute.engine.progress import Progress
 
 # A fake `go` that records its arguments and fails on demand.
 FAKE = """\

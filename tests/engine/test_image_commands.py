@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from image_files import docker_save_files, oci_layout_files, tar, write_files
 from pincompute.base.platform_context import Context, write_context
+from pincompute.base.progress import Progress
 from pincompute.engine.images import builder, own_image
-from pincompute.engine.progress import Progress
 from pincompute.main import command_group
 
 

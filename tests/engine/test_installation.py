@@ -23,6 +23,7 @@ from pincompute.api.names import (
     SIGNER,
     SYSTEM_NAMESPACE,
 )
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
 from pincompute.engine.installation import permissions
@@ -44,7 +45,6 @@ from pincompute.engine.installation.objects import (
     survives_uninstall,
 )
 from pincompute.engine.installation.runtime import runtime_objects
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.resource import (
     CLUSTER_ROLES,

@@ -20,11 +20,11 @@ from image_files import docker_save_files, layer, sha256, tar
 from pincompute.base.certificate_authority import Authority
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Refused
+from pincompute.base.progress import Progress
 from pincompute.base.registry_token import LIFETIME_S, RegistryAccess, RegistryTokenSigner, repository_access
 from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.engine.images import loading, own_image, registry
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.image_registry import ImageRegistry
 from pincompute.kube.resource import PODS

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from pincompute.base.certificate_authority import Authority
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine.down import down
 from pincompute.engine.home import home_of
 from pincompute.engine.images import own_image, registry
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.engine.up import up
 from pincompute.engine.up_options import UpOptions
 from real_platform import free_port

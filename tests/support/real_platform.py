@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from busybox import write_image
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine import processes
 from pincompute.engine.down import down
@@ -20,7 +21,6 @@ from pincompute.engine.images import loading, registry
 from pincompute.engine.nodes import cgroups
 from pincompute.engine.nodes.mounts import mount_points_under, mounts
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.engine.up import up
 from pincompute.engine.up_options import UpOptions
 from pincompute.kube.client import Client

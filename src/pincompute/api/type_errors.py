@@ -31,7 +31,9 @@ _SECRET_FIELDS = frozenset({"environment", "configuration", "env"})
 _PATTERN_MISMATCH = re.compile(r"Expected `str` matching regex '(.*)'$")
 _TOO_MANY = re.compile(r"Expected `(?:array|object)` of length <= (\d+)$")
 _EXPECTS_COLLECTION = re.compile("Expected `(array|object)`")
+_GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _SYNONYMS = {
+    "accelerators": "gpus",
     "args": "arguments",
     "cmd": "command",
     "config": "configuration",
@@ -164,9 +166,18 @@ def _value_errors(type_: Any, value: Any, path: FieldPath, suggestions: Suggesti
         expected = _described_pattern(message) or _translated(message)
         # The shape of a list or mapping is not told by its type.
         note = _description(type_) if isinstance(value, (dict, list)) or _EXPECTS_COLLECTION.match(message) else ""
-        yield FieldError(path, f"{path[-1]} is {value!r}: {expected}", note, hint)
+        yield FieldError(path, f"{path[-1]} is {value!r}: {expected}", note, _gpu_hint(path, value) or hint)
         return
     yield from _pattern_errors(type_, value, path)
+
+
+def _gpu_hint(path: FieldPath, value: Any) -> str:
+    """How to write `gpus: {a100: 8}`, as other platforms spell the type; empty for other values."""
+    if path[-1] != "gpus" or not isinstance(value, dict) or len(value) != 1:
+        return ""
+    ((gpu_type, count),) = value.items()
+    is_type = isinstance(gpu_type, str) and bool(_GPU_TYPE.fullmatch(gpu_type))
+    return f"write gpus: {count}, and gpuType: {gpu_type}" if is_type and type(count) is int else ""
 
 
 def _described_pattern(message: str) -> str:

@@ -114,6 +114,7 @@ EXAMPLES = {
         ("pin rollback web --to 3", "to revision 3, as pin show lists it"),
     ),
     "runtime": (
+        ("pin runtime list", "the runtimes, and how many workloads have each"),
         ("pin runtime plan 7", "what runtime 7 would do to every workload"),
         ("pin runtime roll 7", "roll it out, wave by wave"),
     ),

@@ -12,7 +12,7 @@ from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
-from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.completions import complete_kinds, complete_workload_names
 from pincompute.cli.durations import parse_time_span
 from pincompute.cli.list_filter import ListFilter, expiry_table, workload_table
 from pincompute.cli.output import as_json, as_yaml
@@ -32,7 +32,13 @@ from pincompute.objects.times import format_time
 
 @click.command()
 @click.argument("names", nargs=-1, shell_complete=complete_workload_names)
-@click.option("--kind", "-k", default="", help="Only workloads of this kind, such as service or jobset.")
+@click.option(
+    "--kind",
+    "-k",
+    default="",
+    shell_complete=complete_kinds,
+    help="Only workloads of this kind, such as service or jobset.",
+)
 @click.option("--wrong", is_flag=True, help="Only workloads with a problem.")
 @click.option(
     "--expiring",

@@ -59,7 +59,8 @@ class LazyGroup(click.Group):
     """Knows the names and help of its commands, and imports a command only to run it."""
 
     def __init__(self, commands: CommandTable, processes: CommandTable, overview: str) -> None:
-        super().__init__("pin", context_settings={"help_option_names": sorted(_HELP_OPTIONS)})
+        settings = {"help_option_names": sorted(_HELP_OPTIONS)}
+        super().__init__("pin", context_settings=settings, invoke_without_command=True, callback=_without_words)
         self._listed = commands
         self._table = {**commands, **processes}
         self._overview = overview
@@ -133,6 +134,14 @@ class LazyGroup(click.Group):
                 raise
             click.echo(_error_text(error), err=True)
             sys.exit(exit_code(error))
+
+
+def _without_words() -> None:
+    """Show the next steps, unless a command follows."""
+    if click.get_current_context().invoked_subcommand is None:
+        from pincompute.cli.next_steps import show_next_steps
+
+        show_next_steps()
 
 
 def _enable_gc() -> None:

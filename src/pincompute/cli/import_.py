@@ -14,7 +14,13 @@ from pincompute.base.platform_context import read_context
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import CANNOT_IMPORT, USAGE
 from pincompute.base.settings import setting_value
-from pincompute.cli.import_many import ImportOutput, output_imports, read_native_files, write_import
+from pincompute.cli.import_many import (
+    ImportOutput,
+    output_imports,
+    read_native_files,
+    survey_with_progress,
+    write_import,
+)
 from pincompute.cli.target import Target, platform_options
 from pincompute.cli.text_files import file_option
 from pincompute.cli.yaml_writer import format_compact
@@ -26,7 +32,6 @@ from pincompute.planning.migration.changes import known_keywords, noticeable_cha
 from pincompute.planning.migration.managed_by import external_managers
 from pincompute.planning.migration.native_documents import NativeObjects
 from pincompute.planning.migration.native_import import ADOPTABLE_KINDS, API_VERSIONS, import_native
-from pincompute.planning.migration.survey import survey_objects
 from pincompute.planning.migration.workload_import import WorkloadImport
 from pincompute.platforms.kubernetes.deployment_import import (
     read_namespace,
@@ -118,7 +123,7 @@ def import_(  # noqa: PLR0913  (one parameter an option)
             natives = read_native_files(files, namespace)
         else:
             natives = asyncio.run(_read_all(_cluster_access(target), namespace))
-        output_imports(survey_objects(natives.objects), natives, ImportOutput(output, accepted))
+        output_imports(survey_with_progress(natives), natives, ImportOutput(output, accepted))
         return
     options = ImportOptions(
         *_parse_native_name(native), workload_name, port or 0, output, accepted, adopt, dry_run, take_over

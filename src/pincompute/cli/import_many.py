@@ -9,13 +9,14 @@ from typing import NamedTuple
 import click
 
 from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import CANNOT_IMPORT, USAGE
 from pincompute.cli.files import read_files
 from pincompute.cli.table import format_table
 from pincompute.cli.yaml_writer import format_compact
 from pincompute.planning.migration.changes import unaccepted_problems
 from pincompute.planning.migration.native_documents import NativeObjects, read_natives
-from pincompute.planning.migration.survey import SurveyRow, summary_counts
+from pincompute.planning.migration.survey import SurveyRow, summary_counts, survey_objects
 
 _OUTCOMES = {"clean": "comes over cleanly", "changed": "with changes", "impossible": "cannot be imported"}
 
@@ -29,6 +30,16 @@ def read_native_files(files: Sequence[str], namespace: str) -> NativeObjects:
     natives = read_natives(read_files([Path(each) for each in files]), namespace)
     refuse_all(natives.problems)
     return natives
+
+
+def survey_with_progress(natives: NativeObjects) -> tuple[SurveyRow, ...]:
+    """Imports all objects; a line tells how many are done, if that takes a while."""
+    progress = Progress()
+    rows = survey_objects(
+        natives.objects, lambda done, total: progress.update(f"{done:,} of {total:,} objects imported")
+    )
+    progress.erase()
+    return rows
 
 
 def output_imports(rows: Sequence[SurveyRow], natives: NativeObjects, output: ImportOutput) -> None:

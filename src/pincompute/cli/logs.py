@@ -11,7 +11,7 @@ import click
 
 from pincompute.api.logs import DEFAULT_TAIL_LINES, LogMarker, LogQuery
 from pincompute.base.clock import SystemClock
-from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.completions import complete_replica_names
 from pincompute.cli.durations import parse_time_span
 from pincompute.cli.log_formatter import LogFormatter
 from pincompute.cli.target import Target, connect, platform_options
@@ -28,7 +28,7 @@ def _parse_since(_: click.Context, __: click.Parameter, value: str) -> int:
 
 
 @click.command()
-@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_replica_names)
 @click.option("--follow", "-f", is_flag=True, help="Keep running and print new lines, also over restarts.")
 @click.option(
     "--tail",

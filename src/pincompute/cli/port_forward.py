@@ -9,7 +9,7 @@ import click
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE, PORT_NOT_LISTENING, USAGE
-from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.completions import complete_replica_names
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import WorkloadRef, parse_replica_ref, verify_kind
@@ -31,7 +31,7 @@ def _parse_ports(_: click.Context, __: click.Parameter, value: str) -> LocalAndR
 
 
 @click.command("port-forward")
-@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_replica_names)
 @click.argument("ports", metavar="[[LOCAL:]PORT]", default="", callback=_parse_ports)
 @platform_options
 def port_forward(target: Target, workload: str, ports: LocalAndRemotePort) -> None:

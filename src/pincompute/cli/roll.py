@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
-from datetime import datetime
 from typing import Any
 
 import click
@@ -16,8 +14,7 @@ import msgspec
 from pincompute.api.custom_resource import FieldError
 from pincompute.api.fleet import RollStatus
 from pincompute.api.runtime import Roll, RollProgress
-from pincompute.api.status import OUTDATED, READY, SUCCEEDED, find_condition
-from pincompute.api.workload import Workload
+from pincompute.api.status import OUTDATED, find_condition
 from pincompute.base import reasons
 from pincompute.base.clock import SystemClock
 from pincompute.base.problem import Problem, Refused, Where, refuse_all
@@ -27,11 +24,10 @@ from pincompute.cli.change import local_user
 from pincompute.cli.durations import format_estimate
 from pincompute.cli.fleet_state import FleetState, fetch_fleet_state, fleet_state_of
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.table import format_table
+from pincompute.cli.runtime_list import runtime_table, runtime_views, workloads_by_runtime
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.planning.runtimes.outdated import OUTDATED_AFTER
-from pincompute.planning.runtimes.roll_preview import RollEffect, RollPlan, has_finished
-from pincompute.planning.runtimes.selection import choose_runtime_if_started_now
+from pincompute.planning.runtimes.roll_preview import RollEffect, RollPlan
 
 _BAR_WIDTH = 8
 _MAX_NAMED = 5
@@ -236,22 +232,9 @@ def _format_effect(plan: RollPlan) -> str:
 
 def _format_status(fleet: FleetState) -> str:
     now = SystemClock().now()
-    unfinished = [each for each in fleet.workloads if not has_finished(each)]
-    workload_counts = Counter(_effective_runtime(fleet, each, now) for each in unfinished)
-    rows = [_runtime_row(fleet, number, workload_counts[number]) for number in fleet.runtimes.by_number]
-    table = format_table([["RUNTIME", "PARTS", "STATE", "WAVE", "WORKLOADS", "MESSAGE"], *rows], text_columns=6)
-    without = f"\n{workload_counts[0]} workloads have no runtime" if workload_counts[0] else ""
-    return table + without + _outdated_note(fleet)
-
-
-def _effective_runtime(fleet: FleetState, owner: Workload, now: datetime) -> int:
-    """Return the runtime of a workload's pods.
-
-    Pods of a running batch may be updated in place, to a runtime that its immutable Kubernetes objects never get.
-    """
-    status = owner.status
-    all_updated = owner.GOAL == SUCCEEDED and 0 < status.updated_in_place == status.replicas
-    return choose_runtime_if_started_now(owner, fleet.runtimes, now).number if all_updated else status.runtime
+    unknown = workloads_by_runtime(fleet, now)[0]
+    without = f"\n{unknown} workloads have no runtime" if unknown else ""
+    return runtime_table(runtime_views(fleet, now)) + without + _outdated_note(fleet)
 
 
 def _outdated_note(fleet: FleetState) -> str:
@@ -268,17 +251,6 @@ def _outdated_note(fleet: FleetState) -> str:
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return f"{', '.join(names[:_MAX_NAMED])}{more}"
-
-
-def _runtime_row(fleet: FleetState, number: int, workloads: int) -> list[str]:
-    runtime, runtimes = fleet.runtimes.by_number[number], fleet.runtimes
-    pinned = any(each.spec.hold and each.spec.hold.runtime == number for each in fleet.workloads)
-    # A running batch keeps the runtime it began with, unless only images differ.
-    in_use = ("pinned" if pinned else "in use") if workloads else "-"
-    state = {runtimes.current: "current", runtimes.next: "next"}.get(number, in_use)
-    condition = find_condition(runtime.status.conditions, READY)
-    message = condition.message if condition else "not reconciled by the operator yet"
-    return [str(number), " ".join(runtime.spec.parts), state, runtime.status.wave or "-", str(workloads), message]
 
 
 def _attributed(because: str) -> str:

@@ -6,13 +6,19 @@ import click
 
 from pincompute.api.change import Rollback
 from pincompute.cli.change import change_and_follow, follow_options, local_user
-from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.completions import complete_revisions, complete_workload_names
 from pincompute.cli.target import Target, platform_options
 
 
 @click.command()
 @click.argument("workload", shell_complete=complete_workload_names)
-@click.option("--to", type=click.IntRange(1), default=None, help="Revision, as listed by `pin show`.")
+@click.option(
+    "--to",
+    type=click.IntRange(1),
+    default=None,
+    shell_complete=complete_revisions,
+    help="Revision, as listed by `pin show`.",
+)
 @click.option("--partial", is_flag=True, help="Also if the digest of an image was not recorded.")
 @follow_options
 @platform_options

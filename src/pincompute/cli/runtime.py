@@ -19,6 +19,7 @@ from pincompute.cli.files import read_files
 from pincompute.cli.fleet_state import fetch_fleet_state
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.roll import effect_title, roll, roll_title, status, stop
+from pincompute.cli.runtime_list import list_runtimes
 from pincompute.cli.runtime_who import who
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, platform_options
@@ -189,5 +190,5 @@ def _format_timing(plan: RollPlan) -> str:
     )
 
 
-for command in (roll, status, stop, who):
+for command in (list_runtimes, roll, status, stop, who):
     runtime.add_command(command)

@@ -10,7 +10,7 @@ import click
 from pincompute.api.exec_request import DEFAULT_SHELL, ExecRequest
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PROGRAM_UNKNOWN
-from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.completions import complete_replica_names
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.terminal import attach_terminal, is_interactive
 from pincompute.cli.workload_ref import WorkloadRef, parse_replica_ref, verify_kind
@@ -20,7 +20,7 @@ EXECUTABLE_NOT_FOUND = "executable file not found"
 
 
 @click.command()
-@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_replica_names)
 @click.argument("program", nargs=-1, metavar="[-- PROGRAM [ARGS]...]", type=click.UNPROCESSED)
 @click.option("--container", "-c", metavar="NAME", default="", help="Another container than the main one.")
 @platform_options

@@ -8,7 +8,7 @@ import sys
 import click
 
 from pincompute.api.workload_detail import Diagnosis
-from pincompute.cli.completions import complete_workload_names
+from pincompute.cli.completions import complete_replica_names
 from pincompute.cli.output import as_json
 from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
@@ -16,7 +16,7 @@ from pincompute.cli.workload_ref import parse_replica_ref, verify_kind
 
 
 @click.command()
-@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_workload_names)
+@click.argument("workload", metavar="NAME[/REPLICA]", shell_complete=complete_replica_names)
 @click.option("--output", "-o", type=click.Choice(["json"]), help="Output format for programs.")
 @platform_options
 def why(target: Target, workload: str, output: str | None) -> None:

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import msgspec
 
 from pincompute.base.problem import Problem, Refused
+from pincompute.base.progress import Progress, format_duration
 from pincompute.base.reasons import BUILD_FAILED, DISK_FULL, NETWORK_UNREACHABLE
 from pincompute.engine.file_lock import exclusive_lock
 from pincompute.engine.platform import Programs
-from pincompute.engine.progress import Progress, format_duration
 from pincompute.engine.toolchain import Go, find_go, go_environment
 
 SOURCE = Path(__file__).parent / "source"

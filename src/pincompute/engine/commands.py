@@ -17,10 +17,10 @@ import click
 import msgspec
 
 from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import DISK_FULL, INTERNAL, PLATFORM_DOWN
 from pincompute.base.settings import setting_value
 from pincompute.engine.home import Home, home_of, require_platform
-from pincompute.engine.progress import Progress
 
 ADDONS = click.Choice(["kubeflow"])
 """`kubeflow`: Kubeflow's training operator, which PinterestTrainingJob needs."""

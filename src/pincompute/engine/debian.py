@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pincompute.base.problem import Problem, Refused
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import PACKAGE_MISSING
 from pincompute.base.settings import setting_value
 from pincompute.engine import apt
 from pincompute.engine.file_lock import exclusive_lock
-from pincompute.engine.progress import Progress
 
 
 class Package(NamedTuple):

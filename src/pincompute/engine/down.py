@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pincompute.base.problem import Problem, Refused
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import FOREIGN_PROCESS
 from pincompute.engine import network_slots, processes
 from pincompute.engine.control_plane import API_SERVER, ETCD
@@ -17,7 +18,6 @@ from pincompute.engine.home import Home, require_platform
 from pincompute.engine.nodes import network, real_node
 from pincompute.engine.platform import Programs
 from pincompute.engine.processes import Process, ProcessState, find_marked
-from pincompute.engine.progress import Progress
 from pincompute.engine.record import PlatformRecord, read_record, write_record
 from pincompute.engine.supervisor import SUPERVISOR
 from pincompute.engine.up_options import platform_of

@@ -10,10 +10,10 @@ import yaml
 
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import ENGINE, GROUP, VERSION
+from pincompute.base.progress import Progress
 from pincompute.engine.images import own_image, registry
 from pincompute.engine.manifest_files import MANIFESTS
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists
 from pincompute.kube.resource import Object, Resource

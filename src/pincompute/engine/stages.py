@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 
 from pincompute.base.problem import Refused
+from pincompute.base.progress import Progress
 from pincompute.engine import control_plane, log_services, own_services
 from pincompute.engine.converge import Stages
 from pincompute.engine.debian import ensure_programs, find_program
@@ -12,7 +13,6 @@ from pincompute.engine.images import registry
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.nodes import real_node, simulated_nodes
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 
 
 def platform_stages(platform: Platform) -> Stages:

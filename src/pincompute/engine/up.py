@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pincompute.base.problem import Refused
+from pincompute.base.progress import Progress, format_duration
 from pincompute.engine import (
     bootstrap,
     first_runtime,
@@ -30,7 +31,6 @@ from pincompute.engine.nodes import network, real_node, simulated_nodes
 from pincompute.engine.nodes.node_readiness import await_nodes
 from pincompute.engine.platform import Platform
 from pincompute.engine.processes import Process, ProcessState
-from pincompute.engine.progress import Progress, format_duration
 from pincompute.engine.record import PlatformRecord, read_record, write_record
 from pincompute.engine.stages import platform_stages, prepare_parts
 from pincompute.engine.up_options import UpOptions, platform_of, resolve_options

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pincompute.base.problem import Problem, Refused
+from pincompute.base.progress import Progress, format_duration
 from pincompute.base.reasons import DISK_FULL, IMAGE_BUILD_FAILED
 from pincompute.base.settings import setting_value
 from pincompute.engine.debian import ensure_programs
 from pincompute.engine.file_lock import exclusive_lock
-from pincompute.engine.progress import Progress, format_duration
 
 CONTAINERFILE_NAMES = ("Containerfile", "Dockerfile")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from pincompute.base.platform_context import Context, read_context
+from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine.images import builder, own_image
 from pincompute.engine.images.loading import LoadedImage, checked_image_name, load_images
-from pincompute.engine.progress import Progress
 from pincompute.kube.image_registry import list_known_images, registry_for
 
 platform_option = click.option("--name", metavar="PLATFORM", help="Name of the platform. Default: main.")

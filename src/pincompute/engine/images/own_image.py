@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import pincompute
 from pincompute.base.problem import Problem, Refused
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import IMAGE_BUILD_FAILED
 from pincompute.engine.images import builder
 from pincompute.engine.images.archive import open_archive
 from pincompute.engine.images.loading import LoadedImage, load_images, send_images
 from pincompute.engine.images.named_archive import NamedArchive
-from pincompute.engine.progress import Progress
 from pincompute.kube.image_registry import ImageRegistry
 
 NAME = f"pincompute:{pincompute.__version__}"

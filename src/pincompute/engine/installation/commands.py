@@ -15,6 +15,7 @@ import yaml
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import DESK, SYSTEM_NAMESPACE
 from pincompute.base.problem import Problem, Refused, refuse_all
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import NOT_INSTALLED, USAGE
 from pincompute.base.settings import setting_value
 from pincompute.engine.installation import permissions
@@ -36,7 +37,6 @@ from pincompute.engine.installation.objects import (
 from pincompute.engine.installation.options import DeskRequest, desk_options
 from pincompute.engine.installation.runtime import install_runtimes
 from pincompute.engine.installation.uninstall import list_own_objects, uninstall as uninstall_platform
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import default_kubeconfig, load_kubeconfig
 from pincompute.objects.content import Object, object_label

@@ -8,12 +8,12 @@ from itertools import groupby
 
 from pincompute.api.names import DESK, INSTALLER, OPERATOR, SYSTEM_NAMESPACE
 from pincompute.base.problem import Problem, Refused, Where
+from pincompute.base.progress import Progress, format_duration
 from pincompute.base.reasons import PART_FAILED
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.first_project import ensure_project
 from pincompute.engine.installation.cluster_inspection import ClusterState
 from pincompute.engine.installation.objects import RESOURCES
-from pincompute.engine.progress import Progress, format_duration
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound

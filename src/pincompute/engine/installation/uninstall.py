@@ -10,12 +10,12 @@ from pincompute.api.kinds import WORKLOADS
 from pincompute.api.membership import ReviewMode
 from pincompute.api.names import DESK, INSTALLED_LABEL, OPERATOR, PROJECT_LABEL, REVIEW_LABEL
 from pincompute.base.problem import Problem, Refused
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import DELETION_STUCK
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine.installation.cluster_inspection import ClusterState
 from pincompute.engine.installation.install import delete_object
 from pincompute.engine.installation.objects import APPLY_ORDER, survives_uninstall
-from pincompute.engine.progress import Progress
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound

@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from pincompute.api.names import ENGINE
+from pincompute.base.progress import Progress
 from pincompute.engine.build import GoModule, ModuleFiles, Recipe, build_module, pinned_version
 from pincompute.engine.config_files import write_if_changed
 from pincompute.engine.kubeconfigs import write_kubeconfig
@@ -17,7 +18,6 @@ from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.nodes import containerd
 from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import (

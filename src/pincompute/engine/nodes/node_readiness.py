@@ -8,9 +8,9 @@ from contextlib import aclosing
 import msgspec
 
 from pincompute.base.problem import Problem, Refused
+from pincompute.base.progress import Progress
 from pincompute.base.reasons import PART_FAILED
 from pincompute.engine.platform import Platform
-from pincompute.engine.progress import Progress
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import NODES

@@ -23,6 +23,9 @@ _EXPECTED = re.compile(
 _KEYWORDS = (
     ("memory-limit", r"\.resources\.limits\.memory: none -> "),
     ("requests", r"\.resources\.requests\.\S+: none -> "),
+    ("shell", r"^program: "),
+    ("deadline", r"^deadline: "),
+    ("labels", r"^(labels|annotations)\."),
     ("service-account", r"^serviceAccountName: "),
     ("restart-policy", r"^restartPolicy: "),
     ("volume-group", r"^securityContext\.fsGroup"),

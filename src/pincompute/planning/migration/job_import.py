@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.base.problem import Problem, Where, refuse_all
@@ -10,6 +10,7 @@ from pincompute.base.reasons import CANNOT_IMPORT
 from pincompute.objects.content import Object, object_label
 from pincompute.planning.migration.effective_template import ConfigMapsByName
 from pincompute.planning.migration.job_settings import (
+    HOOK_ANNOTATION,
     completions,
     job_view,
     retries,
@@ -22,12 +23,11 @@ from pincompute.planning.migration.traffic import Traffic
 from pincompute.planning.migration.workload_import import WorkloadImport, build_import, membership_problems
 
 _DEFAULT_RETRIES = 2
-_HOOK_ANNOTATION = "helm.sh/hook"
 _MIN_KEEP_S, _DEFAULT_KEEP_S = 60, 86_400
 
 
-def import_job(found: RelatedObjects, name: str = "") -> WorkloadImport:
-    """Refused if no file could represent the Job."""
+def import_job(found: RelatedObjects, name: str = "", items: Sequence[str] = ()) -> WorkloadImport:
+    """Refused if no file could represent the Job. `items` are those of its tasks."""
     refuse_all((*membership_problems(found), *_owner_problems(found)))
     name = name or found.name
     template = without_generated_labels(found.template)
@@ -39,7 +39,8 @@ def import_job(found: RelatedObjects, name: str = "") -> WorkloadImport:
     keep_s = job.get("ttlSecondsAfterFinished")
     spec = {
         **short_form_spec(template, name, Traffic(), files, PodForm()),
-        "tasks": count,
+        "tasks": None if items else count,
+        "items": list(items),
         "parallelism": parallelism if parallelism != count else None,
         "retries": limit if limit != _DEFAULT_RETRIES else None,
         "deadlineSeconds": job.get("activeDeadlineSeconds"),
@@ -62,7 +63,7 @@ def _owner_problems(found: RelatedObjects) -> Iterator[Problem]:
     if owner:
         what = f"{object_label(found.native)} is a run of {owner['kind']}/{owner['name']}"
         yield Problem(CANNOT_IMPORT, what, where, next=f"pin import {owner['kind'].lower()}/{owner['name']}")
-    elif hook := (metadata.get("annotations") or {}).get(_HOOK_ANNOTATION):
+    elif hook := (metadata.get("annotations") or {}).get(HOOK_ANNOTATION):
         what = f"{object_label(found.native)} is a Helm hook: it runs at {hook} only"
         yield Problem(CANNOT_IMPORT, what, where, next="run its command in the build, or in an init container")
 

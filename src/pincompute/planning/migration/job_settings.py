@@ -7,6 +7,7 @@ from typing import Any
 from pincompute.objects.content import Object
 
 KUBERNETES_BACKOFF_LIMIT = 6
+HOOK_ANNOTATION = "helm.sh/hook"
 _MAX_RETRIES = 100
 _IGNORED_CONDITION = "DisruptionTarget"
 _GENERATED_LABELS = {"controller-uid", "job-name"}

@@ -41,6 +41,7 @@ FIELD_ORDER = (
     "overlap",
     "startWithinSeconds",
     "tasks",
+    "items",
     "parallelism",
     "workers",
     "worker",

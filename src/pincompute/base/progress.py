@@ -25,7 +25,7 @@ class Progress:
 
     def echo(self, line: str) -> None:
         """Print a line that stays."""
-        self._erase()
+        self.erase()
         print(line, file=self._out, flush=True)
 
     def update(self, line: str) -> None:
@@ -37,7 +37,7 @@ class Progress:
         if not self._redraws:
             print(line, file=self._out, flush=True)
             return
-        self._erase()
+        self.erase()
         # A wrapped line could not be erased.
         self._shown = line[: shutil.get_terminal_size().columns - 1]
         print(self._shown, end="", file=self._out, flush=True)
@@ -46,7 +46,8 @@ class Progress:
         """Skip the rate limit for the next update."""
         self._next = 0.0
 
-    def _erase(self) -> None:
+    def erase(self) -> None:
+        """Remove the progress line from a terminal, before other output or at the end."""
         if self._shown:
             print("\r\033[K", end="", file=self._out)
             self._shown = ""
