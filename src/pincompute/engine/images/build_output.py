@@ -14,7 +14,7 @@ from pincompute.engine.images.sandbox import MEMORY_BYTES, OUTPUT_BYTES, TIME_LI
 from pincompute.engine.progress import format_duration
 
 LAST_LINES = 20
-_MAX_LINE = 500
+_MAX_LINE = 600
 _STEP_WIDTH = 100
 _STEP = re.compile(r"(?:\[(\d{1,4})/\d{1,4}\] )?STEP (\d{1,4})/\d{1,4}: ")
 _NO_NETWORK = re.compile(
@@ -41,10 +41,10 @@ class BuildOutput:
         *lines, rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             self._line(line)
-        self._rest = rest[:_MAX_LINE]
+        self._rest = _bounded(rest)
 
     def _line(self, raw: bytes) -> None:
-        line = printable(raw[:_MAX_LINE].decode(errors="replace").rstrip())
+        line = printable(_bounded(raw).decode(errors="replace").rstrip())
         found = _STEP.match(line)
         step = self._dockerfile.instruction(int(found[1] or 1), int(found[2])) if found else None
         if found is None or step is None or step.line in self._shown:
@@ -66,6 +66,13 @@ class BuildOutput:
         note = "\n".join(self._last)
         reason = DISK_FULL if _NO_SPACE in note.lower() else IMAGE_BUILD_FAILED
         return Problem(reason, what, where, note=note, next=_next(step, note, ended))
+
+
+def _bounded(line: bytes) -> bytes:
+    """Beginning and end of a long line: buildah gives the cause of an error last."""
+    if len(line) <= _MAX_LINE:
+        return line
+    return line[: _MAX_LINE // 2] + " … ".encode() + line[-_MAX_LINE // 2 :]
 
 
 def _shortened(step: Instruction) -> str:
