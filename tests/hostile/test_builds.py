@@ -77,7 +77,7 @@ def test_commands_reach_nothing_of_the_machine(image_builds: ImageBuilds):
 @pytest.mark.parametrize(
     ("limit", "command", "message"),
     [
-        ({"disk_bytes": lambda _: 64 * MIB}, "dd if=/dev/zero of=/full bs=1M", "[DiskFull]"),
+        ({"DISK_BYTES": 64 * MIB}, "dd if=/dev/zero of=/full bs=1M", "[DiskFull]"),
         ({"MEMORY_BYTES": 256 * MIB}, "dd if=/dev/zero of=/dev/null bs=400M count=1", "failed with exit code 137"),
         ({"PIDS": 64}, "for i in $(seq 200); do sleep 1000 & done", "fork"),
         ({"OUTPUT_BYTES": MIB}, "yes", "MiB of output"),
@@ -85,7 +85,7 @@ def test_commands_reach_nothing_of_the_machine(image_builds: ImageBuilds):
     ],
 )
 def test_commands_are_bounded(
-    image_builds: ImageBuilds, monkeypatch: pytest.MonkeyPatch, limit: dict[str, object], command: str, message: str
+    image_builds: ImageBuilds, monkeypatch: pytest.MonkeyPatch, limit: dict[str, float], command: str, message: str
 ):
     for name, value in limit.items():
         monkeypatch.setattr(sandbox, name, value)

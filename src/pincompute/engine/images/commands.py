@@ -20,7 +20,7 @@ platform_option = click.option("--name", metavar="PLATFORM", help="Name of the p
 
 @click.group()
 def image() -> None:
-    """Load and list images of a platform."""
+    """Build, load and list images of a platform."""
 
 
 @image.command("load")
