@@ -85,7 +85,7 @@ def test_output_is_bounded_and_the_last_lines_are_kept(shown: Shown):
     ("last", "ended", "text"),
     [
         (b"wget: bad address 'pypi.org'", Ended(1), "next: a build has no network: COPY what the command needs"),
-        (b"Killed", Ended(137), "next: the command was killed; a build may use 4 GiB of memory"),
+        (b"subprocess exited on killed", Ended(1), "next: the command was killed; a build may use 4 GiB of memory"),
         (b"dd: No space left on device", Ended(1), "[DiskFull]"),
         (b"", Ended(-1, timed_out=True), "RUN one: not finished after 30 min"),
         (b"", Ended(-1, output_exceeded=True), "RUN one: more than 64 MiB of output"),

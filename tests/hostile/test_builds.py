@@ -25,9 +25,12 @@ MIB = 1 << 20
 ATTACKS = """\
 succeeded=
 try() { if "$@" > /dev/null 2>&1; then echo "possible: $*"; succeeded=1; fi; }
-try true && succeeded=
 roots="/proc/1/root /proc/$PPID/root"
 read_host() { cat "$1" && return; for root in $roots; do cat "$root$1" && return; done; return 1; }
+# The attempts themselves work.
+try read_host /attack.sh
+test -n "$succeeded" || exit 2
+succeeded=
 try read_host "$SECRET"
 try read_host /root/.bashrc
 try ls /proc/1/root/usr/local/bin
@@ -46,7 +49,6 @@ try nsenter -t 1 -m true
 try insmod /attack.sh
 try chroot /proc/1/root true
 try hostname elsewhere
-try date -s 2000-01-01
 try nc -w 1 127.0.0.1 "$PORT"
 try nc -w 1 169.254.169.254 80
 try nc -w 1 10.96.0.1 443
@@ -78,7 +80,11 @@ def test_commands_reach_nothing_of_the_machine(image_builds: ImageBuilds):
     ("limit", "command", "message"),
     [
         ({"DISK_BYTES": 64 * MIB}, "dd if=/dev/zero of=/full bs=1M", "[DiskFull]"),
-        ({"MEMORY_BYTES": 256 * MIB}, "dd if=/dev/zero of=/dev/null bs=400M count=1", "failed with exit code 137"),
+        (
+            {"MEMORY_BYTES": 256 * MIB},
+            "dd if=/dev/zero of=/dev/null bs=400M count=1",
+            "a build may use 4 GiB of memory",
+        ),
         ({"PIDS": 64}, "for i in $(seq 200); do sleep 1000 & done", "fork"),
         ({"OUTPUT_BYTES": MIB}, "yes", "MiB of output"),
         ({"TIME_LIMIT_S": 3.0}, "exec sleep 1000", "not finished after"),
@@ -102,7 +108,7 @@ def test_links_of_the_folder_lead_nowhere(image_builds: ImageBuilds):
     (context / "folder").symlink_to(image_builds.folder)
     for line in ("COPY file /stolen", "COPY folder/secret /stolen", "COPY ../secret /stolen", "ADD folder/ /"):
         result = image_builds.build(f"FROM busybox:test\n{line}\nRUN test ! -e /stolen && test ! -e /secret\n")
-        assert result.exit_code == 0 or "no such file or directory" in result.stderr, result.stderr
+        assert result.exit_code == 0 or "Dockerfile:2: " in result.stderr, result.stderr
 
 
 def test_killed_build_leaves_no_process_and_the_next_one_removes_its_folder(image_builds: ImageBuilds):

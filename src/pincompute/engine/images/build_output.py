@@ -21,7 +21,8 @@ _NO_NETWORK = re.compile(
     r"resolv(e|ing)|name resolution|network is unreachable|no such host|connection refused|bad address", re.IGNORECASE
 )
 _NO_SPACE = "no space left on device"
-_KILLED = 137
+_KILLED = "subprocess exited on killed"
+"""Message of buildah if SIGKILL ended a command."""
 
 
 class BuildOutput:
@@ -65,7 +66,7 @@ class BuildOutput:
         what = f"{_shortened(step)}: {_outcome(step, ended)}" if step else f"image build {_outcome(None, ended)}"
         note = "\n".join(self._last)
         reason = DISK_FULL if _NO_SPACE in note.lower() else IMAGE_BUILD_FAILED
-        return Problem(reason, what, where, note=note, next=_next(step, note, ended))
+        return Problem(reason, what, where, note=note, next=_next(step, note))
 
 
 def _bounded(line: bytes) -> bytes:
@@ -88,10 +89,10 @@ def _outcome(step: Instruction | None, ended: Ended) -> str:
     return f"failed with exit code {ended.code}" if step and step.keyword == "RUN" else "failed"
 
 
-def _next(step: Instruction | None, note: str, ended: Ended) -> str:
+def _next(step: Instruction | None, note: str) -> str:
     if step is None or step.keyword != "RUN":
         return ""
-    if ended.code == _KILLED:
+    if _KILLED in note:
         return f"the command was killed; a build may use {MEMORY_BYTES >> 30} GiB of memory"
     if _NO_NETWORK.search(note):
         return "a build has no network: COPY what the command needs, or build elsewhere and pin image load FILE"

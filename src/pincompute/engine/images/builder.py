@@ -181,7 +181,7 @@ async def _base(registry: ImageRegistry, base: tuple[str, ...], progress: Progre
             context.mkdir()
             (context / "Containerfile").write_text("FROM scratch\nADD root.tar /\n")
             places = (SUITE, str(context / "root.tar"), *_mirrors())
-            _run(["mmdebstrap", *base, *_apt_network_options(), *places], work, progress)
+            _run([*sandbox.ENDS_WITH_PARENT, "mmdebstrap", *base, *_apt_network_options(), *places], work, progress)
             await build_image(registry, Build(context), archive, progress)
     return archive
 

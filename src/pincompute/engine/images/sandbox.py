@@ -28,6 +28,12 @@ PIDS = 1024
 OUTPUT_BYTES = 64 << 20
 TIME_LIMIT_S = 1800.0
 
+ENDS_WITH_PARENT = (
+    "setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+)  # fmt: skip
+"""Runs a program that ends with its parent: the kernel kills the child, with it the whole pid namespace, and removes
+the mounts."""
+
 BASES = "/bases"
 """Folder of the base images in the sandbox."""
 CONTEXT = "/work/context"
@@ -137,11 +143,8 @@ def disk_bytes(folder: Path) -> int:
 
 
 def command(folder: Path, context: Path, size: int, group: str) -> list[str]:
-    """The sandbox ends with this process: the kernel kills a child at the end of its parent, and a whole pid namespace
-    at the end of its first process."""
-    isolated = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
     given = (str(folder), str(context), str(size), str(FIRST_ID), group)
-    return ["setpriv", "--pdeathsig", "KILL", *isolated, "sh", "-c", _SCRIPT, "sandbox", *given]
+    return [*ENDS_WITH_PARENT, "sh", "-c", _SCRIPT, "sandbox", *given]
 
 
 def container_config(arguments: Sequence[str], group: str) -> dict[str, Any]:
