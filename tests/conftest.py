@@ -14,15 +14,17 @@ from hypothesis import settings
 
 from bare_platform import bare_platform as bare_platform
 from control_plane import ControlPlane, control_plane
+from image_builds import build_state as build_state, image_builds as image_builds
 from pincompute.base.problem import Problem
 from pincompute.base.progress import Progress
 from pincompute.base.settings import setting_value
 from pincompute.engine.build import build_engine
 from pincompute.engine.nodes import real_node
 from real_platform import client as client, real_platform as real_platform
+from registry_only import registry_platform as registry_platform
 from shared_platform import platform as platform
 
-_REAL = {"real_platform", "bare_platform", "pod_network"}
+_REAL = {"real_platform", "bare_platform", "pod_network", "image_builds"}
 _OBSTACLES = pytest.StashKey[tuple[Problem, ...]]()
 
 # Deadlines of single examples fail on a busy machine.

@@ -68,7 +68,7 @@ COMMAND_GROUPS = {
         "up": ("pincompute.engine.commands:up", "Start a platform on this machine."),
         "status": ("pincompute.engine.commands:status", "Show the state of every part of a platform."),
         "down": ("pincompute.engine.commands:down", "Stop a platform; --purge deletes its data."),
-        "image": ("pincompute.engine.images.commands:image", "Load and list images of a platform."),
+        "image": ("pincompute.engine.images.commands:image", "Build, load and list images of a platform."),
         "kubectl": ("pincompute.engine.commands:kubectl", "Run kubectl on a platform."),
         "install": ("pincompute.engine.installation.commands:install", "Install the platform on an existing cluster."),
         "uninstall": (

@@ -35,13 +35,6 @@ async def test_example_is_built_and_answers_and_second_load_uploads_nothing(real
     await client.delete(PODS, pod, "default")
 
 
-async def test_failed_build_shows_its_last_lines(real_platform: Platform, tmp_path: Path):
-    (tmp_path / "Containerfile").write_text("FROM scratch\nCOPY absent.py /\n")
-    output = await pin(real_platform, "image", "load", str(tmp_path), "--as", "broken:1", status=1)
-    assert "image build failed" in output
-    assert "absent.py" in output
-
-
 async def test_own_image_runs_unprivileged(real_platform: Platform, client: Client):
     async with registry.open_registry(real_platform) as store:
         (loaded,) = await own_image.push_variants(store, Progress(), ["own:1"])
@@ -70,13 +63,13 @@ def ready(pod: Object) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
 
 
-async def pin(platform: Platform, *words: str, status: int = 0) -> str:
-    """Run `pin`; return its output, or its error output if it is to fail."""
+async def pin(platform: Platform, *words: str) -> str:
+    """Run `pin`; return its output."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pincompute", *words, "--name", platform.name,
         env={**os.environ, "PIN_STATE": str(platform.home.root.parent)},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     out, errors = await process.communicate()
-    assert process.returncode == status, errors.decode()
-    return (errors if status else out).decode()
+    assert process.returncode == 0, errors.decode()
+    return out.decode()

@@ -7,7 +7,6 @@ import pytest
 from pincompute.base.platform_context import Context
 from pincompute.engine.images import registry
 from pincompute.engine.platform import Platform
-from registry_only import registry_platform as registry_platform
 
 
 @pytest.fixture(scope="session")

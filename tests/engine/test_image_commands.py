@@ -13,6 +13,7 @@ from image_files import docker_save_files, oci_layout_files, tar, write_files
 from pincompute.base.platform_context import Context, write_context
 from pincompute.base.progress import Progress
 from pincompute.engine.images import builder, own_image
+from pincompute.kube.image_registry import registry_for
 from pincompute.main import command_group
 
 
@@ -52,12 +53,15 @@ def test_loads_layout_under_given_name(state: Path, tmp_path: Path):
         (["load", "absent.tar"], "absent.tar: no such file or folder  [ImageInvalid]"),
         (["load", __file__], "not an image: it looks like a text file  [ImageInvalid]"),
         (["load", __file__, "--name", "elsewhere"], "no platform 'elsewhere'"),
+        (["load", __file__, "--target", "a"], "is not a folder: --file, --build-arg and --target are for builds"),
+        (["load", str(Path(__file__).parent), "--target", "a"], "has no Dockerfile: name it with --file"),
+        (["load", ".", "--build-arg", "A"], "'A' must be NAME=VALUE"),
         (["list", "--name", "elsewhere"], "no platform 'elsewhere'"),
     ],
 )
 def test_invalid_arguments_are_reported(state: Path, arguments: list[str], message: str):
     result = run_image_command(state, *arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == (2 if "Usage:" in result.stderr else 1)
     assert message in result.stderr
     assert result.stdout == ""
 
@@ -85,7 +89,9 @@ def test_image_contains_and_is_built_with_packages_of_known_hash_only():
     assert all(f"{each} \\\n    --hash=sha256:" in locked for each in backend)
 
 
-def test_own_image_is_rebuilt_only_if_its_content_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_own_image_is_rebuilt_only_if_its_content_changes(
+    images: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     variant = own_image.FULL_VARIANT
     for name in ("Containerfile", "pyproject.toml", variant.requirements, "src/pincompute/main.py", "docs/a.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -100,6 +106,7 @@ def test_own_image_is_rebuilt_only_if_its_content_changes(tmp_path: Path, monkey
     built = builder.images_folder() / f"pincompute-{key}.tar"
     built.parent.mkdir(parents=True)
     built.touch()
-    assert own_image.build_archive(Progress(), variant) == built
+    async with registry_for(images) as registry:
+        assert await own_image.build_archive(registry, Progress(), variant) == built
     (tmp_path / "src/pincompute/main.py").rename(tmp_path / "src/pincompute/other.py")
     assert own_image.content_key(tmp_path, variant) != key

@@ -9,7 +9,6 @@ import pytest
 from control_plane import ControlPlane
 from ingress_agent import nginx as nginx
 from policed_cluster import PolicedProject, policed_plane, policed_project
-from registry_only import registry_platform as registry_platform
 
 
 @pytest.fixture(scope="module")

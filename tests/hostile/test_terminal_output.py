@@ -9,9 +9,9 @@ import pytest
 
 from pincompute.api.logs import LogLine, LogMarker
 from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.base.printable import printable
 from pincompute.cli.list_filter import workload_table
 from pincompute.cli.log_formatter import LogFormatter
-from pincompute.cli.printable import printable
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
 

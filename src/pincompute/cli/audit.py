@@ -7,8 +7,8 @@ import asyncio
 import click
 
 from pincompute.api.audit import MAX_AUDIT_ENTRIES, MAX_AUDIT_NUMBER, AuditPage, AuditQuery
+from pincompute.base.printable import printable
 from pincompute.cli.output import as_format
-from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 

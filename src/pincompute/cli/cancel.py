@@ -8,10 +8,10 @@ import click
 
 from pincompute.api.change import Cancel
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.cli.change import follow_options, local_user, submit_change
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.follow import FollowTimer, follow_to_goal
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 
 

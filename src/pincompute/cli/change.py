@@ -14,9 +14,9 @@ from pincompute.api.change import Change, Scale
 from pincompute.api.status import SUCCEEDED
 from pincompute.api.workload_detail import ChangeResult
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect
 from pincompute.cli.workload_ref import parse_workload_ref, verify_kind
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pincompute.base.printable import printable
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect
 from pincompute.cli.workload_ref import parse_replica_ref, parse_workload_ref, short_kind
 

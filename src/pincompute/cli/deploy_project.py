@@ -12,11 +12,11 @@ from pincompute.api.documents import read_document
 from pincompute.api.project import Project
 from pincompute.api.resource_state import UNCHANGED, ResourceState
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import PROJECT_UNKNOWN, TIMED_OUT
 from pincompute.cli.follow import FollowTimer
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect
 
 _RUNTIME, _PART = "Runtime", "PinterestSidecar"

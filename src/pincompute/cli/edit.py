@@ -9,13 +9,13 @@ import click
 
 from pincompute.api.workload import Workload
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import CONFLICT, USAGE
 from pincompute.cli.change import follow_options
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import WorkloadRef, fetch_workload, parse_workload_ref
 from pincompute.cli.yaml_writer import format_document

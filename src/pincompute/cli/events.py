@@ -7,10 +7,10 @@ import asyncio
 import click
 
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.detail import fetch_detail, format_events
 from pincompute.cli.output import as_json
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, platform_options
 
 

@@ -51,6 +51,7 @@ EXAMPLES = {
     "heal": (("pin heal web", "remove the fault"), ("pin heal web --no-wait", "without waiting until web is ready")),
     "image": (
         ("pin image load hello/ --as hello:dev", "build a folder with a Dockerfile"),
+        ("pin image load . --as shop:1.4 -f dev.Dockerfile --build-arg A=1", "another file, with an argument"),
         ("pin image list", "the images that workloads can use"),
     ),
     "import": (

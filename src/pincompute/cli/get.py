@@ -10,6 +10,7 @@ import click
 
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
 from pincompute.cli.completions import complete_kinds, complete_workload_names
@@ -17,7 +18,6 @@ from pincompute.cli.durations import parse_time_span
 from pincompute.cli.list_filter import ListFilter, expiry_table, workload_table
 from pincompute.cli.output import as_json, as_yaml
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import (
     WorkloadRef,

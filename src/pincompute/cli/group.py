@@ -163,7 +163,7 @@ def _version_option() -> click.Option:
 def _error_text(error: Exception) -> str:
     if isinstance(error, Refused):
         # It may quote the last line of a tenant's program.
-        from pincompute.cli.printable import printable
+        from pincompute.base.printable import printable
 
         return printable(error.text())
     what = f"pin failed: {type(error).__name__}: {error}"

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pincompute.api.workload_summary import WorkloadSummary, unknown_workload_problem
+from pincompute.base.printable import printable
 from pincompute.base.problem import refuse_all
 from pincompute.cli.colours import colour_reason
 from pincompute.cli.durations import elapsed_s, format_duration
-from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.workload_ref import WorkloadRef
 

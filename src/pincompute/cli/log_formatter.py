@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pincompute.api.logs import LogItem, LogLine, LogMarker, LogReplicas
-from pincompute.cli.printable import printable
+from pincompute.base.printable import printable
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 

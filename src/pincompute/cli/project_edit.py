@@ -15,12 +15,12 @@ from pincompute.api.resource_state import UNCHANGED, ResourceState
 from pincompute.api.structs import Metadata, struct_fields
 from pincompute.api.workload import Tier
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NAME_TAKEN, PROJECT_UNKNOWN, USAGE
 from pincompute.cli.deploy_project import report_and_follow
 from pincompute.cli.follow import FollowTimer
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect
 from pincompute.cli.yaml_writer import format_document
 from pincompute.planning.membership import Member, add_member, remove_member

@@ -13,11 +13,11 @@ from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.detail import fetch_detail, format_events
 from pincompute.cli.durations import format_age
 from pincompute.cli.output import as_format
-from pincompute.cli.printable import printable
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, platform_options
 from pincompute.cli.usage import UNKNOWN, format_cpu, format_memory, format_usage

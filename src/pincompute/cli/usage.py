@@ -10,9 +10,9 @@ import click
 
 from pincompute.api.usage import ResourceUsage, WorkloadUsage
 from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.base.printable import printable
 from pincompute.base.problem import Refused
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.objects.quantity import format_bytes, format_cores
 
 USAGE_COLUMNS = ("CPU", "MEMORY", "RESTARTS")

@@ -9,12 +9,12 @@ import click
 
 from pincompute.api.status import READY, SUCCEEDED
 from pincompute.base.clock import SystemClock
+from pincompute.base.printable import printable
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NOT_FOR_KIND, TIMED_OUT, WORKLOAD_UNKNOWN
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.follow import FollowTimer, follow_to_goal
 from pincompute.cli.platform_client import PlatformClient
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import parse_workload_ref, short_kind
 

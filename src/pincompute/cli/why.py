@@ -8,9 +8,9 @@ import sys
 import click
 
 from pincompute.api.workload_detail import Diagnosis
+from pincompute.base.printable import printable
 from pincompute.cli.completions import complete_replica_names
 from pincompute.cli.output import as_json
-from pincompute.cli.printable import printable
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import parse_replica_ref, verify_kind
 

@@ -29,6 +29,7 @@ MANIFEST_TYPES = (
 # Bounds the wait for each response; sending a layer may take longer.
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=120)
 _PAGE_SIZE = 1000
+_CHUNK_BYTES = 1 << 20
 
 
 Authorize = Callable[[RegistryAccess], Awaitable[str]]
@@ -92,13 +93,25 @@ class ImageRegistry:
 
     async def manifest(self, image: ImageName) -> dict[str, Any]:
         """Manifest of the image; empty if there is no such image."""
+        body = await self.read_manifest(image)
+        return msgspec.json.decode(body) if body else {}
+
+    async def read_manifest(self, image: ImageName) -> bytes:
+        """Manifest of the image as it is stored; empty if there is no such image."""
         access = repository_access(image.repository)
         path = f"{image.repository}/manifests/{image.reference}"
         async with self._request("GET", path, access, known=(200, 404)) as response:
-            return msgspec.json.decode(await response.read()) if response.status == 200 else {}
+            return await response.read() if response.status == 200 else b""
 
     async def has_blob(self, repository: str, digest: str) -> bool:
         return await self._has(repository, f"blobs/{digest}")
+
+    async def read_blob(self, repository: str, digest: str) -> AsyncIterator[bytes]:
+        """Chunks of a blob, not verified."""
+        path = f"{repository}/blobs/{digest}"
+        async with self._request("GET", path, repository_access(repository), known=(200,)) as response:
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                yield chunk
 
     async def put_blob(self, repository: str, upload: BlobUpload) -> bool:
         """Uploads a blob in one request. False if the registry finds that the content does not match the digest."""

@@ -93,6 +93,18 @@ IMAGE_NAME_INVALID = user_error(
 IMAGE_BUILD_FAILED = user_error(
     "ImageBuildFailed", 500, "An image build failed.", "Read the last lines of output in the message."
 )
+BASE_IMAGE_MISSING = user_error(
+    "BaseImageMissing",
+    404,
+    "A Dockerfile needs an image that is not in the registry of the platform.",
+    "Load it with `pin image load`, or correct its name; `pin image list` shows what there is.",
+)
+DOCKERFILE_UNSUPPORTED = user_error(
+    "DockerfileUnsupported",
+    400,
+    "A Dockerfile needs something that a build in the sandbox does not have.",
+    "The message names the line, and what to write instead; or build elsewhere, and `pin image load` the result.",
+)
 NO_IMAGE_REGISTRY = user_error(
     "NoImageRegistry",
     404,

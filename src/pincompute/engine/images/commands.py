@@ -20,20 +20,37 @@ platform_option = click.option("--name", metavar="PLATFORM", help="Name of the p
 
 @click.group()
 def image() -> None:
-    """Load and list images of a platform."""
+    """Build, load and list images of a platform."""
 
 
 @image.command("load")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--as", "names", metavar="NAME:TAG", multiple=True, help="Name of the image; repeat for several names.")
+@click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Dockerfile. Default: Containerfile or Dockerfile of the folder.",
+)
+@click.option("--build-arg", "arguments", metavar="NAME=VALUE", multiple=True, help="Value of an ARG; repeatable.")
+@click.option("--target", metavar="STAGE", default="", help="Stage to build. Default: the last one.")
 @platform_option
-def load_command(source: Path, names: tuple[str, ...], name: str | None) -> None:
+def load_command(  # noqa: PLR0913, PLR0917  (one for each option)
+    source: Path,
+    names: tuple[str, ...],
+    file: Path | None,
+    arguments: tuple[str, ...],
+    target: str,
+    name: str | None,
+) -> None:
     """Load an image into the registry of a platform.
 
-    SOURCE is a file from `docker save`, an OCI archive, a folder in OCI layout, or a folder with a Containerfile, which
-    is built first.
+    SOURCE is a file from `docker save`, an OCI archive, a folder in OCI layout, or a folder with a Dockerfile, which is
+    built first, in a sandbox without network.
     """
-    for loaded in asyncio.run(_load(_context(name), source, names)):
+    build = builder.Build(source, file, _parse_arguments(arguments), target)
+    for loaded in asyncio.run(_load(_context(name), build, names)):
         click.echo(loaded.text())
 
 
@@ -45,18 +62,32 @@ def list_command(name: str | None) -> None:
         click.echo(image_reference)
 
 
-async def _load(context: Context, source: Path, names: Sequence[str]) -> list[LoadedImage]:
-    progress = Progress()
+def _parse_arguments(arguments: Sequence[str]) -> dict[str, str]:
+    if wrong := next((each for each in arguments if not each.partition("=")[1] or each.startswith("=")), ""):
+        raise click.BadParameter(f"'{wrong}' must be NAME=VALUE", param_hint="--build-arg")
+    return {name: value for name, _, value in (each.partition("=") for each in arguments)}
+
+
+async def _load(context: Context, build: builder.Build, names: Sequence[str]) -> list[LoadedImage]:
+    progress, source = Progress(), build.folder
     async with registry_for(context) as registry:
-        if not builder.find_containerfile(source):
+        if build == builder.Build(source) and not builder.find_containerfile(source):
             return await load_images(registry, source, names)
-        if _is_clone(source):
+        _check_folder(build)
+        if build == builder.Build(source) and _is_clone(source):
             return await own_image.push_own_image(registry, progress, names or [own_image.NAME])
         names = _names(source, names)
-        with builder.build_folder(progress) as work_folder:
-            archive = work_folder / "image.tar"
-            builder.build_image(work_folder, source, archive, progress)
+        with builder.build_folder(progress) as folder:
+            archive = folder / "image.tar"
+            await builder.build_image(registry, build, archive, progress)
             return await load_images(registry, archive, names)
+
+
+def _check_folder(build: builder.Build) -> None:
+    if not build.folder.is_dir():
+        raise click.UsageError(f"{build.folder} is not a folder: --file, --build-arg and --target are for builds")
+    if not build.file and not builder.find_containerfile(build.folder):
+        raise click.UsageError(f"{build.folder} has no Dockerfile: name it with --file")
 
 
 def _is_clone(folder: Path) -> bool:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, NamedTuple, TypeVar
 
 import msgspec
@@ -19,17 +16,17 @@ from pincompute.engine.images.format import (
     Descriptor,
     DockerManifestEntry,
     ImageConfig,
-    ImagePlatform,
     Index,
     Manifest,
+    blob_path,
+    machine_platform,
+    sha256_digest,
 )
 
 T = TypeVar("T")
 
 # Annotations with the name of an image: of containerd and Docker, then of the OCI specification.
 _NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
-
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Blob(NamedTuple):
@@ -54,7 +51,7 @@ class ImageContents(NamedTuple):
 
     @property
     def digest(self) -> str:
-        return _sha256([self.manifest])
+        return sha256_digest([self.manifest])
 
 
 def read_images(archive: Archive) -> list[ImageContents]:
@@ -88,7 +85,7 @@ def _for_this_machine(archive: Archive, entry: Descriptor) -> Descriptor:
     """The manifest for this machine's architecture of a multi-platform image."""
     if entry.media_type not in INDEXES:
         return entry
-    here = ImagePlatform("linux", _ARCHITECTURES.get(platform.machine(), platform.machine()))
+    here = machine_platform()
     choices = _decode(archive, entry.digest, _read_verified(archive, entry), Index).manifests
     for choice in choices:
         if choice.platform == here:
@@ -109,7 +106,7 @@ def _docker_image(archive: Archive, saved: DockerManifestEntry) -> ImageContents
         raise invalid_image(
             archive.source, f"{saved.config} lists {len(ids)} layers, the archive has {len(saved.layers)}"
         )
-    config = Descriptor(CONFIG, _sha256([body]), len(body))
+    config = Descriptor(CONFIG, sha256_digest([body]), len(body))
     layers = [_layer(archive, file, expected) for file, expected in zip(saved.layers, ids, strict=True)]
     return ImageContents(
         tuple(saved.repo_tags or ()),
@@ -125,7 +122,7 @@ def _layer(archive: Archive, file: str, diff_id: str) -> Descriptor:
     with _open(archive, file) as content:
         gzipped = content.read(2) == GZIP_MAGIC
         content.seek(0)
-        digest = _sha256(read_chunks(content)) if gzipped else diff_id
+        digest = sha256_digest(read_chunks(content)) if gzipped else diff_id
         size = content.seek(0, 2)
     return Descriptor(f"{LAYER}+gzip" if gzipped else LAYER, digest, size)
 
@@ -143,22 +140,16 @@ def _blob(archive: Archive, descriptor: Descriptor) -> Blob:
 
 def _read_verified(archive: Archive, descriptor: Descriptor) -> bytes:
     body = _read(archive, _blob_path(archive, descriptor.digest))
-    if _sha256([body]) != descriptor.digest:
+    if sha256_digest([body]) != descriptor.digest:
         raise invalid_image(archive.source, f"damaged: the content of {descriptor.digest} has another digest")
     return body
 
 
-def _sha256(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return f"sha256:{digest.hexdigest()}"
-
-
 def _blob_path(archive: Archive, digest: str) -> str:
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-        raise invalid_image(archive.source, f"'{digest}' is not a sha256 digest")
-    return f"blobs/{digest.replace(':', '/')}"
+    try:
+        return blob_path(digest)
+    except ValueError as error:
+        raise invalid_image(archive.source, str(error)) from error
 
 
 def _json(archive: Archive, name: str, type_: type[T]) -> T:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
+import re
+from collections.abc import Iterable
+
 import msgspec
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -18,6 +23,27 @@ class ImagePlatform(msgspec.Struct, frozen=True):
 
     os: str = ""
     architecture: str = ""
+
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def machine_platform() -> ImagePlatform:
+    return ImagePlatform("linux", _ARCHITECTURES.get(platform.machine(), platform.machine()))
+
+
+def sha256_digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def blob_path(digest: str) -> str:
+    """Path of a blob in an OCI layout. ValueError if this is no digest, which could be any path."""
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        raise ValueError(f"'{digest}' is not a sha256 digest")
+    return f"blobs/{digest.replace(':', '/')}"
 
 
 class Descriptor(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from typing import IO, Any
 
 import msgspec
 
 from pincompute.engine.images.archive import Archive
+from pincompute.engine.images.format import blob_path, sha256_digest
 
 IMAGE_VARIABLE = "PINCOMPUTE_IMAGE"
 _INDEX = "index.json"
@@ -23,8 +23,8 @@ class NamedArchive:
         self._replaced: dict[str, bytes] = {}
         index = self._read(_INDEX)
         (entry,) = index["manifests"]
-        manifest = self._read(_blob_path(entry["digest"]))
-        config = self._read(_blob_path(manifest["config"]["digest"]))
+        manifest = self._read(blob_path(entry["digest"]))
+        config = self._read(blob_path(manifest["config"]["digest"]))
         variables = config.setdefault("config", {}).setdefault("Env", [])
         variables.append(f"{IMAGE_VARIABLE}={name}")
         manifest["config"] |= self._add(config)
@@ -43,10 +43,6 @@ class NamedArchive:
 
     def _add(self, value: Any) -> dict[str, str | int]:
         body = msgspec.json.encode(value)
-        digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
-        self._replaced[_blob_path(digest)] = body
+        digest = sha256_digest([body])
+        self._replaced[blob_path(digest)] = body
         return {"digest": digest, "size": len(body)}
-
-
-def _blob_path(digest: str) -> str:
-    return f"blobs/{digest.replace(':', '/')}"

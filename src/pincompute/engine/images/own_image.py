@@ -15,6 +15,7 @@ import pincompute
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.progress import Progress
 from pincompute.base.reasons import IMAGE_BUILD_FAILED
+from pincompute.engine.file_lock import exclusive_lock
 from pincompute.engine.images import builder
 from pincompute.engine.images.archive import open_archive
 from pincompute.engine.images.loading import LoadedImage, load_images, send_images
@@ -58,28 +59,28 @@ async def push_own_image(
     registry: ImageRegistry, progress: Progress, names: Sequence[str] = (NAME,)
 ) -> list[LoadedImage]:
     """Push the platform's image. Nothing is built or sent if neither sources nor registry have changed."""
-    return await load_images(registry, build_archive(progress, FULL_VARIANT), names)
+    return await load_images(registry, await build_archive(registry, progress, FULL_VARIANT), names)
 
 
 async def push_variants(registry: ImageRegistry, progress: Progress, names: Sequence[str]) -> list[LoadedImage]:
     """Push the sidecar image under several names; each image has its own name in its environment."""
-    with open_archive(build_archive(progress, SIDECAR_VARIANT)) as built:
+    with open_archive(await build_archive(registry, progress, SIDECAR_VARIANT)) as built:
         return [loaded for each in names for loaded in await send_images(registry, NamedArchive(built, each), [each])]
 
 
-def build_archive(progress: Progress, variant: Variant) -> Path:
+async def build_archive(registry: ImageRegistry, progress: Progress, variant: Variant) -> Path:
     """The image as an OCI archive in the cache; archives of earlier contents are deleted."""
     target = builder.images_folder() / f"{variant.image_name}-{content_key(ROOT, variant)}.tar"
-    if target.exists():
-        return target
-    with builder.build_folder(progress) as work_folder:
-        context = work_folder / variant.image_name
-        _write_context(context, variant)
-        builder.build_image(
-            work_folder, context, target, progress, base=variant.base, arguments=(f"--build-arg=WITH={variant.name}",)
-        )
-    for other in set(builder.images_folder().glob(f"{variant.image_name}-{'?' * KEY_LENGTH}.tar")) - {target}:
-        other.unlink(missing_ok=True)
+    with exclusive_lock(builder.images_folder() / "own.lock", "building PinCompute's image", progress.echo):
+        if target.exists():
+            return target
+        with builder.build_folder(progress) as work_folder:
+            context = work_folder / variant.image_name
+            _write_context(context, variant)
+            build = builder.Build(context, arguments={"WITH": variant.name}, base=variant.base)
+            await builder.build_image(registry, build, target, progress)
+        for other in set(builder.images_folder().glob(f"{variant.image_name}-{'?' * KEY_LENGTH}.tar")) - {target}:
+            other.unlink(missing_ok=True)
     return target
 
 
