@@ -89,6 +89,8 @@ class BothServers:
                 case "apply":
                     force = "weakly" not in operation
                     found = await client.apply(sent_body, resource, manager=manager, force=force)
+                case "status" if resource in CUSTOM_RESOURCES.values():
+                    found = await client.replace(sent_body, resource, manager=manager, subresource="status")
                 case "status":
                     found = await client.apply(sent_body, resource, manager=manager, subresource="status")
                 case "merge":
@@ -142,7 +144,7 @@ def _precondition_uid(uid: str, operation: str) -> str:
 OPERATIONS = (
     "create", "create", "apply", "apply", "apply uid", "apply uid", "apply other uid", "apply weakly", "apply revision",
     "apply other revision", "own", "own", "merge", "merge revision", "merge other revision", "merge other uid",
-    "status", "get", "delete", "delete uid", "delete other uid",
+    "status revision", "get", "delete", "delete uid", "delete other uid",
 )  # fmt: skip
 
 
