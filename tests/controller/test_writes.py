@@ -1,0 +1,50 @@
+"""Writes of the operator, counted at a real API server: no more than the objects that change."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from control_plane import ControlPlane
+from pincompute.kube.resource import EVENTS
+from running_operator import OperatedCluster, operated_cluster
+
+pytestmark = pytest.mark.cluster
+
+
+class WriteCounter:
+    """Counts the requests of an operator that write, by verb and resource."""
+
+    def __init__(self, operated: OperatedCluster) -> None:
+        self._operated = operated
+        self._before: Counter[tuple[str, str]] = Counter()
+
+    async def new(self, revision: int) -> dict[tuple[str, str], int]:
+        """The writes since the last call, once the operator has nothing left to do."""
+        await self._operated.wait_for_reason("Available", revision)
+        await self._operated.wait_settled()
+        now: Counter[tuple[str, str]] = Counter()
+        for labels, count in self._operated.operator.request_stats.requests.items():
+            if labels.verb not in {"list", "watch"}:
+                now[labels.verb, labels.resource] += count
+        new, self._before = now - self._before, now
+        return dict(new)
+
+
+async def test_rollout_writes_each_changed_object_once(plane: ControlPlane) -> None:
+    """What goes as planned makes no events: the status says it."""
+    async with operated_cluster(plane) as operated:
+        counter = WriteCounter(operated)
+        await operated.write(replicas=0)
+        created = ("configmaps", "deployments", "ingresses", "poddisruptionbudgets", "serviceaccounts", "services")
+        status = {("update", "pinterestservices/status"): 1}
+        assert await counter.new(1) == {("create", each): 1 for each in created} | status
+        record = {("create", "configmaps"): 1}
+        await operated.write(replicas=0, environment={"A": "2"})
+        # The fields of the POST become those of an apply first.
+        first_edit = {("get", "deployments"): 1, ("patch", "deployments"): 2}
+        assert await counter.new(2) == record | status | first_edit
+        await operated.write(replicas=0, environment={"A": "3"})
+        assert await counter.new(3) == record | status | {("patch", "deployments"): 1}
+        assert (await operated.client.list(EVENTS, operated.project)).items == []
