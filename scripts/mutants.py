@@ -333,14 +333,14 @@ MUTANTS = (
     Mutant("admission/quota.py", "            accepted.append(key)", "            pass", _SETS),
     Mutant(
         "desk/rollback_review.py",
-        "refuse_if(check_build_genuine(workload, [workload_of_build(build)]))",
+        "refuse_if(check_build_genuine(workload, [workload_of_build(published)]))",
         "pass",
         _REVIEWS,
     ),
     Mutant(
         "desk/rollback_review.py",
-        "await builds.verify_accepted_build(key, version, same[0].attestation, project)",
-        "pass",
+        "return await builds.verify_accepted_build(key, build, project)",
+        "return build",
         _REVIEWS,
     ),
     Mutant("admission/commits.py", "grouped.add(id_)", "pass", "tests/admission/test_commits.py"),

@@ -9,12 +9,12 @@ from contextlib import aclosing
 import pytest
 
 from control_plane import ControlPlane
-from pincompute.api.names import OPERATOR, PROJECT_LABEL, WORKLOAD_LABEL
+from pincompute.api.names import PROJECT_LABEL, WORKLOAD_LABEL
 from pincompute.controller.passes import Key
 from pincompute.kube.resource import DEPLOYMENTS, EVENTS, SERVICES, Resource
 from pincompute.kube.retrying_transport import RequestLabels
 from pincompute.objects.content import Object
-from pincompute.planning.notable_events import DRIFT_REVERTED, ROLLOUT_STARTED
+from pincompute.planning.notable_events import DRIFT_REVERTED
 from running_operator import OperatedCluster, operated_cluster
 
 pytestmark = pytest.mark.cluster
@@ -120,21 +120,3 @@ async def test_foreign_field_is_inspected_once_and_kept(plane: ControlPlane) -> 
         deployment = await operated.client.get(DEPLOYMENTS, "hello", operated.project)
         assert deployment["metadata"]["annotations"]["example.com/note"] == "mine"
         assert await drift_notes(operated) == []
-
-
-async def test_emits_each_event_once(plane: ControlPlane) -> None:
-    async with operated_cluster(plane) as operated:
-        await deploy_settled(operated)
-        await operated.write(replicas=0, environment={"A": "b"})
-        await operated.wait_for_reason("Available", 2)
-        await wait_for_event(operated, EVENTS, lambda seen: seen["reason"] == "Available")
-        await operated.wait_settled()
-        events = (await operated.client.list(EVENTS, operated.project)).items
-        reasons_and_notes = sorted((each["reason"], each["note"]) for each in events)
-        assert [reason for reason, _ in reasons_and_notes] == ["Available", ROLLOUT_STARTED, ROLLOUT_STARTED]
-        assert [note for _, note in reasons_and_notes[1:]] == [
-            "rollout of hello@1 started",
-            "rollout of hello@2 started",
-        ]
-        assert {each["regarding"]["name"] for each in events} == {"hello"}
-        assert {each["reportingController"] for each in events} == {OPERATOR}

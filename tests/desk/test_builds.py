@@ -29,6 +29,7 @@ from running_operator import TEST_CLUSTER
 from signed_builds import DIGEST, TEXT
 
 pytestmark = pytest.mark.cluster
+ONLY_1_1 = {"name": "only-1-1", "rule": "build.version == '1.1'", "message": "1.1 only"}
 
 
 @pytest.fixture
@@ -181,9 +182,16 @@ async def test_rollback_to_an_unreviewed_revision_is_refused(
             # What was reviewed comes back by its record alone, also with an edit.
             (story.store / "builds" / here.project / "shop" / "1.1" / "build.intoto.json").unlink()
             await port.change(here.project, "shop", Scale(replicas=2))
-            assert (await port.change(here.project, "shop", Rollback(to=3))).written
-            await becomes(port, here.project, 5)
-            assert (await port.change(here.project, "shop", Rollback(to=4))).written
+            for number, to, version in ((5, 3, "1.1"), (6, 4, "1.2"), (7, 3, "1.1")):
+                assert (await port.change(here.project, "shop", Rollback(to=to))).written
+                await becomes(port, here.project, number)
+                assert (await story.provenance())["version"] == version
+            # Policies see the build that runs, and the one that would.
+            await story.apply_project(since=story.git("rev-parse", "HEAD"), policies=[ONLY_1_1])
+            await refused(port, here.project, "1.2")
+            await port.change(here.project, "shop", Scale(replicas=3))
+            with pytest.raises(Refused, match="violates policy only-1-1"):
+                await port.change(here.project, "shop", Rollback(to=4))
     finally:
         operator.cancel()
         await asyncio.wait({operator})

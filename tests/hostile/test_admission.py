@@ -43,6 +43,8 @@ KUBE_SYSTEM = "kube-system"
 TOKEN_TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 DAEMON_SET_CONTROLLER = "system:serviceaccount:kube-system:daemon-set-controller"
+RESERVED = f"the label {KIND_LABEL} is reserved for objects of workloads"
+BORROWING = {"spec": {"template": {"spec": {"serviceAccountName": WEB, "serviceAccount": WEB}}}}
 
 
 @pytest.fixture
@@ -108,9 +110,8 @@ async def test_templates_cannot_name_the_account_of_a_workload(project: PolicedP
                 assert "requested by ann. Remove serviceAccountName" in message
         for resource, body in templates(pod_template(serviceAccountName="hers")):
             await project.create(ann, resource, body)
-        borrowing = {"spec": {"template": {"spec": {"serviceAccountName": WEB, "serviceAccount": WEB}}}}
         with pytest.raises(Forbidden, match="is reserved for pods of the workload"):
-            await ann.patch(kinds.DEPLOYMENTS, "borrows", project.name, borrowing, style="merge", manager="tests")
+            await ann.patch(kinds.DEPLOYMENTS, "borrows", project.name, BORROWING, style="merge", manager="tests")
 
 
 async def test_templates_cannot_claim_the_label_of_a_workload(project: PolicedProject) -> None:
@@ -130,16 +131,63 @@ async def test_nobody_but_the_operator_makes_objects_of_a_workload(project: Poli
             assert "requested by ann" in await project.refusal(ann, resource, owned)
 
 
+async def test_label_of_workload_objects_is_reserved(project: PolicedProject) -> None:
+    """The label spares an object the checks of accounts, and makes an account a parameter of them for every write."""
+    labels = {KIND_LABEL: "PinterestService"}
+    owner = owner_of(await project.admin.get(CUSTOM_RESOURCES["PinterestService"], WEB, project.name))
+    async with project.as_user("ann") as ann:
+        pod = {"metadata": {"name": "borrows"}, "spec": restricted_pod()}
+        account = {"metadata": pod["metadata"]}
+        change = {"metadata": {"labels": labels}}
+        for resource, body in (*templates(pod_template()), (kinds.PODS, pod), (kinds.SERVICE_ACCOUNTS, account)):
+            labelled = {**body, "metadata": {**body["metadata"], "labels": labels}}
+            assert RESERVED in await project.refusal(ann, resource, labelled)
+            await project.create(ann, resource, body)
+            with pytest.raises(Forbidden, match=RESERVED):
+                await ann.patch(resource, "borrows", project.name, change, style="merge", manager="tests")
+        owned = {"metadata": {"name": "owned", "labels": labels, "ownerReferences": [owner]}, "spec": restricted_pod()}
+        assert RESERVED in await project.refusal(ann, kinds.PODS, owned)
+        # An adopted object has the workload's label from the import on, and is not spared before it is owned.
+        imported = {"metadata": {"labels": {WORKLOAD_LABEL: WEB}}}
+        await ann.patch(kinds.DEPLOYMENTS, "borrows", project.name, imported, style="merge", manager="tests")
+        with pytest.raises(Forbidden, match="is reserved for pods of the workload"):
+            await ann.patch(kinds.DEPLOYMENTS, "borrows", project.name, BORROWING, style="merge", manager="tests")
+
+
+async def test_labelled_object_keeps_its_template(project: PolicedProject) -> None:
+    """A controller has created it; with its label, a changed template would not be checked for accounts."""
+    labels = {KIND_LABEL: "PinterestService"}
+    body = dict(templates(pod_template()))[kinds.REPLICA_SETS]
+    async with project.as_user(DAEMON_SET_CONTROLLER, "system:masters") as controller:
+        labelled = {**body, "metadata": {**body["metadata"], "labels": labels}}
+        await project.create(controller, kinds.REPLICA_SETS, labelled)
+    async with project.as_user("ann") as ann:
+        for change, refused in (
+            (BORROWING, RESERVED),
+            ({"metadata": {"labels": {KIND_LABEL: None}}, **BORROWING}, "is reserved for"),
+            ({"spec": {"replicas": 0}}, ""),
+            ({"metadata": {"labels": {KIND_LABEL: None}}}, ""),
+            (BORROWING, "is reserved for pods of the workload"),
+        ):
+            attempt = ann.patch(kinds.REPLICA_SETS, "borrows", project.name, change, style="merge", manager="tests")
+            if refused:
+                with pytest.raises(Forbidden, match=refused):
+                    await attempt
+            else:
+                await attempt
+
+
 async def test_account_of_a_workload_keeps_its_label(project: PolicedProject) -> None:
     """Without the label it would be an account like any other."""
     async with project.as_user("ann") as ann:
         changes: tuple[Object, ...] = (
             {"labels": {WORKLOAD_LABEL: None}},
             {"labels": {WORKLOAD_LABEL: "x"}},
+            {"labels": {KIND_LABEL: None}},
             {"ownerReferences": None},
         )
         for metadata in changes:
-            with pytest.raises(Forbidden, match="stays with its label and owner; requested by ann"):
+            with pytest.raises(Forbidden, match="stays with its labels and owner; requested by ann"):
                 await ann.patch(
                     kinds.SERVICE_ACCOUNTS, WEB, project.name, {"metadata": metadata}, style="merge", manager="tests"
                 )
@@ -191,7 +239,7 @@ async def test_only_daemons_have_privileges_in_an_infrastructure_project(infrast
     async with infrastructure.as_user(DAEMON_SET_CONTROLLER, "system:masters") as controller:
         await infrastructure.create(controller, kinds.PODS, daemon)
     async with infrastructure.as_user("ann") as ann:
-        assert "reserved for pods that the workload watcher creates" in await infrastructure.refusal(
+        assert "is reserved for" in await infrastructure.refusal(
             ann, kinds.PODS, {**daemon, "metadata": {**daemon["metadata"], "name": "watcher-2"}}
         )
 

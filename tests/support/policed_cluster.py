@@ -14,7 +14,7 @@ import pytest
 
 from control_plane import ControlPlane
 from kubeflow_cluster import kubeflow_cluster
-from pincompute.api.names import API_VERSION, ENGINE, OPERATOR, SYSTEM_NAMESPACE, WORKLOAD_LABEL
+from pincompute.api.names import API_VERSION, ENGINE, KIND_LABEL, OPERATOR, SYSTEM_NAMESPACE, WORKLOAD_LABEL
 from pincompute.api.project import Project
 from pincompute.controller.resources import ALL_NATIVES, CUSTOM_RESOURCES
 from pincompute.engine.bootstrap import read_manifest
@@ -135,7 +135,8 @@ async def _create_workload(project: PolicedProject, operator: Client) -> None:
     services = CUSTOM_RESOURCES["PinterestService"]
     body = {"apiVersion": API_VERSION, "kind": "PinterestService", "metadata": {"name": WEB}, "spec": spec}
     workload = await project.create(project.admin, services, body)
-    metadata = {"name": WEB, "labels": {WORKLOAD_LABEL: WEB}, "ownerReferences": [owner_of(workload)]}
+    labels = {WORKLOAD_LABEL: WEB, KIND_LABEL: "PinterestService"}
+    metadata = {"name": WEB, "labels": labels, "ownerReferences": [owner_of(workload)]}
     await project.create(operator, kinds.SERVICE_ACCOUNTS, {"metadata": metadata})
 
 

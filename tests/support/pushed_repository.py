@@ -20,7 +20,7 @@ from pincompute.base.problem import Refused
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.outbound_credentials import OutboundCredentials
 from pincompute.desk.repository import RepositoryMirrors
-from pincompute.desk.rollback_review import check_rollback_target
+from pincompute.desk.rollback_review import review_rollback_target
 from pincompute.desk.store import record
 from pincompute.desk.store.database import Connection, Database, open_database
 from pincompute.desk.store.record import DEPLOY, DecidedBy, Decision, Submission, VerifiedBuild
@@ -123,7 +123,7 @@ class PushedRepository:
         raise AssertionError(f"{version} was accepted")
 
     async def rollback(self, workload: Workload) -> None:
-        await check_rollback_target(self.database, self.builds, workload, self.project)
+        await review_rollback_target(self.database, self.builds, workload, self.project)
 
 
 def codes(refused: Refused) -> list[str]:

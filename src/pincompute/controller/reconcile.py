@@ -203,7 +203,7 @@ class Reconciler:
             generation = owner.metadata.generation
             status = status_writer.undecodable_status(kind, generation, owner.status, problem, self._client.clock.now())
             if status != owner.status:
-                after = await status_writer.apply_status(self._client, kind, owner.metadata, status)
+                after = await status_writer.write_status(self._client, kind, owner.metadata, status)
                 self._note_write(key, after)
                 if after is None:
                     self._cache.forget_undecodable(key, kind)
@@ -273,7 +273,7 @@ class Reconciler:
         # which the server has already; in the other order a crash in between would lose them.
         for message in status_events(owner, status):
             await emit_event(self._client, owner, message)
-        after = await status_writer.write_status(self._client, owner, status)
+        after = await status_writer.write_status(self._client, owner.kind, owner.metadata, status)
         self._note_write(key, after)
         self._reported_at[key] = self._client.clock.monotonic()
         # "Not found" alone does not prove that the owner was deleted: an API server that has just started answers so

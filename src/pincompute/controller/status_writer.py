@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import msgspec
 
-from pincompute.api.custom_resource import CustomResource
 from pincompute.api.kinds import KINDS
-from pincompute.api.names import API_VERSION, OPERATOR
+from pincompute.api.names import OPERATOR
 from pincompute.api.status import READY, SUCCEEDED, ResourceStatus, find_condition
 from pincompute.api.structs import Metadata
 from pincompute.base.problem import Problem
@@ -23,30 +21,23 @@ from pincompute.objects.times import format_time
 MAX_MESSAGE_CHARS = 4096
 
 
-async def write_status(client: Client, owner: CustomResource, status: ResourceStatus) -> Object | None:
-    """Applies a status; returns the owner as written, or None if it no longer exists.
+async def write_status(client: Client, kind: str, metadata: Metadata, status: ResourceStatus | Object) -> Object | None:
+    """Replaces a status; returns the owner as written, or None if it no longer exists.
 
     The resourceVersion of the snapshot is the precondition: a status planned from an older owner never overwrites
-    that of a newer one.
+    that of a newer one. A replacement costs the API server less than an apply, and no one else writes the status.
     """
-    return await apply_status(client, owner.kind, owner.metadata, _with_empty_objects(status))
-
-
-async def apply_status(client: Client, kind: str, metadata: Metadata, status: Object) -> Object | None:
-    """The same for a status that is already JSON."""
     body: Object = {
-        "apiVersion": API_VERSION,
-        "kind": kind,
         "metadata": {
             "name": metadata.name,
             "namespace": metadata.namespace,
             "uid": metadata.uid,
             "resourceVersion": metadata.resource_version,
         },
-        "status": status,
+        "status": msgspec.to_builtins(status),
     }
     try:
-        return await client.apply(body, CUSTOM_RESOURCES[kind], manager=OPERATOR, subresource="status")
+        return await client.replace(body, CUSTOM_RESOURCES[kind], manager=OPERATOR, subresource="status")
     except NotFound:
         # The owner was deleted in between; there is nothing left to report on.
         return None
@@ -67,26 +58,6 @@ def undecodable_status(kind: str, generation: int, before: Object, problem: Prob
         "observedGeneration": generation,
     }
     return {**before, "next": problem.next, "conditions": [condition, *others]}
-
-
-def _with_empty_objects(status: ResourceStatus) -> Object:
-    """The status as JSON, with the zero values of objects that hold nothing else.
-
-    Default values are not encoded. An object that loses all its fields in an apply becomes null, which our schema
-    rejects.
-    """
-    body: Object = msgspec.to_builtins(status)
-    for name, json_name in _json_fields(type(status)):
-        if body.get(json_name) == {}:
-            value: Any = getattr(status, name)
-            body[json_name] = {each: getattr(value, field) for field, each in _json_fields(type(value))}
-    return body
-
-
-@cache
-def _json_fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
-    """The attribute and JSON names of a struct's fields."""
-    return tuple((each.name, each.encode_name) for each in msgspec.structs.fields(kind))
 
 
 def blocked_status(owner: Any, status: ResourceStatus, problem: Problem) -> ResourceStatus:

@@ -92,14 +92,17 @@ class BuildVerifier:
         refuse_all(verdict.problems(break_glass=break_glass))
         return verified_build(build, verdict)
 
-    async def verify_accepted_build(self, key: WorkloadKey, version: str, attestation: str, project: Project) -> None:
-        """Raises Refused unless a build that was accepted before would be accepted now.
+    async def verify_accepted_build(
+        self, key: WorkloadKey, accepted: VerifiedBuild, project: Project | None
+    ) -> VerifiedBuild:
+        """A build that was accepted before, with today's reviewers; Refused unless it would be accepted now.
 
         Works without the artifact store, and without the repository if its last fetched state suffices.
         """
-        build = _open_build(key, version, attestation.encode(), None)
+        build = _open_build(key, accepted.version, accepted.attestation.encode(), None)
         verdict = await self.review_verdict(build, project, allow_stale=True)
         refuse_all(verdict.problems())
+        return verified_build(build, verdict)
 
     async def _accepted_commits(self, project: str) -> Sequence[AcceptedCommit]:
         if self._database is None:

@@ -34,7 +34,7 @@ from pincompute.desk.request import (
     WorkloadAction,
     infrastructure_key,
 )
-from pincompute.desk.rollback_review import check_rollback_target
+from pincompute.desk.rollback_review import review_rollback_target
 from pincompute.desk.store.database import Database
 from pincompute.desk.store.record import VerifiedBuild
 from pincompute.planning.break_glass import check_break_glass_expired
@@ -104,12 +104,15 @@ class ItemChecker:
                 return CheckedItem(rendered, workload, tuple(problems), verified_build(build, verdict), verdict)
             case ApplyChange(project, name, change):
                 rendered = await self._platform.render_change(project, name, change, pending)
+                target = None
                 if rendered.workload:
                     # It was reviewed when it was deployed, or runs under an override that must not have expired.
                     refuse_if(check_break_glass_expired(rendered.workload, self._clock.now()))
                     if isinstance(change, Rollback):
-                        await check_rollback_target(self._database, self._builds, rendered.workload, rendered.project)
-                return CheckedItem(rendered)
+                        target = await review_rollback_target(
+                            self._database, self._builds, rendered.workload, rendered.project
+                        )
+                return CheckedItem(rendered, verified_build=target)
             case RemoveWorkload(project, name, uid):
                 return CheckedItem(await self._platform.render_delete(project, name, uid, pending))
             case Refused() as refused:

@@ -20,7 +20,7 @@ from pincompute.base.problem import Problem, refuse_all
 from pincompute.base.reasons import DOCUMENT_INVALID
 from pincompute.desk.store import record
 from pincompute.desk.store.database import Database
-from pincompute.desk.store.record import BREAK_GLASS, DEPLOY, VerifiedBuild
+from pincompute.desk.store.record import DEPLOYMENTS, VerifiedBuild
 from pincompute.planning.footprint import EMPTY_FOOTPRINT
 from pincompute.planning.views.plan_preview import is_large
 from pincompute.platforms.protocol import RenderedWorkload
@@ -59,7 +59,7 @@ class PolicyChecker:
         workload, key, project = rendered.workload, rendered.workload_key, rendered.project
         if workload is None or not (self.platform_policies or (project and project.spec.policies)):
             return ()
-        if build is None and workload.spec.build and verb not in {DEPLOY, BREAK_GLASS}:
+        if build is None and workload.spec.build and verb not in DEPLOYMENTS:
             # A change keeps the build that the workload was deployed as.
             last = await self._database.transact(partial(record.last_deployment, project=key.project, name=key.name))
             build = last[1] if last else None

@@ -14,7 +14,7 @@ from pincompute.api.provenance import ProvenanceChain, ProvenanceLink
 from pincompute.api.workload_detail import WorkloadDetail
 from pincompute.base.problem import Refused
 from pincompute.desk.builds import BuildVerifier
-from pincompute.desk.store.record import BREAK_GLASS, SubmissionRecord, VerifiedBuild
+from pincompute.desk.store.record import BREAK_GLASS, ROLLBACK, SubmissionRecord, VerifiedBuild
 from pincompute.objects.content import Object
 
 _LastDeployment = tuple[SubmissionRecord, VerifiedBuild | None]
@@ -23,11 +23,13 @@ _LastDeployment = tuple[SubmissionRecord, VerifiedBuild | None]
 async def trace_provenance(
     detail: WorkloadDetail, last: _LastDeployment | None, project: Project | None, builds: BuildVerifier
 ) -> ProvenanceChain:
-    """The chain of a workload; `last` is its last deployment."""
+    """The chain of a workload; `last` is its last deploy or rollback."""
     label = detail.summary.label
     deployment, recorded = last or (None, None)
-    submission = _submission_link(deployment, recorded, accepts_unreviewed=not requires_review(project))
     override = list(_override_links(detail.resource["spec"]))
+    submission = _submission_link(
+        deployment, recorded, accepts_unreviewed=not requires_review(project), overridden=bool(override)
+    )
     if deployment is None or recorded is None:
         return ProvenanceChain(label=label, version="", links=[submission, *override])
     links: list[ProvenanceLink] = []
@@ -47,13 +49,13 @@ def provenance_links(verdict: ReviewVerdict) -> list[ProvenanceLink]:
 
 
 def _submission_link(
-    deployment: SubmissionRecord | None, build: VerifiedBuild | None, *, accepts_unreviewed: bool
+    deployment: SubmissionRecord | None, build: VerifiedBuild | None, *, accepts_unreviewed: bool, overridden: bool
 ) -> ProvenanceLink:
     if deployment is None:
         return _link("submission", "none", "" if accepts_unreviewed else "it was not deployed by this desk")
     claim = f"{deployment.id} by {deployment.caller} at {deployment.at[:19]}Z"
     if build is None:
-        allowed = accepts_unreviewed or deployment.verb == BREAK_GLASS
+        allowed = accepts_unreviewed or deployment.verb == BREAK_GLASS or (deployment.verb == ROLLBACK and overridden)
         failure = "" if allowed else "the project accepts no unreviewed files"
         return _link("submission", f"{claim}, an unreviewed file", failure)
     return _link("submission", claim)

@@ -139,6 +139,17 @@ class Client:
         target = Target.of(resource, object, subresource)
         return await self._send_for_object(requests.apply(target, object, manager, force=force, dry_run=dry_run))
 
+    async def replace(
+        self,
+        object: Object,  # noqa: A002
+        resource: Resource,
+        *,
+        manager: str,
+        subresource: str = "",
+    ) -> Object:
+        """Writes a whole object, or a whole subresource: Conflict if it no longer has the given resourceVersion."""
+        return await self._send_for_object(requests.replace(Target.of(resource, object, subresource), object, manager))
+
     async def patch(  # noqa: PLR0913  (most are keyword-only)
         self,
         resource: Resource,

@@ -110,6 +110,14 @@ def apply(target: Target, item: Object, manager: str, *, force: bool, dry_run: b
     return Request("PATCH", target.path, query, body, APPLY_CONTENT_TYPE, target.about, "patch", target.rbac_resource)
 
 
+def replace(target: Target, item: Object, manager: str) -> Request:
+    """Writes a whole object, or a whole subresource, if `item` has the present resourceVersion."""
+    body = _body(target, item)
+    return Request(
+        "PUT", target.path, _write_query(manager), body, JSON_CONTENT_TYPE, target.about, "update", target.rbac_resource
+    )
+
+
 def _dry_run_query(dry_run: bool) -> dict[str, str]:
     """With dryRun the server does everything except storing the object."""
     return {"dryRun": "All"} if dry_run else {}

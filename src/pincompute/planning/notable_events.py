@@ -1,4 +1,6 @@
-"""Kubernetes Events about a workload: transitions of its status, and manual edits that were reverted.
+"""Kubernetes Events about a workload: problems of its status that come and go, and manual edits that were reverted.
+
+What goes as planned makes no event: the conditions and the revision in the status say it.
 
 A transition is found by comparing the new status with the previous one, which is in the resource itself. The names of
 events are derived from their content, so that a pass which is repeated after a crash does not write a second event.
@@ -14,7 +16,7 @@ from pincompute.base.reasons import find_reason
 from pincompute.objects.content import content_hash, object_label
 from pincompute.objects.field_managers import ForeignEdit
 
-ROLLOUT_STARTED, RECOVERED, DRIFT_REVERTED, REVIEWED = "RolloutStarted", "Recovered", "DriftReverted", "Reviewed"
+RECOVERED, DRIFT_REVERTED, REVIEWED = "Recovered", "DriftReverted", "Reviewed"
 
 
 class EventMessage(NamedTuple):
@@ -33,23 +35,22 @@ def status_events(owner: Any, after: ResourceStatus) -> Iterator[EventMessage]:
     before: ResourceStatus = owner.status
     type_ = getattr(owner, "GOAL", READY)
     was, now = find_condition(before.conditions, type_), find_condition(after.conditions, type_)
-    uid, generation = owner.metadata.uid, after.observed_generation
-    if generation > before.observed_generation:
-        note = f"rollout of {owner.metadata.name}@{generation} started"
-        yield EventMessage(ROLLOUT_STARTED, "RollOut", note, _event_name(owner, uid, ROLLOUT_STARTED, generation))
     yield from _review_events(owner, before, after)
     yield from _expiry_events(owner, before, after)
     if now is None or (was and (was.status, was.reason) == (now.status, now.reason)):
         return
     name = _event_name(
-        owner, uid, generation, was.last_transition_time if was else "", was.reason if was else "", now.reason
+        owner,
+        owner.metadata.uid,
+        after.observed_generation,
+        was.last_transition_time if was else "",
+        was.reason if was else "",
+        now.reason,
     )
     if _is_failing(now):
         yield EventMessage(now.reason, "Reconcile", now.message, name, warning=True)
     elif was and _is_failing(was):
         yield EventMessage(RECOVERED, "Reconcile", f"recovered from {was.reason}: {now.message}", name)
-    elif now.status == "True":
-        yield EventMessage(now.reason, "RollOut", f"{owner.metadata.name}@{generation}: {now.message}", name)
 
 
 def _review_events(owner: Any, before: ResourceStatus, after: ResourceStatus) -> Iterator[EventMessage]:

@@ -299,3 +299,8 @@ def test_last_deployment_is_found_behind_later_changes(connection: Connection) -
     found = record.last_deployment(connection, "ads", "web")
     assert found is not None
     assert (found[0].id, found[1]) == ("s-9", None)
+    back = new_submission(10)._replace(verb="rollback")
+    record_acceptance(connection, Proposal(back, rendered_workload(BOUNDED, cores_footprint(1)), vouched))
+    found = record.last_deployment(connection, "ads", "web")
+    assert found is not None
+    assert (found[0].id, found[1]) == ("s-10", vouched)

@@ -114,3 +114,10 @@ def test_suggests_the_number_of_replicas_that_the_quota_allows(ready: int, next_
     owner = msgspec.structs.replace(owner, status=msgspec.structs.replace(owner.status, ready_replicas=ready))
     problem = Problem(QUOTA_USED_UP, "quota on-demand is used up", next="ask")
     assert add_remedy(owner, problem, None, None, ()).next == next_
+
+
+def test_present_revision_is_dated_by_its_edit_if_its_record_came_later() -> None:
+    """A busy operator records a revision after the workload has failed by it."""
+    owner, past = revisions("a:1", "b:1", broke_after=62)
+    late = (past[0], msgspec.structs.replace(past[1], created_at=format_time(at(75))))
+    assert remedied(owner, late).next == "pin rollback hello --to 1"

@@ -25,8 +25,10 @@ from pincompute.desk.store.former_spellings import former_document
 from pincompute.desk.store.tables import audit, builds, decisions, outbox, revisions, submissions
 from pincompute.planning.footprint import WorkloadKey
 
-DEPLOY, BREAK_GLASS, DELETE = "deploy", "break-glass", "delete"
+DEPLOY, BREAK_GLASS, ROLLBACK, DELETE = "deploy", "break-glass", "rollback", "delete"
 """Verbs of submissions. Every other verb is the name of a change."""
+DEPLOYMENTS = (DEPLOY, BREAK_GLASS, ROLLBACK)
+"""Verbs that bring in content. Every other change keeps the build that the workload runs."""
 
 MAX_ACCEPTED_COMMITS = 20
 MAX_ACCEPTED_DEPLOYS = 200
@@ -38,6 +40,9 @@ _INSERT_SUBMISSION, _INSERT_DECISION, _INSERT_AUDIT, _INSERT_REVISION = (
 )
 _SELECT_SUBMISSION = sql.select(submissions, outbox.c.attempts, outbox.c.last_error).outerjoin(
     outbox, outbox.c.submission == submissions.c.id
+)
+_SELECT_BUILD = sql.select(
+    builds.c.version, builds.c.commit, builds.c.builder, builds.c.reviewers, builds.c.attestation
 )
 
 
@@ -206,9 +211,9 @@ def insert_verified_build(connection: Connection, submission: Submission, build:
 def last_deployment(
     connection: Connection, project: str, name: str
 ) -> tuple[SubmissionRecord, VerifiedBuild | None] | None:
-    """The last deploy of a workload that was not refused, and its build."""
+    """The last deploy or rollback of a workload that was not refused, and the build that it brought in."""
     select = _SELECT_SUBMISSION.where(
-        submissions.c.project == project, submissions.c.name == name, submissions.c.verb.in_((DEPLOY, BREAK_GLASS)),
+        submissions.c.project == project, submissions.c.name == name, submissions.c.verb.in_(DEPLOYMENTS),
         # A project may have the name of one of its workloads.
         submissions.c.kind != Project.__name__,
         ~sql.exists().where(decisions.c.submission == submissions.c.id, decisions.c.accepted.is_(False)),
@@ -217,8 +222,8 @@ def last_deployment(
     found = _read_submission(connection, select.order_by(submissions.c.number.desc()).limit(1))
     if found is None:
         return None
-    row = connection.execute(builds.select().where(builds.c.submission == found.id)).mappings().first()
-    return found, VerifiedBuild(**{field: row[field] for field in VerifiedBuild._fields}) if row else None
+    row = connection.execute(_SELECT_BUILD.where(builds.c.submission == found.id)).first()
+    return found, VerifiedBuild(*row) if row else None
 
 
 def last_deletion(connection: Connection, project: str, name: str) -> SubmissionRecord | None:
@@ -233,18 +238,20 @@ def last_deletion(connection: Connection, project: str, name: str) -> Submission
 
 
 class AcceptedBuild(NamedTuple):
-    """A workload as a deploy of a build was accepted, and the attestation of the build."""
+    """A workload as a deploy of a build was accepted, and the build."""
 
     workload: Workload
-    attestation: str
+    build: VerifiedBuild
 
 
-def accepted_builds(connection: Connection, project: str, name: str, version: str) -> list[AcceptedBuild]:
-    """The deploys of a version that were accepted without an override, newest first."""
-    select = _select_accepted(project, name, DEPLOY).add_columns(builds.c.attestation)
+def accepted_builds(
+    connection: Connection, project: str, name: str, version: str, verb: str = DEPLOY
+) -> list[AcceptedBuild]:
+    """The deploys of a version that were accepted without an override, or by BREAK_GLASS with one; newest first."""
+    select = _select_accepted(project, name, verb).add_columns(*_SELECT_BUILD.selected_columns)
     select = select.join(builds, builds.c.submission == revisions.c.submission).where(builds.c.version == version)
     rows = connection.execute(select.order_by(submissions.c.number.desc()))
-    return [AcceptedBuild(_workload_of(row), row.attestation) for row in rows]
+    return [AcceptedBuild(_workload_of(row), VerifiedBuild(*row[2:])) for row in rows]
 
 
 def accepted_commits(connection: Connection, project: str) -> list[AcceptedCommit]:

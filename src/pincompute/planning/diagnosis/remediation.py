@@ -108,10 +108,10 @@ def last_healthy_revision(
         for each in past
         if each.created_at and each.number <= present
     ]
-    began = next((time for time, number in starts if number == present), None)
-    if began is None:
-        starts.append((edited, present))
-    elif edited > began + _CLOCK_TOLERANCE:
+    began = next((time for time, number in starts if number == present), edited)
+    # A busy operator records the revision of an edit some time after it.
+    starts.append((min(began, edited), present))
+    if edited > began + _CLOCK_TOLERANCE:
         # An edit such as `pin scale`, which no rollback takes back.
         starts.append((edited, _NO_REVISION))
     started_at, culprit = max((each for each in starts if each[0] <= broke_at), default=(broke_at, 0))
