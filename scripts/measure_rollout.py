@@ -17,6 +17,8 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ideal_roller import IdealRoller
+
 from pincompute.api.names import ENGINE, WORKLOAD_LABEL
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
@@ -31,6 +33,8 @@ FAILING_RUNTIME = 2
 """Number of the failing runtime."""
 API = "pinterest.com/v1"
 TIMEOUT_S = 600.0
+WAVES = [5, 25, 100]
+UNAVAILABLE = "50%"
 KINDS = ("PinterestService", "PinterestService", "PinterestStatefulSet")
 
 
@@ -50,6 +54,8 @@ class RolloutFigures(NamedTuple):
     """Share of pods that were updated in place by all rollouts."""
     broken: list[str]
     """Workloads with more unavailable pods at a time than allowed."""
+    ideal: list[float]
+    """Duration of the same number of rolls by the ideal roller; empty if it was not measured."""
 
 
 class FleetWatch:
@@ -159,7 +165,11 @@ def _document(kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def measure_rollouts(client: Client, count: int, rolls: int = 1, project: str = "me") -> RolloutFigures:
+async def measure_rollouts(
+    client: Client, count: int, rolls: int = 1, project: str = "me", *, stop_operator: Callable[[], None] | None = None
+) -> RolloutFigures:
+    """Roll out runtimes over new workloads. With `stop_operator` the ideal roller then rolls over the same pods: the
+    operator would take its patches for drift."""
     for resource in rollout_runtimes(rolls):
         await client.apply(resource, CUSTOM_RESOURCES[resource["kind"]], manager=ENGINE)
     await _start_roll(client, 1, {"waves": [100], "pauseSeconds": 0})
@@ -183,6 +193,12 @@ async def measure_rollouts(client: Client, count: int, rolls: int = 1, project: 
             await _measure_roll(client, fleet, number)
             for number in range(FAILING_RUNTIME + 1, FAILING_RUNTIME + rolls + 1)
         ]
+        in_place = len(before & fleet.uids()) / pods
+        broken = sorted(fleet.broken)
+        ideal: list[float] = []
+        if stop_operator is not None:
+            stop_operator()
+            ideal = [await _measure_ideal_roll(fleet, f"logs:ideal-{number}") for number in range(rolls)]
         return RolloutFigures(
             workloads=count,
             pods=pods,
@@ -191,8 +207,9 @@ async def measure_rollouts(client: Client, count: int, rolls: int = 1, project: 
             back=round(back, 1),
             rolls=took,
             allowed=round(1.25 * pods / 1000 * 60, 1),
-            in_place=len(before & fleet.uids()) / pods,
-            broken=sorted(fleet.broken),
+            in_place=in_place,
+            broken=broken,
+            ideal=ideal,
         )
 
 
@@ -208,9 +225,21 @@ async def _running_watch(fleet: FleetWatch) -> AsyncIterator[FleetWatch]:
 
 async def _measure_roll(client: Client, fleet: FleetWatch, number: int) -> float:
     began = time.monotonic()
-    await _start_roll(client, number, {"waves": [5, 25, 100], "pauseSeconds": 0, "unavailable": "50%"})
+    await _start_roll(client, number, {"waves": WAVES, "pauseSeconds": 0, "unavailable": UNAVAILABLE})
     await _wait_for_runtime(client, number, lambda status: bool(status.get("done")))
     await _wait_until(lambda: all(image(each) == f"logs:{number}" for each in fleet.pods.values()))
+    return round(fleet.patched - began, 1)
+
+
+async def _measure_ideal_roll(fleet: FleetWatch, image_: str) -> float:
+    """Roll in the waves and with the budgets of a runtime rollout: those of the workload and of the roll."""
+    budgets = {
+        name: min(_max_unavailable(owner), max(1, scaled_value(UNAVAILABLE, owner["spec"]["replicas"], up=False)))
+        for name, owner in fleet.workloads.items()
+    }
+    began = time.monotonic()
+    await IdealRoller(fleet.client, fleet.project, image_).roll(budgets, WAVES)
+    await _wait_until(lambda: all(image(each) == image_ for each in fleet.pods.values()))
     return round(fleet.patched - began, 1)
 
 
