@@ -9,9 +9,10 @@ import asyncio
 import os
 import signal
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scripts.ideal_roller import IdealRoller
 from scripts.measure_rollout import RolloutFigures, measure_rollouts
 
 from bench.figures import PIN, Figure, run_command
@@ -22,6 +23,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
 
 NAME = "bench-runtime"
+PROJECT = "me"
 WORKLOADS = 100
 ROLLS = 5
 
@@ -49,7 +51,13 @@ def figures() -> Iterator[Figure]:
 async def _measured() -> RolloutFigures:
     kubeconfig = Path(setting_value("state")) / NAME / "kubeconfig"
     async with Client(load_kubeconfig(kubeconfig), agent="bench") as client:
-        return await measure_rollouts(client, WORKLOADS, ROLLS, stop_operator=lambda: _signal_operator(signal.SIGSTOP))
+
+        async def roll_ideally(image: str, budgets: Mapping[str, int], waves: Sequence[int]) -> None:
+            # The operator would take these patches for drift.
+            _signal_operator(signal.SIGSTOP)
+            await IdealRoller(client, PROJECT, image).roll(budgets, waves)
+
+        return await measure_rollouts(client, WORKLOADS, ROLLS, PROJECT, peer=roll_ideally)
 
 
 def _signal_operator(number: signal.Signals) -> None:

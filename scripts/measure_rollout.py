@@ -12,12 +12,10 @@ import random
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from ideal_roller import IdealRoller
 
 from pincompute.api.names import ENGINE, WORKLOAD_LABEL
 from pincompute.controller.resources import CUSTOM_RESOURCES
@@ -38,6 +36,10 @@ UNAVAILABLE = "50%"
 KINDS = ("PinterestService", "PinterestService", "PinterestStatefulSet")
 
 
+PeerRoll = Callable[[str, Mapping[str, int], Sequence[int]], Awaitable[None]]
+"""Rolls all pods to an image, with the unavailable pods that each workload may have, in waves of workloads."""
+
+
 class RolloutFigures(NamedTuple):
     workloads: int
     pods: int
@@ -55,7 +57,7 @@ class RolloutFigures(NamedTuple):
     broken: list[str]
     """Workloads with more unavailable pods at a time than allowed."""
     ideal: list[float]
-    """Duration of the same number of rolls by the ideal roller; empty if it was not measured."""
+    """Duration of as many rolls by the peer; empty without one."""
 
 
 class FleetWatch:
@@ -166,10 +168,9 @@ def _document(kind: str, name: str, spec: Object) -> Object:
 
 
 async def measure_rollouts(
-    client: Client, count: int, rolls: int = 1, project: str = "me", *, stop_operator: Callable[[], None] | None = None
+    client: Client, count: int, rolls: int = 1, project: str = "me", *, peer: PeerRoll | None = None
 ) -> RolloutFigures:
-    """Roll out runtimes over new workloads. With `stop_operator` the ideal roller then rolls over the same pods: the
-    operator would take its patches for drift."""
+    """Roll out runtimes over new workloads, and afterwards roll over the same pods by the peer, if there is one."""
     for resource in rollout_runtimes(rolls):
         await client.apply(resource, CUSTOM_RESOURCES[resource["kind"]], manager=ENGINE)
     await _start_roll(client, 1, {"waves": [100], "pauseSeconds": 0})
@@ -195,10 +196,9 @@ async def measure_rollouts(
         ]
         in_place = len(before & fleet.uids()) / pods
         broken = sorted(fleet.broken)
-        ideal: list[float] = []
-        if stop_operator is not None:
-            stop_operator()
-            ideal = [await _measure_ideal_roll(fleet, f"logs:ideal-{number}") for number in range(rolls)]
+        ideal = (
+            [await _measure_peer_roll(peer, fleet, f"logs:ideal-{number}") for number in range(rolls)] if peer else []
+        )
         return RolloutFigures(
             workloads=count,
             pods=pods,
@@ -231,14 +231,14 @@ async def _measure_roll(client: Client, fleet: FleetWatch, number: int) -> float
     return round(fleet.patched - began, 1)
 
 
-async def _measure_ideal_roll(fleet: FleetWatch, image_: str) -> float:
-    """Roll in the waves and with the budgets of a runtime rollout: those of the workload and of the roll."""
+async def _measure_peer_roll(peer: PeerRoll, fleet: FleetWatch, image_: str) -> float:
+    """Roll with the budgets of a runtime rollout: the smaller one of the workload's and the roll's."""
     budgets = {
         name: min(_max_unavailable(owner), max(1, scaled_value(UNAVAILABLE, owner["spec"]["replicas"], up=False)))
         for name, owner in fleet.workloads.items()
     }
     began = time.monotonic()
-    await IdealRoller(fleet.client, fleet.project, image_).roll(budgets, WAVES)
+    await peer(image_, budgets, WAVES)
     await _wait_until(lambda: all(image(each) == image_ for each in fleet.pods.values()))
     return round(fleet.patched - began, 1)
 
