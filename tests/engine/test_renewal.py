@@ -153,6 +153,16 @@ def test_pin_up_restarts_what_an_interrupted_renewal_left(running: RunningPlatfo
     assert not {*before.values()} & {running.processes[each] for each in (ETCD, API_SERVER, MANAGER)}
 
 
+def test_processes_of_an_earlier_version_are_restarted_by_a_renewal(running: RunningPlatform):
+    record = running.record
+    former = {name: structs.replace(each, certificates="") for name, each in record.processes.items()}
+    converger = Converger(running.home, structs.replace(record, processes=former), lambda _: None)
+    converger.stop_superfluous([running.parts()])
+    assert running.record == record
+    running.clock.at += LIFETIME * 3 / 4
+    assert running.renew() == [ETCD, API_SERVER, MANAGER]
+
+
 def test_does_nothing_while_a_command_holds_the_lock(running: RunningPlatform):
     running.clock.at += LIFETIME * 3 / 4
     with exclusive_lock(running.home.lock, "pin up", lambda _: None):

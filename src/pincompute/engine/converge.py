@@ -55,7 +55,11 @@ class Converger:
             # The API server and etcd shut down slowly while they have clients, so all parts stop.
             leaving = running
         stop_in_order(leaving)
-        staying = {each.part: each for each in running if each not in leaving}
+        staying = {
+            each.part: processes.with_certificates(each, wanted[each.part], self._home)
+            for each in running
+            if each not in leaving
+        }
         self._write(msgspec.structs.replace(self._record, processes=staying))
         write_descriptions(self._home, wanted.values())
 

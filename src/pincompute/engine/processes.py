@@ -121,8 +121,17 @@ def is_current(process: Process, part: Part, home: Home) -> bool:
 
 
 def has_old_certificates(process: Process, part: Part, home: Home) -> bool:
-    # Processes of an earlier version have no digest.
     return process.certificates not in ("", loaded_certificates_digest(part, home))
+
+
+def with_certificates(process: Process, part: Part, home: Home) -> Process:
+    """Record the certificates of a process that an earlier version started, without their digest.
+
+    They are those of now, as that version restarted all parts with every renewal.
+    """
+    if process.certificates:
+        return process
+    return msgspec.structs.replace(process, certificates=loaded_certificates_digest(part, home))
 
 
 def log_file(part: str, home: Home) -> Path:
