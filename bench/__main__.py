@@ -20,6 +20,7 @@ from bench import (
     rollout_plan,
     runtime_rollout,
     scale,
+    sidecars,
     steady_state,
 )
 from bench.figures import ROOT, write_figures
@@ -28,6 +29,7 @@ SUITES = {
     "cli": cli.figures,
     "engine": engine.figures,
     "scale": scale.figures,
+    "sidecars": sidecars.figures,
     "planning": planning.figures,
     "rollout-plan": rollout_plan.figures,
     "runtime-rollout": runtime_rollout.figures,

@@ -12,7 +12,7 @@ import random
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,13 @@ FAILING_RUNTIME = 2
 """Number of the failing runtime."""
 API = "pinterest.com/v1"
 TIMEOUT_S = 600.0
+WAVES = [5, 25, 100]
+UNAVAILABLE = "50%"
 KINDS = ("PinterestService", "PinterestService", "PinterestStatefulSet")
+
+
+PeerRoll = Callable[[str, Mapping[str, int], Sequence[int]], Awaitable[None]]
+"""Rolls all pods to an image, with the unavailable pods that each workload may have, in waves of workloads."""
 
 
 class RolloutFigures(NamedTuple):
@@ -50,6 +56,8 @@ class RolloutFigures(NamedTuple):
     """Share of pods that were updated in place by all rollouts."""
     broken: list[str]
     """Workloads with more unavailable pods at a time than allowed."""
+    ideal: list[float]
+    """Duration of as many rolls by the peer; empty without one."""
 
 
 class FleetWatch:
@@ -159,7 +167,10 @@ def _document(kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def measure_rollouts(client: Client, count: int, rolls: int = 1, project: str = "me") -> RolloutFigures:
+async def measure_rollouts(
+    client: Client, count: int, rolls: int = 1, project: str = "me", *, peer: PeerRoll | None = None
+) -> RolloutFigures:
+    """Roll out runtimes over new workloads, and afterwards roll over the same pods by the peer, if there is one."""
     for resource in rollout_runtimes(rolls):
         await client.apply(resource, CUSTOM_RESOURCES[resource["kind"]], manager=ENGINE)
     await _start_roll(client, 1, {"waves": [100], "pauseSeconds": 0})
@@ -183,6 +194,11 @@ async def measure_rollouts(client: Client, count: int, rolls: int = 1, project: 
             await _measure_roll(client, fleet, number)
             for number in range(FAILING_RUNTIME + 1, FAILING_RUNTIME + rolls + 1)
         ]
+        in_place = len(before & fleet.uids()) / pods
+        broken = sorted(fleet.broken)
+        ideal = (
+            [await _measure_peer_roll(peer, fleet, f"logs:ideal-{number}") for number in range(rolls)] if peer else []
+        )
         return RolloutFigures(
             workloads=count,
             pods=pods,
@@ -191,8 +207,9 @@ async def measure_rollouts(client: Client, count: int, rolls: int = 1, project: 
             back=round(back, 1),
             rolls=took,
             allowed=round(1.25 * pods / 1000 * 60, 1),
-            in_place=len(before & fleet.uids()) / pods,
-            broken=sorted(fleet.broken),
+            in_place=in_place,
+            broken=broken,
+            ideal=ideal,
         )
 
 
@@ -208,9 +225,21 @@ async def _running_watch(fleet: FleetWatch) -> AsyncIterator[FleetWatch]:
 
 async def _measure_roll(client: Client, fleet: FleetWatch, number: int) -> float:
     began = time.monotonic()
-    await _start_roll(client, number, {"waves": [5, 25, 100], "pauseSeconds": 0, "unavailable": "50%"})
+    await _start_roll(client, number, {"waves": WAVES, "pauseSeconds": 0, "unavailable": UNAVAILABLE})
     await _wait_for_runtime(client, number, lambda status: bool(status.get("done")))
     await _wait_until(lambda: all(image(each) == f"logs:{number}" for each in fleet.pods.values()))
+    return round(fleet.patched - began, 1)
+
+
+async def _measure_peer_roll(peer: PeerRoll, fleet: FleetWatch, image_: str) -> float:
+    """Roll with the budgets of a runtime rollout: the smaller one of the workload's and the roll's."""
+    budgets = {
+        name: min(_max_unavailable(owner), max(1, scaled_value(UNAVAILABLE, owner["spec"]["replicas"], up=False)))
+        for name, owner in fleet.workloads.items()
+    }
+    began = time.monotonic()
+    await peer(image_, budgets, WAVES)
+    await _wait_until(lambda: all(image(each) == image_ for each in fleet.pods.values()))
     return round(fleet.patched - began, 1)
 
 

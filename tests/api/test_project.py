@@ -13,6 +13,7 @@ from pincompute.api.membership import ReviewMode
 from pincompute.api.project import Project, Tier
 from pincompute.api.validation import parse_resource
 from pincompute.base.problem import Refused
+from signed_builds import trusted_keys
 
 ROOT = Path(__file__).parents[2]
 GOOD: dict[str, Any] = {
@@ -108,3 +109,19 @@ def test_user_and_group_may_have_same_name() -> None:
 
 def test_requires_owner() -> None:
     assert "owner is missing" in refusal({**GOOD, "spec": {"quota": {"reserved": {}}}})
+
+
+@pytest.mark.parametrize(
+    "repository", ["/srv/git/shop.git", "../my shop", "https://git.example.com/shop", "git@host:a"]
+)
+def test_accepts_every_address_of_a_repository(repository: str) -> None:
+    landing = {"repository": repository, "builders": trusted_keys("ci"), "people": trusted_keys("ann", "ben")}
+    found = parsed_project(review="landed", landing=landing).spec.landing
+    assert found is not None
+    assert found.repository == repository
+
+
+@pytest.mark.parametrize("repository", ["--upload-pack=id", "/srv/shop\n", "/srv/shop\nother", ""])
+def test_rejects_address_that_is_an_option_or_has_lines(repository: str) -> None:
+    landing = {"repository": repository, "builders": trusted_keys("ci"), "people": trusted_keys("ann", "ben")}
+    assert "spec.landing.repository" in spec_errors(review="landed", landing=landing)

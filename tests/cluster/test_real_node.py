@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -16,14 +17,17 @@ import aiohttp
 import pytest
 
 from busybox import IMAGE
-from pincompute.api.names import DESK, OPERATOR
+from pincompute.api.names import DESK, NODE_STATS_ACCOUNT, OPERATOR, SYSTEM_NAMESPACE
 from pincompute.base.progress import Progress
 from pincompute.engine import processes
 from pincompute.engine.down import down
+from pincompute.engine.installation.objects import MAXIMAL_CONFIG, RESOURCES, platform_objects
 from pincompute.engine.platform import Platform
 from pincompute.engine.supervisor import SUPERVISOR
+from pincompute.kube.access import Access
+from pincompute.kube.account_token import AccountToken
 from pincompute.kube.client import Client
-from pincompute.kube.errors import ApiError
+from pincompute.kube.errors import ApiError, Forbidden
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.kubelet import KubeletAddress, KubeletClient, KubeletUnavailable
 from pincompute.kube.resource import (
@@ -236,6 +240,51 @@ async def test_kubelet_measures_pods_for_the_desk_and_refuses_others(
     operator = KubeletClient(load_kubeconfig(real_platform.kubeconfig_of(OPERATOR)))
     with pytest.raises(KubeletUnavailable, match="get of nodes/stats is missing"):
         await operator.read_stats(KubeletAddress(real_platform.node_address, 10250))
+
+
+async def test_kubelet_accepts_the_token_of_a_desk_in_a_pod_for_measurements_only(
+    real_platform: Platform, client: Client
+) -> None:
+    """The desk's pod has the account of `pin install`, which this platform lacks."""
+    names = {("ServiceAccount", DESK), *((each, NODE_STATS_ACCOUNT) for each in RESOURCES)}
+    objects = [each for each in platform_objects(MAXIMAL_CONFIG) if (each["kind"], each["metadata"]["name"]) in names]
+    for each in objects:
+        await client.apply(each, RESOURCES[each["kind"]], manager="test")
+    admin, address = client.access, KubeletAddress(real_platform.node_address, 10250)
+    token = await AccountToken(client, SYSTEM_NAMESPACE, DESK).read()
+    access = Access(admin.server, authority=admin.authority, token=token, in_pod=True)
+    async with Client(access, agent="test") as desk:
+        limited = AccountToken(desk, SYSTEM_NAMESPACE, NODE_STATS_ACCOUNT)
+        async with asyncio.timeout(WAIT_TIMEOUT_S):
+            stats = await _read_when_allowed(KubeletClient(access, limited.read), address)
+        assert b'"podRef"' in stats
+        with pytest.raises(Forbidden):
+            await AccountToken(desk, SYSTEM_NAMESPACE, DESK).read()
+        shown = await limited.read()
+    # What a node that is taken over can do with the token.
+    async with Client(Access(admin.server, authority=admin.authority, token=shown), agent="test") as node:
+        for resource in (PODS, NODES, SERVICE_ACCOUNTS):
+            with pytest.raises(Forbidden):
+                await node.list(resource, SYSTEM_NAMESPACE if resource.namespaced else "")
+    trust = ssl.create_default_context(cafile=real_platform.authority.bundle)
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {shown}"}) as http:
+        for path in ("pods", "logs/", "exec/x/y/z", "configz"):
+            async with http.get(f"https://{address.host}:{address.port}/{path}", ssl=trust) as response:
+                assert response.status == 403
+    for each in objects:
+        place = each["metadata"].get("namespace", "")
+        await client.delete(RESOURCES[each["kind"]], each["metadata"]["name"], place)
+
+
+async def _read_when_allowed(kubelet: KubeletClient, address: KubeletAddress) -> bytes:
+    """The summary, once the rights of new roles have spread."""
+    while True:
+        try:
+            return await kubelet.read_stats(address)
+        except KubeletUnavailable as error:
+            if "missing" not in str(error):
+                raise
+            await asyncio.sleep(0.2)
 
 
 async def test_node_has_label_and_no_taints(real_platform: Platform, client: Client) -> None:

@@ -19,6 +19,7 @@ from pincompute.api.names import (
     INSTALLED_LABEL,
     INSTALLER,
     LOG_STORE,
+    NODE_STATS_ACCOUNT,
     OPERATOR,
     SIGNER,
     SYSTEM_NAMESPACE,
@@ -84,10 +85,25 @@ def test_roles_are_bound_to_own_accounts_without_wildcards() -> None:
         (SYSTEM_NAMESPACE, DESK),
         (SYSTEM_NAMESPACE, SIGNER),
         (SYSTEM_NAMESPACE, LOG_STORE),
+        (SYSTEM_NAMESPACE, NODE_STATS_ACCOUNT),
     }
     # Every pod may request its certificate; the guard policy limits the signer.
     assert [each["name"] for each in subjects if each["kind"] != "ServiceAccount"] == ["system:serviceaccounts"]
     assert "*" not in str([role["rules"] for role in (*wanted_of_kind("ClusterRole"), *wanted_of_kind("Role"))])
+
+
+def test_token_for_kubelets_reads_measurements_only_and_the_desk_requests_no_other() -> None:
+    rules = {
+        kind: [each["rules"] for each in wanted_of_kind(kind) if each["metadata"]["name"] == NODE_STATS_ACCOUNT]
+        for kind in ("ClusterRole", "Role")
+    }
+    token = {"resources": ["serviceaccounts/token"], "resourceNames": [NODE_STATS_ACCOUNT], "verbs": ["create"]}
+    assert rules == {
+        "ClusterRole": [[{"apiGroups": [""], "resources": ["nodes/stats"], "verbs": ["get"]}]],
+        "Role": [[{"apiGroups": [""], **token}]],
+    }
+    everything = [rule for kind in rules for role in wanted_of_kind(kind) for rule in role["rules"]]
+    assert [each for each in everything if "serviceaccounts/token" in each.get("resources", ())] == rules["Role"][0]
 
 
 def test_operator_restarts_only_if_facts_change() -> None:
@@ -162,8 +178,10 @@ def test_with_runtime_uninstall_removes_operator_and_desk_only() -> None:
     gone = {object_label(each) for each in WANTED if not survives_uninstall(each, uses_runtime=True)}
     both = "ClusterRole ClusterRoleBinding Deployment NetworkPolicy PodDisruptionBudget RoleBinding ServiceAccount"
     rehearsal = {f"ValidatingAdmissionPolicy{each}/pincompute-rehearsal" for each in ("", "Binding")}
+    limited = "ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding"
+    of_desk = {f"{kind}/{NODE_STATS_ACCOUNT}" for kind in limited.split()}
     of_both = {f"{kind}/{name}" for kind in both.split() for name in (OPERATOR, DESK)}
-    assert gone == {*of_both, f"Role/{OPERATOR}", f"Service/{DESK}", *rehearsal}
+    assert gone == {*of_both, f"Role/{OPERATOR}", f"Service/{DESK}", *of_desk, *rehearsal}
 
 
 def test_without_pod_certificates_there_is_no_signer() -> None:

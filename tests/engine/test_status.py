@@ -14,6 +14,7 @@ from pincompute.engine.home import home_of
 from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 from pincompute.engine.record import PlatformRecord, write_record
 from pincompute.engine.status import Health, Nodes, PartStatus, PlatformStatus, render_status
+from pincompute.engine.supervisor import SUPERVISOR
 from pincompute.main import command_group
 
 DAMAGED = PlatformStatus(
@@ -63,17 +64,40 @@ def test_text_output_has_the_command_that_reads_the_metrics():
     assert line in render_status(status).splitlines()
 
 
-def test_text_output_tells_that_certificates_are_due():
-    status = msgspec.structs.replace(DAMAGED, certificates_expire="2027-01-31T12:00:00Z")
-    line = "  renewal     pin up, before certificates expire at 2027-01-31T12:00:00Z"
-    assert line in render_status(status).splitlines()
+DUE = "2027-01-31T12:00:00Z"
+BY_HAND = f"pin up, before certificates expire at {DUE}: the supervisor does not run"
+
+
+@pytest.mark.parametrize(
+    ("supervisor", "fields", "line"),
+    [
+        (Health.READY, {}, None),
+        (Health.READY, {"certificates_expire": DUE}, f"within the hour, as certificates expire at {DUE}"),
+        (Health.ENDED, {"certificates_expire": DUE}, BY_HAND),
+        (None, {"certificates_expire": DUE}, BY_HAND),
+        (
+            Health.READY,
+            {"certificates_expire": DUE, "renewal_problem": "PinCompute was updated"},
+            f"pin up, before certificates expire at {DUE}: PinCompute was updated",
+        ),
+        (Health.READY, {"renewal_problem": "desk did not start"}, "pin up: desk did not start"),
+        (Health.READY, {"certificates_renewed": DUE}, f"certificates renewed at {DUE}"),
+    ],
+)
+def test_text_output_tells_the_renewal_of_certificates(
+    supervisor: Health | None, fields: dict[str, str], line: str | None
+):
+    parts = [PartStatus(name=SUPERVISOR, health=each) for each in (supervisor,) if each]
+    status = msgspec.structs.replace(DAMAGED, parts=parts, **fields)
+    seen = [each.split(maxsplit=1)[1] for each in render_status(status).splitlines() if each.startswith("  renewal")]
+    assert seen == ([] if line is None else [line])
 
 
 def test_json_output_has_stable_fields():
     seen = json.loads(msgspec.json.encode(DAMAGED))
     assert list(seen) == [
         "name", "health", "kubeconfig", "server", "http", "metrics_header", "nodes", "parts",
-        "certificates_expire",
+        "certificates_expire", "certificates_renewed", "renewal_problem",
     ]  # fmt: skip
     assert list(seen["parts"][0]) == [
         "name", "health", "pid", "age", "memory", "restarts", "version", "address", "log",

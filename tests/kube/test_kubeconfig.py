@@ -176,6 +176,7 @@ def test_in_cluster_access(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content)
     access = in_cluster(tmp_path, here)
     assert (access.server, access.authority, access.namespace) == ("https://10.96.0.1:443", b"authority", "me")
+    assert access.in_pod
     assert access.bearer_token() == "first"
     (tmp_path / "token").write_text("renewed\n")
     assert access.bearer_token() == "renewed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,8 @@ from aiohttp import web
 from fake_api_server import Responder, respond_with
 from pincompute.base.certificate_authority import Authority
 from pincompute.kube.access import Access
+from pincompute.kube.account_token import TokenInvalid
+from pincompute.kube.errors import Forbidden, InvalidResponse, NotFound
 from pincompute.kube.kubelet import MAX_STATS_BYTES, KubeletAddress, KubeletClient, KubeletUnavailable
 
 HOST = "127.0.0.1"
@@ -40,14 +42,20 @@ def authority_in(folder: Path) -> Authority:
 
 @asynccontextmanager
 async def running_kubelet(
-    folder: Path, respond: Responder, certificate: str = "kubelet", foreign: Authority | None = None
+    folder: Path,
+    respond: Responder,
+    certificate: str = "kubelet",
+    foreign: Authority | None = None,
+    read_token: Callable[[], Awaitable[str]] | None = None,
+    *,
+    asks_for_certificate: bool = True,
 ) -> AsyncGenerator[Kubelet]:
-    """A kubelet that requires a client certificate, as those of a platform do."""
+    """A kubelet that requires a client certificate, unless it reviews tokens."""
     ours = authority_in(folder / "ours")
     shown = foreign or ours
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(ours.bundle))
     tls.load_cert_chain(shown.certificate(certificate), shown.key(certificate))
-    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.verify_mode = ssl.CERT_REQUIRED if asks_for_certificate else ssl.CERT_NONE
     requests: list[web.Request] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -67,7 +75,7 @@ async def running_kubelet(
         token="never sent",
     )
     try:
-        yield Kubelet(KubeletClient(access), KubeletAddress(HOST, runner.addresses[0][1]), requests)
+        yield Kubelet(KubeletClient(access, read_token), KubeletAddress(HOST, runner.addresses[0][1]), requests)
     finally:
         await runner.cleanup()
 
@@ -87,6 +95,66 @@ async def test_client_without_certificate_sends_nothing(tmp_path: Path) -> None:
         with pytest.raises(KubeletUnavailable, match="client certificate only"):
             await client.read_stats(kubelet.address)
         assert kubelet.requests == []
+
+
+async def limited_token() -> str:
+    return "limited"
+
+
+@pytest.fixture(name="by_token")
+async def kubelet_that_reviews_tokens(tmp_path: Path) -> AsyncGenerator[Kubelet]:
+    """A kubelet asked from a pod: our access has a token, and no certificate."""
+    async with running_kubelet(tmp_path, respond_with(200, "{}"), asks_for_certificate=False) as kubelet:
+        authority = (tmp_path / "ours" / "ca.crt").read_bytes()
+        access = Access("https://10.0.0.1", authority=authority, token="secret")
+        yield kubelet._replace(client=KubeletClient(access, limited_token))
+
+
+async def test_sends_the_given_token_and_never_that_of_the_access(by_token: Kubelet) -> None:
+    assert await by_token.read() == b"{}"
+    (request,) = by_token.requests
+    assert request.headers["Authorization"] == "Bearer limited"
+
+
+async def test_no_token_is_sent_to_a_kubelet_of_another_authority(by_token: Kubelet, tmp_path: Path) -> None:
+    foreign = authority_in(tmp_path / "foreign")
+    access = Access("https://10.0.0.1", authority=foreign.bundle.read_bytes(), token="secret")
+    with pytest.raises(KubeletUnavailable, match="not trusted"):
+        await KubeletClient(access, limited_token).read_stats(by_token.address)
+    assert by_token.requests == []
+
+
+async def test_no_token_is_requested_for_a_client_with_a_certificate(tmp_path: Path) -> None:
+    async def fail() -> str:
+        raise AssertionError
+
+    async with running_kubelet(tmp_path, respond_with(200, "{}"), read_token=fail) as kubelet:
+        await kubelet.read()
+        assert "Authorization" not in kubelet.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (
+            Forbidden(403, "Refused", "of others"),
+            "the service account for kubelets, or the right to its tokens, is missing",
+        ),
+        (
+            NotFound(404, "Refused", "of others"),
+            "the service account for kubelets, or the right to its tokens, is missing",
+        ),
+        (InvalidResponse(200, "Refused", "of others"), "the API server issues no token for kubelets"),
+        (TokenInvalid(), "the API server issues no token for kubelets"),
+    ],
+)
+async def test_missing_token_is_told_and_nothing_is_sent(by_token: Kubelet, error: Exception, problem: str) -> None:
+    async def fail() -> str:
+        raise error
+
+    with pytest.raises(KubeletUnavailable, match=f"^{problem}$"):
+        await KubeletClient(Access("https://10.0.0.1", token="secret"), fail).read_stats(by_token.address)
+    assert by_token.requests == []
 
 
 async def test_rejects_certificate_of_another_authority(tmp_path: Path) -> None:

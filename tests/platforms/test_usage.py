@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from pincompute.api.names import SIMULATED_LABEL, WORKLOAD_LABEL
+from pincompute.kube.access import Access
+from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Forbidden
 from pincompute.kube.kubelet import KubeletAddress, KubeletUnavailable
 from pincompute.kube.request import Request
@@ -27,12 +29,15 @@ class FakeCluster(ConnectedTransport):
         self.pods = pods
         self.labels = labels or {}
         self.error: ApiError | None = None
+        self.address_of_node = "ip of {}"
         self.requests: list[Request] = []
 
     async def send(self, request: Request) -> bytes:
         self.requests.append(request)
         if self.error:
             raise self.error
+        if request.path.endswith("/token"):
+            raise Forbidden(403, "Forbidden", "no")
         if request.path.endswith("/pods"):
             assert request.path == "/api/v1/namespaces/me/pods"
             return _list_of(self.pods)
@@ -40,7 +45,10 @@ class FakeCluster(ConnectedTransport):
         if name == "gone":
             return _list_of([])
         status = {
-            "addresses": [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": f"ip of {name}"}],
+            "addresses": [
+                {"type": "Hostname", "address": name},
+                {"type": "InternalIP", "address": self.address_of_node.format(name)},
+            ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         }
         return _list_of([{"metadata": {"name": name, "labels": self.labels}, "status": status}])
@@ -214,3 +222,22 @@ async def test_pods_without_a_node_ask_nothing() -> None:
     cluster = FakeCluster()
     assert await reader_of(cluster, FakeKubelets()).stats_of_nodes(pods_on("")) == {}
     assert cluster.requests == []
+
+
+@pytest.mark.parametrize(
+    ("in_pod", "requested", "problem"),
+    [
+        (True, True, "the service account for kubelets, or the right to its tokens, is missing"),
+        (False, False, "kubelets are asked with a client certificate only, and this login has none"),
+    ],
+)
+async def test_only_a_pod_requests_tokens_of_the_account(*, in_pod: bool, requested: bool, problem: str) -> None:
+    cluster = FakeCluster()
+    cluster.address_of_node = "10.0.0.7"
+    script: Any = cluster
+    access = Access("https://10.0.0.1", token="secret", in_pod=in_pod)
+    reader = UsageReader(Client(access, "test", transport=script, clock=InstantClock()), limits=LONG_LIMITS)
+    stats = await reader.stats_of_nodes(pods_on("n1"))
+    assert stats["n1"].problem == problem
+    tokens = "/api/v1/namespaces/pincompute-system/serviceaccounts/pincompute-node-stats/token"
+    assert (tokens in [each.path for each in cluster.requests]) == requested

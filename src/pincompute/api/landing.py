@@ -38,7 +38,7 @@ class Landing(StrictStruct, frozen=True, kw_only=True):
             "https://git.example.com/ads/web.git.",
             min_length=1,
             max_length=1024,
-            pattern="^[^-]",
+            pattern=r"^[^-\r\n][^\r\n]*$",
         ),
     ]
     branch: Annotated[

@@ -28,6 +28,8 @@ STORAGE_PROVISIONER: Final = f"{GROUP}/storage"
 """Provisioner of volumes, named in storage classes."""
 SIGNER: Final = "pincompute-signer"
 INSTALLER: Final = "pincompute-install"
+NODE_STATS_ACCOUNT: Final = f"{NAME_PREFIX}node-stats"
+"""Service account with which a desk in a pod asks kubelets for resource use."""
 
 # Signer of pod certificates; also the prefix of the names of its trust bundles.
 IDENTITY_SIGNER: Final = f"{GROUP}/identity"

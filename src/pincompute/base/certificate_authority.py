@@ -30,14 +30,14 @@ class Authority:
         self.name = name
         self._domain = domain
         """If set, clients reject certificates of this CA for any host that is not at or below it."""
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self.replaced = False
         """A certificate that was in use has been replaced: the parts that loaded it must be restarted."""
         self._parent: Authority | None = None
 
     def beneath(self, folder: str, name: str, domain: str = "") -> Authority:
         """Another authority, in a folder of this one and with its clock; what it replaces is replaced here, too."""
-        other = Authority(self.folder / folder, self._clock, name, domain)
+        other = Authority(self.folder / folder, self.clock, name, domain)
         other._parent = self
         return other
 
@@ -154,7 +154,7 @@ class Authority:
 
     def _is_due(self, certificate: x509.Certificate) -> bool:
         begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        return self._clock.now() >= begin + (end - begin) * 2 / 3
+        return self.clock.now() >= begin + (end - begin) * 2 / 3
 
     def _matches(self, name: str, subject: x509.Name, hosts: tuple[str, ...]) -> bool:
         """The certificate is issued by this CA and has exactly this subject and these names."""
@@ -172,7 +172,7 @@ class Authority:
     def _draft(
         self, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, life: timedelta
     ) -> x509.CertificateBuilder:
-        begin: datetime = self._clock.now() - CLOCK_SKEW
+        begin: datetime = self.clock.now() - CLOCK_SKEW
         return (
             x509.CertificateBuilder()
             .subject_name(subject)

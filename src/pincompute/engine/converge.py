@@ -17,7 +17,7 @@ from pincompute.engine.ports import require_free
 from pincompute.engine.processes import Process
 from pincompute.engine.readiness import listen_address
 from pincompute.engine.record import PlatformRecord, write_record
-from pincompute.engine.supervisor import write_descriptions
+from pincompute.engine.supervisor import run_before_restart, write_descriptions
 
 Stages = list[list[Part]]
 
@@ -44,17 +44,22 @@ class Converger:
                 require_free(*listens, part.name, self._home, self._record.processes.values())
 
     def stop_superfluous(self, stages: Stages, *, everything: bool = False) -> None:
-        """Stop processes that the record does not know, unwanted parts, and parts whose description changed."""
+        """Stop processes that the record does not know, unwanted parts, and parts whose description or certificates
+        changed."""
         known = {process.pid for process in self._record.processes.values()}
         stop_in_order(each for each in processes.find_marked(self._home) if each.leader and each.pid not in known)
         wanted = {part.name: part for part in chain(*stages)}
         running = [each for each in self._record.processes.values() if processes.is_running(each)]
-        leaving = [each for each in running if not _is_kept(each, wanted.get(each.part))]
+        leaving = [each for each in running if not _is_kept(each, wanted.get(each.part), self._home)]
         if everything or any(each.part in BASE_PARTS for each in leaving):
             # The API server and etcd shut down slowly while they have clients, so all parts stop.
             leaving = running
         stop_in_order(leaving)
-        staying = {each.part: each for each in running if each not in leaving}
+        staying = {
+            each.part: processes.with_certificates(each, wanted[each.part], self._home)
+            for each in running
+            if each not in leaving
+        }
         self._write(msgspec.structs.replace(self._record, processes=staying))
         write_descriptions(self._home, wanted.values())
 
@@ -62,6 +67,21 @@ class Converger:
         """Start the parts of a stage in parallel; return when all are ready."""
         stage_processes = {part.name: (part, self._running_and_ready(part) or self._start(part)) for part in stage}
         processes.await_ready(stage_processes, self._home)
+
+    def restart(self, part: Part) -> None:
+        """Restart one running part, and wait until it is ready.
+
+        The record keeps the ended process until then: if this command is killed in between, the supervisor restarts
+        the part.
+        """
+        process = self.process_of(part.name)
+        if process is not None and not part_reexec.can_reexec(part, process):
+            processes.stop([process])
+            run_before_restart(part)
+        self.start_stage([part])
+
+    def record_renewal(self, renewed_at: str, problem: str) -> None:
+        self._write(msgspec.structs.replace(self._record, certificates_renewed=renewed_at, renewal_problem=problem))
 
     @property
     def secrets_encrypted(self) -> bool:
@@ -85,7 +105,7 @@ class Converger:
         process = self.process_of(part.name)
         if process is None or not processes.is_running(process):
             return None
-        if process.fingerprint != processes.fingerprint(part):
+        if not processes.is_current(process, part, self._home):
             updated = part_reexec.reexec_part(part, process, self._home)
             if updated is None:
                 self._say(f"restarting {part.name} (pid {process.pid}): re-execution timed out")
@@ -119,8 +139,8 @@ class Converger:
         write_record(self._home, record)
 
 
-def _is_kept(process: Process, wanted: Part | None) -> bool:
+def _is_kept(process: Process, wanted: Part | None, home: Home) -> bool:
     """Whether a process matches the wanted part, or can be updated by re-execution."""
     return wanted is not None and (
-        process.fingerprint == processes.fingerprint(wanted) or part_reexec.can_reexec(wanted, process)
+        processes.is_current(process, wanted, home) or part_reexec.can_reexec(wanted, process)
     )

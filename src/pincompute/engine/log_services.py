@@ -10,7 +10,7 @@ from pincompute.engine.identity import issue_part_identity
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.nodes import kubelet
-from pincompute.engine.own_services import code_digest
+from pincompute.engine.own_services import CODE_VARIABLE, code_digest
 from pincompute.engine.parts import HttpProbe, NoProbe, Part
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
@@ -55,7 +55,7 @@ def _store(platform: Platform) -> Part:
     )  # fmt: skip
     command = (sys.executable, "-m", "pincompute", *map(str, arguments))
     probe = HttpProbe(f"{platform.log_store_url}/healthz", client_certificate=LOG_STORE)
-    return Part("log-store", command, probe, {"PINCOMPUTE_CODE": code_digest()}, version=__version__)
+    return Part("log-store", command, probe, {CODE_VARIABLE: code_digest()}, version=__version__)
 
 
 def _shipper(platform: Platform) -> Part:
@@ -65,5 +65,5 @@ def _shipper(platform: Platform) -> Part:
     arguments = (kubelet.pod_log_folder(platform), platform.log_store_url, *credentials)
     command = (sys.executable, "-m", "pincompute.agents.logs.node", *map(str, arguments))
     return Part(
-        "log-shipper", command, NoProbe(), {"PINCOMPUTE_CODE": code_digest()}, grace_period_s=25.0, version=__version__
+        "log-shipper", command, NoProbe(), {CODE_VARIABLE: code_digest()}, grace_period_s=25.0, version=__version__
     )

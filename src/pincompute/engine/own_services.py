@@ -32,6 +32,8 @@ STORAGE = "pincompute-storage"
 _USERS = (DESK, OPERATOR, INGRESS, STORAGE, SIGNER)
 DESK_PACKAGES = ("alembic", "asyncpg", "joserfc", "sqlalchemy")
 _LOOPBACK = "127.0.0.1"
+CODE_VARIABLE = "PINCOMPUTE_CODE"
+"""Environment variable with the digest of the code that started a part."""
 
 
 def issue_certificates(platform: Platform) -> None:
@@ -158,7 +160,7 @@ def _log_rotate(platform: Platform) -> Part:
 def supervisor_part(platform: Platform) -> Part:
     """Started last, so that it finds every part in the record."""
     command = (sys.executable, "-m", supervisor.__name__, str(platform.home.root))
-    return Part(supervisor.SUPERVISOR, command, NoProbe(), {"PINCOMPUTE_CODE": code_digest()}, version=__version__)
+    return Part(supervisor.SUPERVISOR, command, NoProbe(), {CODE_VARIABLE: code_digest()}, version=__version__)
 
 
 def _server(command: str, platform: Platform, user: str, port: int, *options: object) -> Part:
@@ -169,7 +171,7 @@ def _server(command: str, platform: Platform, user: str, port: int, *options: ob
         (sys.executable, "-m", "pincompute", *command.split(), *map(str, arguments)),
         HttpProbe(f"http://{listen}/healthz"),
         # A change of our code changes the fingerprint of the part, so that `pin up` restarts it.
-        environment={"PINCOMPUTE_CODE": code_digest()},
+        environment={CODE_VARIABLE: code_digest()},
         version=__version__,
     )
 

@@ -12,6 +12,7 @@ from pincompute.base.reexec import REEXEC_VARIABLE, ReexecTarget
 from pincompute.base.secure_files import write_private_file
 from pincompute.engine import proc, processes
 from pincompute.engine.home import Home
+from pincompute.engine.loaded_certificates import loaded_certificates_digest
 from pincompute.engine.parts import Part
 from pincompute.engine.processes import Process
 
@@ -26,8 +27,9 @@ def can_reexec(part: Part, process: Process) -> bool:
 def reexec_part(part: Part, process: Process, home: Home) -> Process | None:
     """Ask a part to re-execute itself as described.
 
-    Returns the process with its new fingerprint, or None if it timed out and the part must be restarted.
+    Returns the process with its new fingerprint and certificates, or None if it timed out: then it must be restarted.
     """
+    certificates = loaded_certificates_digest(part, home)
     wanted = ReexecTarget(list(part.command), processes.part_environment(part, home))
     write_private_file(Path(wanted.environment[REEXEC_VARIABLE]), msgspec.json.encode(wanted))
     processes.send_signal(process, signal.SIGHUP)
@@ -38,7 +40,10 @@ def reexec_part(part: Part, process: Process, home: Home) -> Process | None:
             and part.environment.items() <= proc.environment(process.pid).items()
         ):
             return msgspec.structs.replace(
-                process, fingerprint=processes.fingerprint(part), grace_period_s=part.grace_period_s
+                process,
+                fingerprint=processes.fingerprint(part),
+                grace_period_s=part.grace_period_s,
+                certificates=certificates,
             )
         time.sleep(processes.POLL_INTERVAL_S)
     return None

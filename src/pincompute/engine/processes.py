@@ -23,6 +23,7 @@ from pincompute.base.reasons import DISK_FULL, PART_FAILED
 from pincompute.base.reexec import REEXEC_VARIABLE
 from pincompute.engine import proc
 from pincompute.engine.home import Home
+from pincompute.engine.loaded_certificates import loaded_certificates_digest
 from pincompute.engine.parts import Part
 from pincompute.engine.readiness import is_ready
 
@@ -57,6 +58,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """Size of the log file at the start: lines before belong to earlier processes."""
     grace_period_s: float = msgspec.field(default=5.0, name="ending")
     """Seconds between SIGTERM and SIGKILL."""
+    certificates: str = ""
+    """Digest of the certificates that the process loaded at its start; if they are renewed, it is restarted."""
     leader: bool = True
     """Whether it is the leader of a session. Parts are started as leaders; their child processes are not."""
 
@@ -75,6 +78,8 @@ class ProcessState(Enum):
 
 def start(part: Part, home: Home) -> Process:
     """Start a part in a session of its own, detached from the terminal and the command."""
+    # Taken before the start: a certificate that is renewed meanwhile must not count as loaded.
+    certificates = loaded_certificates_digest(part, home)
     enter_namespace = ("nsenter", f"--net=/run/netns/{part.network_namespace}") if part.network_namespace else ()
     try:
         log = _open_log(log_file(part.name, home))
@@ -94,6 +99,7 @@ def start(part: Part, home: Home) -> Process:
     return Process(
         part=part.name, pid=child.pid, start_ticks=stat.start_ticks, boot=proc.boot_id(),
         fingerprint=fingerprint(part), log_offset=log_offset, grace_period_s=part.grace_period_s,
+        certificates=certificates,
     )  # fmt: skip
 
 
@@ -107,6 +113,25 @@ def fingerprint(part: Part) -> str:
     """Digest of everything in a part's description that a running process cannot change."""
     words = msgspec.json.encode((part.command, sorted(part.environment.items()), part.network_namespace, part.version))
     return hashlib.sha256(words).hexdigest()[:16]
+
+
+def is_current(process: Process, part: Part, home: Home) -> bool:
+    """Whether the process was started as described, and has loaded the certificates of now."""
+    return process.fingerprint == fingerprint(part) and not has_old_certificates(process, part, home)
+
+
+def has_old_certificates(process: Process, part: Part, home: Home) -> bool:
+    return process.certificates not in ("", loaded_certificates_digest(part, home))
+
+
+def with_certificates(process: Process, part: Part, home: Home) -> Process:
+    """Record the certificates of a process that an earlier version started, without their digest.
+
+    They are those of now, as that version restarted all parts with every renewal.
+    """
+    if process.certificates:
+        return process
+    return msgspec.structs.replace(process, certificates=loaded_certificates_digest(part, home))
 
 
 def log_file(part: str, home: Home) -> Path:

@@ -32,6 +32,10 @@ class PlatformRecord(msgspec.Struct, frozen=True, kw_only=True):
     processes: dict[str, Process] = {}
     restarts: dict[str, int] = {}
     """Restarts by the supervisor since the platform was started, by part."""
+    certificates_renewed: str = ""
+    """When certificates were last renewed while the platform ran."""
+    renewal_problem: str = ""
+    """Why the supervisor's last attempt failed; empty after a successful one."""
     wide_services: bool = False
     """Whether the range of Services is a /20; a platform of 0.2 or before keeps its /24."""
     secrets_encrypted: bool = False

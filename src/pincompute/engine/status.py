@@ -18,10 +18,9 @@ from pincompute.engine.processes import Process, ProcessState
 from pincompute.engine.readiness import is_ready
 from pincompute.engine.record import PlatformRecord, read_record
 from pincompute.engine.stages import platform_stages
+from pincompute.engine.supervisor import SUPERVISOR
 from pincompute.engine.up_options import platform_of
 from pincompute.objects.times import format_time
-
-_RENEWAL_LINE = "  renewal     pin up, before certificates expire at {}"
 
 
 class Health(StrEnum):
@@ -69,7 +68,11 @@ class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Nodes
     parts: list[PartStatus]
     certificates_expire: str = ""
-    """When the first certificate expires, if the next `pin up` would renew it; empty if none is due."""
+    """When the first certificate expires, if it is due for renewal; empty if none is due."""
+    certificates_renewed: str = ""
+    """When certificates were last renewed while the platform ran."""
+    renewal_problem: str = ""
+    """Why the supervisor cannot renew certificates or restart the parts that use them, so that `pin up` must."""
 
     @property
     def healthy(self) -> bool:
@@ -98,6 +101,8 @@ def platform_status(home: Home) -> PlatformStatus:
         nodes=Nodes(real=record.real, simulated=record.simulated),
         parts=parts,
         certificates_expire=format_time(expiry) if (expiry := control_plane.certificates_expiry(platform)) else "",
+        certificates_renewed=record.certificates_renewed,
+        renewal_problem=record.renewal_problem,
     )
 
 
@@ -170,8 +175,20 @@ def _header_lines(status: PlatformStatus) -> list[str]:
             for folder in {str(Path(part.log).parent) for part in status.parts if part.log}
         ),
         *_metrics_lines(status),
-        *([_RENEWAL_LINE.format(status.certificates_expire)] if status.certificates_expire else ()),
+        *_renewal_lines(status),
     ]
+
+
+def _renewal_lines(status: PlatformStatus) -> list[str]:
+    """What becomes of the certificates, if they are due, were renewed while the platform ran, or cannot be."""
+    due, supervisor = status.certificates_expire, next((each for each in status.parts if each.name == SUPERVISOR), None)
+    if status.renewal_problem or (due and (supervisor is None or supervisor.health is not Health.READY)):
+        why = status.renewal_problem or "the supervisor does not run"
+        before = f", before certificates expire at {due}" if due else ""
+        return [f"  renewal     pin up{before}: {why}"]
+    if due:
+        return [f"  renewal     within the hour, as certificates expire at {due}"]
+    return [f"  renewal     certificates renewed at {done}"] if (done := status.certificates_renewed) else []
 
 
 def _metrics_lines(status: PlatformStatus) -> list[str]:

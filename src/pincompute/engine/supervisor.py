@@ -34,6 +34,8 @@ MAX_DELAY_S = 60.0
 STABLE_S = 120.0
 """A part that ran this long is restarted without a delay when it ends."""
 _BEFORE_RESTART_TIMEOUT_S = 5.0
+RENEWAL_INTERVAL_S = 3600.0
+RENEWAL_MODULE = "pincompute.engine.renewal"
 
 _log = structlog.get_logger()
 
@@ -142,7 +144,7 @@ class Supervisor:
     def _restart(self, part: Part, ended: Process, record: PlatformRecord) -> PlatformRecord:
         backoff = self._backoffs[part.name]
         backoff.restarted(self._clock())
-        _run_before_restart(part)
+        run_before_restart(part)
         try:
             started = processes.start(part, self._home)
         except Refused as refused:
@@ -160,7 +162,27 @@ class Supervisor:
         return changed
 
 
-def _run_before_restart(part: Part) -> None:
+class RenewalTimer:
+    """Starts the renewal of certificates once an hour, while no earlier one runs."""
+
+    def __init__(
+        self, start: Callable[[], subprocess.Popen[bytes]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._start = start
+        self._clock = clock
+        self._started_at = clock()
+        self._running: subprocess.Popen[bytes] | None = None
+
+    def poll(self) -> None:
+        if self._running is not None and self._running.poll() is None:
+            return
+        self._running = None
+        if self._clock() - self._started_at >= RENEWAL_INTERVAL_S:
+            self._started_at = self._clock()
+            self._running = self._start()
+
+
+def run_before_restart(part: Part) -> None:
     if not part.before_restart:
         return
     try:
@@ -177,11 +199,13 @@ def main() -> None:
     root = Path(sys.argv[1])
     home = Home(root.name, root)
     supervisor = Supervisor(home)
+    renewals = RenewalTimer(lambda: subprocess.Popen([sys.executable, "-m", RENEWAL_MODULE, str(root)]))
     _log.info("supervisor started", platform=home.name)
     # The folder is removed by `pin down --purge`; the process ends with it.
     while home.root.exists():
         try:
             supervisor.check()
+            renewals.poll()
         except (Refused, OSError, msgspec.DecodeError) as error:
             # An unreadable record or a full disk: reported by `pin up`, and checked again here.
             _log.error("check failed", error=str(error))

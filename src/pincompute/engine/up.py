@@ -50,7 +50,7 @@ def up(home: Home, options: UpOptions, cache: Path, progress: Progress) -> Platf
         if obstacles:
             progress.echo("\n".join(["no real node on this machine:", *(problem.text() for problem in obstacles)]))
         addons = {name: str(training_operator.build_training_operator(cache, progress)) for name in record.addons}
-        record = msgspec.structs.replace(record, engine=str(programs.folder), addons=addons)
+        record = msgspec.structs.replace(record, engine=str(programs.folder), addons=addons, renewal_problem="")
         if before.network_slot not in (None, record.network_slot):
             # With the slot every address changes, so no process can be kept.
             stop_platform(home, before)

@@ -27,6 +27,8 @@ class Access:
     """Program that prints a token or a certificate, for a kubeconfig that holds neither."""
     namespace: str = "default"
     context: str = ""
+    in_pod: bool = False
+    """Whether it is the service account of this pod."""
     file: Path | None = None
     """Kubeconfig that this access was read from."""
 

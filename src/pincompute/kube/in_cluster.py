@@ -39,6 +39,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT_FOLDER, environment: Mapping[str, 
         token_file=token,
         namespace=namespace or "default",
         context="in-cluster",
+        in_pod=True,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from typing import NamedTuple
 
@@ -10,7 +11,10 @@ import aiohttp
 from yarl import URL
 
 from pincompute import __version__
+from pincompute.base.problem import Refused
 from pincompute.kube.access import Access
+from pincompute.kube.account_token import TokenInvalid
+from pincompute.kube.errors import Forbidden, NotFound
 
 MAX_STATS_BYTES = 4 * 2**20
 """A summary has about 1 kB for a container, and a node a few hundred of those."""
@@ -29,25 +33,30 @@ class KubeletUnavailable(Exception):  # noqa: N818  (named for what happened, no
 
 
 class KubeletClient:
-    """Asks kubelets directly, with the client certificate that the API server knows us by.
+    """Asks kubelets directly, with the client certificate that the API server knows us by, or with a given token.
 
-    A token is never sent: a node that an attacker has taken over would receive it, and with it all our rights. The
-    API server's proxy is not used, as its permission `nodes/proxy` includes running programs in every container.
+    The token of the access is never sent: a node that an attacker has taken over would receive it, and with it all our
+    rights. A given one must have no right but `get` of `nodes/stats`. The API server's proxy is not used, as its
+    permission `nodes/proxy` includes running programs in every container.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, read_token: Callable[[], Awaitable[str]] | None = None) -> None:
         self._access = access
+        self._read_token = None if access.certificate else read_token
         self._tls: ssl.SSLContext | None = None
 
     async def read_stats(self, address: KubeletAddress) -> bytes:
         """The summary of a kubelet's pods. Raises KubeletUnavailable."""
-        connector = aiohttp.TCPConnector(ssl=self._tls_context())
+        url, tls = _stats_url(address), self._tls_context()
         headers = {"User-Agent": f"pincompute/{__version__}", "Accept-Encoding": "identity"}
+        if self._read_token is not None:
+            headers["Authorization"] = f"Bearer {await self._token(self._read_token)}"
+        connector = aiohttp.TCPConnector(ssl=tls)
         try:
             # Without decompression, as a small response could become a huge one.
             async with (
                 aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False) as session,
-                session.get(_stats_url(address), allow_redirects=False) as response,
+                session.get(url, allow_redirects=False) as response,
             ):
                 if response.status != 200:
                     raise KubeletUnavailable(_refusal(response.status))
@@ -57,8 +66,18 @@ class KubeletClient:
         except (aiohttp.ClientError, OSError) as error:
             raise KubeletUnavailable("its kubelet does not answer") from error
 
+    async def _token(self, read_token: Callable[[], Awaitable[str]]) -> str:
+        try:
+            return await read_token()
+        except (Forbidden, NotFound) as error:
+            raise KubeletUnavailable(
+                "the service account for kubelets, or the right to its tokens, is missing"
+            ) from error
+        except (Refused, TokenInvalid) as error:
+            raise KubeletUnavailable("the API server issues no token for kubelets") from error
+
     def _tls_context(self) -> ssl.SSLContext:
-        if not self._access.certificate:
+        if not self._access.certificate and self._read_token is None:
             raise KubeletUnavailable("kubelets are asked with a client certificate only, and this login has none")
         if self._tls is None:
             self._tls = self._access.ssl_context()

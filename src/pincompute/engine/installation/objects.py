@@ -15,6 +15,7 @@ from pincompute.api.names import (
     INSTALLED_LABEL,
     LOG_STORE,
     NAME_PREFIX,
+    NODE_STATS_ACCOUNT,
     OPERATOR,
     SIGNER,
     SYSTEM_NAMESPACE,
@@ -152,7 +153,7 @@ def survives_uninstall(object_: Object, *, uses_runtime: bool, recorded: bool = 
     if kind in {"CustomResourceDefinition", "PriorityClass", "PersistentVolumeClaim"}:
         return True
     if uses_runtime:
-        return name not in {OPERATOR, DESK, REHEARSAL_POLICY}
+        return name not in {OPERATOR, DESK, NODE_STATS_ACCOUNT, REHEARSAL_POLICY}
     return name.startswith(f"{NAME_PREFIX}project-") or (recorded and (kind, name) == ("Namespace", SYSTEM_NAMESPACE))
 
 

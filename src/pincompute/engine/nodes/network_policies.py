@@ -6,7 +6,7 @@ import sys
 
 from pincompute import __version__
 from pincompute.engine.debian import find_program
-from pincompute.engine.own_services import code_digest
+from pincompute.engine.own_services import CODE_VARIABLE, code_digest
 from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
 
@@ -25,7 +25,7 @@ def network_part(platform: Platform) -> Part:
         "network",
         (sys.executable, "-m", "pincompute", "agent", "network", *map(str, options)),
         HttpProbe(f"http://{listen}/healthz"),
-        environment={"PINCOMPUTE_CODE": code_digest()},
+        environment={CODE_VARIABLE: code_digest()},
         network_namespace=platform.network_namespace,
         version=__version__,
     )

@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from pincompute.api.names import SIMULATED_LABEL, WORKLOAD_LABEL
+from pincompute.api.names import NODE_STATS_ACCOUNT, SIMULATED_LABEL, SYSTEM_NAMESPACE, WORKLOAD_LABEL
 from pincompute.api.structs import LenientStruct, Metadata
 from pincompute.api.usage import WorkloadUsage
 from pincompute.base.aio import beside_loop
 from pincompute.base.bounded_map import BoundedMap
 from pincompute.base.problem import Refused
+from pincompute.kube.account_token import AccountToken
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
 from pincompute.kube.kubelet import KubeletAddress, KubeletClient, KubeletUnavailable
@@ -152,6 +153,13 @@ class UsageReader:
             raise KubeletUnavailable("simulated nodes measure nothing")
         if self._read_stats is None:
             # Created late, as a client without a connection has no access yet.
-            self._read_stats = KubeletClient(self._client.access).read_stats
+            self._read_stats = _kubelet_client(self._client).read_stats
         body = await self._read_stats(node.kubelet)
         return await beside_loop(partial(parse_stats, body), large=len(body) > _LARGE_BYTES)
+
+
+def _kubelet_client(client: Client) -> KubeletClient:
+    """A desk in a pod has no certificate, and asks with tokens of an account. People may not request such tokens."""
+    if not client.access.in_pod:
+        return KubeletClient(client.access)
+    return KubeletClient(client.access, AccountToken(client, SYSTEM_NAMESPACE, NODE_STATS_ACCOUNT).read)
