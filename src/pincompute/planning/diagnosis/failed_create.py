@@ -44,7 +44,7 @@ RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
 
 
 def check_failed_create(snapshot: Snapshot) -> Causes:
-    for native in _pod_controllers(snapshot):
+    for native in pod_controllers(snapshot):
         failure = native.find_condition("ReplicaFailure") or _failed_progress(native, _REPLICA_SET_REJECTED)
         if failure and (left_s := _former_failure_left_s(snapshot, failure)):
             yield Recheck(left_s)
@@ -72,7 +72,7 @@ def _is_record(native: Native, number: int) -> bool:
 
 def check_rollout_deadline(snapshot: Snapshot) -> Causes:
     """A rollout without progress. This says only that time has passed, so every other cause comes first."""
-    for native in _pod_controllers(snapshot):
+    for native in pod_controllers(snapshot):
         if progressing := _failed_progress(native, "ProgressDeadlineExceeded"):
             what = "the rollout made no progress within its deadline"
             note = excerpt_start(progressing.message)
@@ -151,7 +151,7 @@ def _check_no_pods(snapshot: Snapshot) -> Causes:
     owner = snapshot.owner
     if any(pod.workload == owner.metadata.name for pod in snapshot.pods):
         return
-    for native in _pod_controllers(snapshot):
+    for native in pod_controllers(snapshot):
         if any(native.find_condition(each) for each in _EXPLAINS_NO_PODS) or not native.metadata.creation_timestamp:
             continue
         missing_s = _seconds_missing(snapshot, native)
@@ -175,7 +175,7 @@ def _seconds_missing(snapshot: Snapshot, native: Native) -> float:
     return (snapshot.now - max(created, lost)).total_seconds()
 
 
-def _pod_controllers(snapshot: Snapshot) -> list[Native]:
+def pod_controllers(snapshot: Snapshot) -> list[Native]:
     """The objects that create pods, in a stable order."""
     natives = (each for each in snapshot.natives if each.kind in _POD_CONTROLLERS)
     return sorted(natives, key=lambda each: (each.kind, each.metadata.name))
