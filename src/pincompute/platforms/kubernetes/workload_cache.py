@@ -20,7 +20,7 @@ from pincompute.planning.footprint import ObservedCounts, WorkloadKey
 from pincompute.planning.hosts import HostVerdict
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.status import has_ended
-from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
+from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, PlanningInputs
 from pincompute.platforms.kubernetes.cluster_reader import read_cluster
 
 
@@ -90,6 +90,11 @@ class WorkloadCache:
     @property
     def projects(self) -> Mapping[str, Project]:
         return self._context.projects
+
+    @property
+    def planning_inputs(self) -> PlanningInputs:
+        """Projects, runtimes and cluster facts."""
+        return PlanningInputs(self._cluster, self._context.projects, self._context.runtimes)
 
     def revision(self, kind: str) -> int:
         """The resourceVersion up to which all writes of this kind are in the cache."""
