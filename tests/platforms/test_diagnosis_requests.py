@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,6 +59,9 @@ class StoredObjects(ConnectedTransport):
             raise NotFound(404, "NotFound", f"{request.about} not found")
         return json.dumps(named).encode()
 
+    async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
+        yield await self.send(request)
+
 
 def service(revision: int) -> dict[str, Any]:
     """A service that is not ready since its last edit."""
@@ -78,7 +82,7 @@ def deployment(**status: Any) -> dict[str, Any]:
     return {**wanted, "metadata": {**wanted["metadata"], "creationTimestamp": CREATED}, "status": status}
 
 
-def pod(**status: Any) -> dict[str, Any]:
+def newest_pod(**status: Any) -> dict[str, Any]:
     """A pod of the newest revision of that service."""
     template = deployment()["spec"]["template"]
     metadata = {**template["metadata"], "name": "web-1", "namespace": "me", "creationTimestamp": CREATED}
@@ -101,10 +105,10 @@ BASE = ["deployments", "pinterestservices", "pods"]
 @pytest.mark.parametrize(
     ("state", "reason", "more"),
     [
-        ({"pods": [pod(conditions=READY)]}, "Available", ["events", "ingresses"]),
-        ({"pods": [pod(containerStatuses=[{"name": "web", "state": CRASHED}])]}, "ProgramFailed", ["events"]),
+        ({"pods": [newest_pod(conditions=READY)]}, "Available", ["events", "ingresses"]),
+        ({"pods": [newest_pod(containerStatuses=[{"name": "web", "state": CRASHED}])]}, "ProgramFailed", ["events"]),
         (
-            {"pods": [pod(conditions=UNSCHEDULABLE)], "nodes": NODES},
+            {"pods": [newest_pod(conditions=UNSCHEDULABLE)], "nodes": NODES},
             "Unschedulable",
             ["nodes", "pods"],
         ),
@@ -124,7 +128,9 @@ async def test_reads_only_what_the_cause_asks_for(
 
 
 async def test_without_a_cache_the_shared_inputs_are_read_too() -> None:
-    _, read = await explain({"pinterestservices": [service(1)], "deployments": [deployment()], "pods": [pod()]}, None)
+    _, read = await explain(
+        {"pinterestservices": [service(1)], "deployments": [deployment()], "pods": [newest_pod()]}, None
+    )
     assert {"configmaps", "projects", "runtimes", "pinterestsidecars"} <= set(read)
 
 

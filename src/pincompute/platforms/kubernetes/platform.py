@@ -50,7 +50,7 @@ from pincompute.planning.footprint import (
 from pincompute.planning.hosts import host_claim
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
-from pincompute.planning.views.plan_preview import PlanningInputs, as_first_generation, converged_plan, is_large
+from pincompute.planning.views.plan_preview import as_first_generation, converged_plan, is_large
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.kubernetes.changes import recreated_problem, write_change_to_workload
 from pincompute.platforms.kubernetes.fleet import FleetClient
@@ -115,9 +115,8 @@ class KubernetesPlatform:
         self.runtimes = FleetClient(client)
         self._client = client
         self._cache = WorkloadCache(client)
-        self.reader = self._workloads = WorkloadClient(
-            client, log_store, self.kind_of, self._planning_inputs, lists_projects=False
-        )
+        lookups = self.kind_of, self._cache.planning_inputs
+        self.reader = self._workloads = WorkloadClient(client, log_store, *lookups, lists_projects=False)
         self._read_your_writes = ReadYourWrites(self._cache)
         self._synced = asyncio.Event()
         self._footprints: dict[WorkloadKey, _ComputedFootprint] = {}
@@ -217,9 +216,6 @@ class KubernetesPlatform:
 
     def kind_of(self, project: str, name: str) -> str:
         return self._cache.kind_of(project, name)
-
-    def _planning_inputs(self) -> PlanningInputs | None:
-        return self._cache.planning_inputs if self._synced.is_set() else None
 
     async def list_workloads(self, project: str) -> list[Workload]:
         if self._synced.is_set() and self._cache.is_live and await self._read_your_writes.wait_visible(project):

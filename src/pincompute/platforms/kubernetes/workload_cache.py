@@ -39,6 +39,7 @@ class WorkloadCache:
         self._client = client
         self._context = PlanningContextCache()
         self._cluster = LOCAL_CLUSTER
+        self._complete = False
         self._informers: dict[str, Informer[Any]] = {
             kind: Informer(client, CUSTOM_RESOURCES[kind], type=type_, on_change=self._on_event)
             for kind, type_ in RECONCILED_KINDS.items()
@@ -55,6 +56,7 @@ class WorkloadCache:
         for informer in self._informers.values():
             await informer.synced.wait()
         self._cluster = await read_cluster(self._client)
+        self._complete = True
 
     def keys(self) -> Iterable[WorkloadKey]:
         return [WorkloadKey(project, kind, name) for kind in WORKLOADS for project, name in self._informers[kind].items]
@@ -91,9 +93,10 @@ class WorkloadCache:
     def projects(self) -> Mapping[str, Project]:
         return self._context.projects
 
-    @property
-    def planning_inputs(self) -> PlanningInputs:
-        """Projects, runtimes and cluster facts."""
+    def planning_inputs(self) -> PlanningInputs | None:
+        """Projects, runtimes and cluster facts; None before the cache is filled."""
+        if not self._complete:
+            return None
         return PlanningInputs(self._cluster, self._context.projects, self._context.runtimes)
 
     def revision(self, kind: str) -> int:
