@@ -44,6 +44,7 @@ from pincompute.planning.diagnosis.evidence import (
 from pincompute.planning.diagnosis.excerpts import format_duration
 from pincompute.planning.diagnosis.notes import collect_notes
 from pincompute.planning.diagnosis.path import build_path
+from pincompute.planning.diagnosis.probe_events import restart_by_probe, with_probe_error
 from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
@@ -94,13 +95,14 @@ def diagnose(
     notes = collect_notes(snapshot, plan.status, own_events)
     if _is_progressing(owner, plan, problem):
         problem = failed_create_problem(snapshot, own_events) or problem
+    problem = restart_by_probe(snapshot, problem, own_events) or problem
     serving_note = summarize(msgspec.structs.replace(owner, status=plan.status)).serving_note
     if problem and problem.reason is not PROGRESSING and serving_note:
         # The message of a rollout that makes progress has the same numbers.
         notes.append(serving_note)
     if problem is None or not problem.reason.is_problem:
         return _healthy_diagnosis(owner, plan, problem, "\n".join(notes))
-    problem = refine_with_events(snapshot, problem, own_events)
+    problem = with_probe_error(refine_with_events(snapshot, problem, own_events), own_events)
     problem = add_evidence(snapshot, problem, evidence)
     planned = snapshot._replace(owner=msgspec.structs.replace(owner, status=plan.status))
     path = build_path(planned, problem)
