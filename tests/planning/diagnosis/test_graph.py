@@ -126,6 +126,12 @@ def test_path_of_an_image_ends_with_what_is_well() -> None:
     ]
 
 
+def test_path_masks_the_secrets_that_a_program_writes() -> None:
+    (cause,) = [line for line in path_of("crashes-and-the-last-line-holds-secrets") if "last line" in line]
+    assert "***" in cause
+    assert len(cause) < 500
+
+
 def test_path_tells_since_when() -> None:
     lines = path_of("gate-of-the-file")
     assert "  blocked  pod hello-1          2026-01-31T11:58:00Z  Pending, not ready" in lines

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.status import EXPIRES_SOON, HOST_UNLISTED, UNREVIEWED, WorkloadStatus, find_condition
 from pincompute.api.workload import Workload
 from pincompute.base.reasons import BREAK_GLASS_ACTIVE
+from pincompute.planning.diagnosis.excerpts import join_with_and
 from pincompute.planning.notable_events import DRIFT_REVERTED
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.events import Event
@@ -25,6 +27,7 @@ def collect_notes(snapshot: Snapshot, status: object, events: Sequence[Event]) -
         _unreviewed_note(status),
         _host_note(snapshot.owner),
         _expiry_note(status),
+        _daemon_note(snapshot),
     )
     return [each for each in found if each]
 
@@ -67,3 +70,17 @@ def _host_note(owner: Workload) -> str:
 
 def _is_recent(snapshot: Snapshot, moment: str) -> bool:
     return (snapshot.now - datetime.fromisoformat(moment)).total_seconds() < DRIFT_NOTE_WINDOW_S
+
+
+def _daemon_note(snapshot: Snapshot) -> str:
+    """A daemon that runs on no node, which its status counts as complete: nodes of that type may come later."""
+    owner, daemon_set = snapshot.owner, snapshot.owned_native("DaemonSet")
+    if not isinstance(owner, PinterestDaemon) or daemon_set is None or not daemon_set.generation_observed:
+        return ""
+    if daemon_set.status.desired_number_scheduled:
+        return ""
+    selector = owner.spec.template.get("spec", {}).get("nodeSelector", {})
+    if not selector:
+        return "no node accepts it: there is none, or its affinity and tolerations in the file match none"
+    labels = join_with_and(f"{key}={value}" for key, value in sorted(selector.items()))
+    return f"no node has {labels}, which nodeSelector in the file requires"
