@@ -89,9 +89,11 @@ async def _explain_live(client: Client, found: Object, owner: Workload, cached: 
     ingresses = await list_natives(client, (INGRESSES,) if Question.INGRESS in asked else (), project, labels)
     events = await list_events(client, project) if Question.EVENTS in asked else []
     records = await list_revision_records(client, owner) if Question.REVISIONS in asked else []
-    snapshot = state._replace(natives=(*natives, *ingresses)).snapshot(owner, inputs, client.clock.now())
+    snapshot = state._replace(natives=(*natives, *ingresses)).snapshot(owner, inputs, snapshot.now)
     past = read_history(owner, records)
-    second = explain.diagnose(snapshot, events, edited, past)
+    # Planning a large workload is the expensive part, so nothing is planned again without anything new.
+    is_new = ingresses or events or records
+    second = explain.diagnose(snapshot, events, edited, past) if is_new else first
     evidence = await read_evidence(client, snapshot, state.pods, second.reason)
     return second if evidence is NO_EVIDENCE else explain.diagnose(snapshot, events, edited, past, evidence)
 
