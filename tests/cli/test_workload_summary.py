@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.workload_detail import Diagnosis
+from pincompute.api.workload_detail import Diagnosis, OtherCause
 from pincompute.base.problem import Refused
 from pincompute.cli import why
 from pincompute.cli.durations import format_duration
@@ -170,6 +170,7 @@ def test_diagnosis_shows_evidence_and_required_action() -> None:
         note="exit 1\nno database",
         next="pin logs web",
         waits_for="you",
+        also=OtherCause("QuotaUsedUp", "quota on-demand is used up"),
     )
     assert why.format_diagnosis(diagnosis) == (
         "web@4: the program ends again and again  [CrashLoop]\n"
@@ -178,7 +179,9 @@ def test_diagnosis_shows_evidence_and_required_action() -> None:
         "  no database\n"
         "  action: you\n"
         "  next: pin logs web\n"
+        "  also: quota on-demand is used up  [QuotaUsedUp]\n"
     )
+    assert why.format_path([]) == ""
 
 
 def test_failed_revision_shows_that_former_replicas_serve() -> None:

@@ -65,6 +65,29 @@ class WorkloadDetail(LenientStruct, frozen=True, omit_defaults=False):
     """CPU and memory that it uses now."""
 
 
+class PathStep(LenientStruct, frozen=True, omit_defaults=False):
+    """One object on the way from a workload to the cause, or that the blocked one needs."""
+
+    vertex: str
+    """Its vertex in the causal graph of docs/why.md, such as `image`."""
+    object: str
+    """Such as `pod hello-1`."""
+    blocked: bool
+    since: str = ""
+    """Time since which it is blocked or well; empty if unknown."""
+    evidence: str = ""
+
+
+class OtherCause(LenientStruct, frozen=True, omit_defaults=False):
+    """A cause besides the first one that is independent of it."""
+
+    reason: str
+    what: str
+    where: str = ""
+    note: str = ""
+    next: str = ""
+
+
 class Diagnosis(LenientStruct, frozen=True, omit_defaults=False):
     """Result of `pin why`: the cause of a problem, or the statement that there is none."""
 
@@ -77,6 +100,10 @@ class Diagnosis(LenientStruct, frozen=True, omit_defaults=False):
     next: str = ""
     waits_for: str = ""
     """The actor that has to act next; empty if there is no problem."""
+    also: OtherCause | None = None
+    """The next cause to resolve; null if there is only one."""
+    path: list[PathStep] = []
+    """From the workload down to the cause, all blocked, and then what the cause needs, which is well."""
 
 
 class ChangeResult(LenientStruct, frozen=True, omit_defaults=False):

@@ -146,6 +146,7 @@ EXAMPLES = {
     "whoami": (("pin whoami", "your name, and your role in each project"), ("pin whoami -o json", "for programs")),
     "why": (
         ("pin why web", "the cause, and the next command"),
+        ("pin why web -v", "with the path from the workload to the cause"),
         ("pin why resize/12", "of one task"),
     ),
 }

@@ -5,66 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
-import yaml
 
-from pincompute.api.kinds import KINDS
-from pincompute.api.names import WORKLOAD_LABEL
+from fault_corpus import FAULT_FILES, HEALTHY_FILES, load_fault
 from pincompute.base.reasons import QUOTA_USED_UP, ROLLOUT_STALLED, Reason, pods
 from pincompute.planning.diagnosis import Finding, excerpts, first_cause
-from pincompute.planning.observed_pods import Pod
-from pincompute.planning.runtimes.selection import Runtimes
-from pincompute.planning.snapshot import Cluster, Native, Snapshot
-
-CORPUS = Path(__file__).parent
-FAULT_FILES = sorted(CORPUS.glob("faults/*.yaml"))
-HEALTHY_FILES = sorted(CORPUS.glob("healthy/*.yaml"))
-NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
-METADATA_FIELDS = ("name", "annotations", "creationTimestamp", "deletionTimestamp")
-
-
-def load(file: Path) -> tuple[Snapshot, tuple[Pod, ...]]:
-    """The snapshot of a file; fields that it leaves out are those of a service called hello."""
-    fields = yaml.safe_load(file.read_text())
-    owner = {
-        "kind": fields.get("kind", "PinterestService"),
-        "metadata": {"name": "hello", "namespace": "me", "uid": "owner-1", "generation": 1},
-        "spec": {"image": "hello:dev", **({} if "kind" in fields else {"port": 8080}), **fields.get("spec", {})},
-        "status": fields.get("status", {}),
-    }
-    present = tuple(build_pod(each, f"hello-{number}") for number, each in enumerate(fields.get("pods", ()), 1))
-    others = tuple(build_pod(each, f"hello-old-{number}") for number, each in enumerate(fields.get("others", ()), 1))
-    snapshot = Snapshot(
-        owner=msgspec.convert(owner, KINDS[owner["kind"]]),
-        natives=tuple(build_native(each) for each in fields.get("natives", ())),
-        pods=present + others,
-        cluster=Cluster(name="main", domain="localhost", port=8080),
-        now=NOW,
-        runtimes=Runtimes.from_resources(
-            [msgspec.convert(each, KINDS[each["kind"]]) for each in fields.get("runtimes", ())]
-        ),
-    )
-    return snapshot, present
-
-
-def build_pod(fields: dict[str, Any], name: str) -> Pod:
-    metadata = {"name": name, "namespace": "me", "labels": {WORKLOAD_LABEL: "hello"}} | {
-        each: fields.pop(each) for each in METADATA_FIELDS if each in fields
-    }
-    spec = fields.pop("spec", {})
-    status = {"conditions": [{"type": "PodScheduled", "status": "True"}], **fields}
-    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
-
-
-def build_native(fields: dict[str, Any]) -> Native:
-    kind = fields.pop("kind")
-    metadata = {"name": "hello", "namespace": "me"} | {
-        each: fields.pop(each) for each in METADATA_FIELDS if each in fields
-    }
-    return msgspec.convert({"kind": kind, "metadata": metadata, "status": fields}, Native)
 
 
 def finding_text(finding: Finding) -> str:
@@ -74,7 +20,7 @@ def finding_text(finding: Finding) -> str:
 
 @pytest.mark.parametrize("file", FAULT_FILES + HEALTHY_FILES, ids=lambda file: file.stem)
 def test_finding_matches_its_file(file: Path, bless: bool) -> None:
-    text = finding_text(first_cause(*load(file)))
+    text = finding_text(first_cause(*load_fault(file)))
     expected = file.with_suffix(".txt")
     if bless:
         expected.write_text(text)
@@ -83,7 +29,7 @@ def test_finding_matches_its_file(file: Path, bless: bool) -> None:
 
 @pytest.mark.parametrize("file", FAULT_FILES, ids=lambda file: file.stem)
 def test_problem_has_object_next_step_and_fits_into_a_condition(file: Path) -> None:
-    problem = first_cause(*load(file)).problem
+    problem = first_cause(*load_fault(file)).problem
     assert problem is not None
     assert problem.next
     assert str(problem.where)
@@ -93,26 +39,26 @@ def test_problem_has_object_next_step_and_fits_into_a_condition(file: Path) -> N
 
 @pytest.mark.parametrize("file", HEALTHY_FILES, ids=lambda file: file.stem)
 def test_healthy_state_has_no_problem(file: Path) -> None:
-    assert first_cause(*load(file)).problem is None
+    assert first_cause(*load_fault(file)).problem is None
 
 
 @pytest.mark.parametrize("file", FAULT_FILES + HEALTHY_FILES, ids=lambda file: file.stem)
 def test_order_of_pods_does_not_matter(file: Path) -> None:
-    snapshot, present = load(file)
+    snapshot, present = load_fault(file)
     assert len({first_cause(snapshot, each) for each in permutations(present)}) == 1
 
 
 @pytest.mark.parametrize("file", FAULT_FILES, ids=lambda file: file.stem)
 def test_message_does_not_depend_on_the_clock(file: Path) -> None:
     """Otherwise the status would be written in every pass."""
-    snapshot, present = load(file)
+    snapshot, present = load_fault(file)
     later = snapshot._replace(now=datetime(2026, 1, 31, 13, 0, 0, tzinfo=UTC))
     assert first_cause(later, present).problem == first_cause(snapshot, present).problem
 
 
 def test_corpus_covers_every_reason_of_pods() -> None:
     expected = {each for each in vars(pods).values() if isinstance(each, Reason)} | {QUOTA_USED_UP, ROLLOUT_STALLED}
-    found = {problem.reason for file in FAULT_FILES if (problem := first_cause(*load(file)).problem)}
+    found = {problem.reason for file in FAULT_FILES if (problem := first_cause(*load_fault(file)).problem)}
     assert found >= expected
 
 

@@ -10,8 +10,10 @@ import pytest
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import (
     CRASH_LOOP,
+    IMAGE_SLOW,
     NO_NODE_MATCHES,
     NODE_NOT_RESPONDING,
+    POD_SETUP_SLOW,
     QUOTA_USED_UP,
     UNSCHEDULABLE,
     Actor,
@@ -180,3 +182,32 @@ def test_tells_since_when_a_node_is_not_ready() -> None:
         "n-1 is ready"
         in add_evidence(snapshot(owner()), Problem(NODE_NOT_RESPONDING, "q"), Evidence(node=node("n-1"))).note
     )
+
+
+@pytest.mark.parametrize("waiting", [POD_SETUP_SLOW, IMAGE_SLOW])
+def test_node_that_is_not_ready_is_the_cause_of_slow_starts(waiting: Reason) -> None:
+    down = {"type": "Ready", "status": "False", "message": "container runtime is down"}
+    conditions = [{**down, "lastTransitionTime": "2026-01-31T11:52:00Z"}]
+    stopped = msgspec.convert({"metadata": {"name": "n-1"}, "status": {"conditions": conditions}}, Node)
+    found = add_evidence(snapshot(owner()), Problem(waiting, "q", note="slow"), Evidence(node=stopped))
+    assert (found.reason, found.what) == (
+        NODE_NOT_RESPONDING,
+        "node n-1 is not ready, and a replica on it cannot start",
+    )
+    assert found.note == "node n-1 has not been ready since 2026-01-31T11:52:00Z: container runtime is down"
+    ready = msgspec.convert({"metadata": {"name": "n-1"}}, Node)
+    assert add_evidence(snapshot(owner()), Problem(waiting, "q"), Evidence(node=ready)) == Problem(waiting, "q")
+
+
+@pytest.mark.parametrize(
+    ("selector", "next_"),
+    [
+        ({"disk": "sdd"}, "set disk: ssd in nodeSelector of the file, or ask for nodes with disk=sdd"),
+        ({"dsik": "ssd"}, "remove dsik from nodeSelector in the file, or ask for nodes with dsik=ssd"),
+        ({"disk": "ssd"}, "before"),
+    ],
+)
+def test_next_corrects_a_selector_that_no_node_matches(selector: dict[str, str], next_: str) -> None:
+    nodes = [node("a", labels={"disk": "ssd"}), node("b", labels={"disk": "ssd"}), node("c", labels={"disk": "hdd"})]
+    evidence = Evidence(pod(nodeSelector=selector), ClusterCapacity(nodes))
+    assert add_evidence(snapshot(owner()), Problem(NO_NODE_MATCHES, "q", next="before"), evidence).next == next_

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.names import WORKLOAD_LABEL
 from pincompute.api.service import PinterestService
 from pincompute.api.stateful_set import PinterestStatefulSet
@@ -18,9 +19,10 @@ from pincompute.base.reasons import CLAIM_NOT_BOUND, CRASH_LOOP, POD_NOT_CREATED
 from pincompute.planning.diagnosis.evidence import refine_with_events
 from pincompute.planning.diagnosis.explain import diagnose, diagnose_from_status
 from pincompute.planning.diagnosis.failed_create import rejection_problem
+from pincompute.planning.diagnosis.notes import collect_notes
 from pincompute.planning.diagnosis.quotas import quota_exceeded_problem
 from pincompute.planning.observed_pods import Pod
-from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.views.events import Event, EventScope, fold_events
 from pincompute.planning.views.history import RevisionRecord
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
@@ -293,3 +295,22 @@ def test_says_that_a_rollout_needs_more_pods_than_replicas(running: int, surge: 
     pod = msgspec.convert({"metadata": {"name": "hello-1", "labels": {WORKLOAD_LABEL: "hello"}}}, Pod)
     state = snapshot(msgspec.structs.replace(owner(), spec=rolling), *[pod] * running)
     assert rejection_problem(state, message).note == note
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "selector", "note"),
+    [
+        (0, {"gpu": "a100"}, "no node has gpu=a100, which nodeSelector in the file requires"),
+        (0, {}, "no node accepts it: there is none, or its affinity and tolerations in the file match none"),
+        (2, {"gpu": "a100"}, ""),
+    ],
+)
+def test_daemon_on_no_node_is_told_as_such(scheduled: int, selector: dict[str, str], note: str) -> None:
+    metadata = {"name": "exporter", "namespace": "me", "uid": "owner-1", "generation": 1}
+    spec = {"image": "exporter:1", "template": {"spec": {"nodeSelector": selector}}}
+    daemon = msgspec.convert({"metadata": metadata, "spec": spec}, PinterestDaemon)
+    owners = [{"uid": "owner-1", "controller": True}]
+    status = {"observedGeneration": 1, "desiredNumberScheduled": scheduled}
+    content = {"kind": "DaemonSet", "metadata": {**metadata, "uid": "set", "ownerReferences": owners}, "status": status}
+    present = Snapshot(daemon, (msgspec.convert(content, Native),), (), LOCAL_CLUSTER, NOW)
+    assert collect_notes(present, daemon.status, []) == ([note] if note else [])

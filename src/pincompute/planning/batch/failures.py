@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pincompute.api.job_set_status import TaskFailure
 from pincompute.base.reasons import CANCELLED, DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.number_sets import format_numbers, parse_numbers
-from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, start_failure_problem
+from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, is_exec_error, start_failure_problem
 from pincompute.planning.diagnosis.excerpts import last_line
 from pincompute.planning.observed_pods import ContainerStatus, Pod
 
@@ -37,7 +37,7 @@ def find_task_failure(pods: Iterable[Pod]) -> FailureCause:
         return FailureCause(DEADLINE_EXCEEDED.code, message="the task exceeded taskDeadlineSeconds")
     for container in _all_containers(last):
         terminated = container.state.terminated
-        if terminated and terminated.reason in NEVER_STARTED_REASONS:
+        if terminated and (terminated.reason in NEVER_STARTED_REASONS or is_exec_error(terminated.message)):
             problem = start_failure_problem(container, terminated.message)
             return FailureCause(problem.reason.code, message=problem.what[:_MAX_MESSAGE_CHARS])
         if terminated and terminated.exit_code:

@@ -25,6 +25,15 @@ _MAX_OTHER_GROUPS = 3
 """Groups of failures that a message lists besides the first."""
 
 
+_REPEATED_BY_A_RERUN = {
+    reasons.COMMAND_NOT_FOUND.code: "command",
+    reasons.CONFIGURATION_MISSING.code: "the name of the ConfigMap or Secret",
+    reasons.RUNS_AS_ROOT.code: "the image",
+    reasons.START_FAILED.code: "the container",
+}
+"""Reasons that only a change of the file or the image resolves, with the field to correct."""
+
+
 def enough_tasks_done(snapshot: Snapshot, state: BatchState) -> bool:
     spec: JobSetSpec = snapshot.owner.spec
     return len(state.done) >= spec.required_tasks
@@ -60,8 +69,10 @@ def batch_condition(
 
 
 def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
-    """The most frequent failure of tasks; None while none has failed, and after a success."""
+    """The most frequent failure of tasks; None while enough tasks can still succeed, and after a success."""
     if not state.failures or (state.running_attempt is None and enough_tasks_done(snapshot, state)):
+        return None
+    if state.running_attempt is not None and _enough_in_reach(snapshot.owner.spec, state):
         return None
     if state.running_attempt is None and state.attempts[-1].reason == reasons.CANCELLED.code:
         return _cancelled_problem(snapshot.owner, state)
@@ -72,8 +83,22 @@ def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
         f"{first.count} of {owner.spec.task_count} tasks failed{code} ({_tasks_text(first)})",
         Where(object=owner.metadata.key),
         "\n".join(each for each in (first.message, *_other_groups(others)) if each),
-        rerun_command(owner, first.reason, memory_of_tasks(owner.spec, state.attempts, parse_numbers(first.tasks))),
+        _remedy(owner, state, first),
     )
+
+
+def _remedy(owner: PinterestJobSet, state: BatchState, first: TaskFailure) -> str:
+    """The rerun, unless one has failed the same way."""
+    numbers = parse_numbers(first.tasks)
+    attempts_ = {last_attempt_of_task(state.attempts, each) for each in numbers}
+    if first.reason == reasons.TASK_FAILED.code and numbers and 1 not in attempts_:
+        return f"pin logs {owner.metadata.name}, then correct the program, and: pin deploy FILE"
+    return rerun_command(owner, first.reason, memory_of_tasks(owner.spec, state.attempts, numbers))
+
+
+def _enough_in_reach(spec: JobSetSpec, state: BatchState) -> bool:
+    """True if the file allows tasks to fail, and enough others have not failed."""
+    return spec.enough != "" and spec.task_count - len(state.failures) >= spec.required_tasks
 
 
 def _tasks_text(group: TaskFailure) -> str:
@@ -147,11 +172,11 @@ def memory_of_tasks(spec: JobSetSpec, attempts_: Sequence[AttemptStatus], failed
 def rerun_command(owner: PinterestJobSet, reason: str, memory: str) -> str:
     """Command that reruns tasks with this failure, which had `memory`.
 
-    A command that does not exist has to be corrected instead.
+    What is wrong in the file has to be corrected instead: a rerun would fail the same way.
     """
     name = owner.metadata.name
-    if reason == reasons.COMMAND_NOT_FOUND.code:
-        return "correct command in the file, and: pin deploy FILE"
+    if reason in _REPEATED_BY_A_RERUN:
+        return f"correct {_REPEATED_BY_A_RERUN[reason]} in the file, and: pin deploy FILE"
     if reason == reasons.OUT_OF_MEMORY.code:
         return f"pin rerun {name} --reason {reason} --memory {format_bytes(parse_quantity(memory) * 2)}"
     return f"pin rerun {name}"

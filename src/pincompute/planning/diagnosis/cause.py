@@ -34,6 +34,8 @@ class Cause(NamedTuple):
     rank: Rank = Rank.PERMANENT
     start_order: int = 0
     """Position of the container in the start order: a container that fails often makes the later ones fail, too."""
+    container: str = ""
+    """The container at which it was found; empty if it is the pod's or the workload's."""
 
 
 class Recheck(NamedTuple):
@@ -120,7 +122,9 @@ class PodContext(NamedTuple):
         where = Where(object=f"{self.where} container {container.name}")
         part = self.runtime_part(container)
         start_order = [each.name for each in self.containers].index(container.name)
-        return Cause((_part_problem(problem, part) if part else problem)._replace(where=where), rank, start_order)
+        return Cause(
+            (_part_problem(problem, part) if part else problem)._replace(where=where), rank, start_order, container.name
+        )
 
     @property
     def kubelet_has_acted(self) -> bool:

@@ -21,7 +21,11 @@ _TRANSIENT_MESSAGES = (
 _MISSING_OBJECT = re.compile(r"\b(?P<kind>configmap|secret) \"(?P<name>[^\"]+)\" not found", re.IGNORECASE)
 _MISSING_KEY = re.compile(r"couldn't find key (?P<key>\S+) in (?P<kind>ConfigMap|Secret) [^/\s]+/(?P<name>\S+)")
 _COMMAND = re.compile(r"exec: \"(?P<command>[^\"]+)\"|exec (?P<other>\S+): ")
-_NOT_EXECUTABLE = ("executable file not found", "no such file or directory", "permission denied", "is a directory")
+_NOT_EXECUTABLE = ("executable file not found", "no such file or directory", "is a directory")
+_EXEC_ERROR = re.compile(
+    r"^(?:\S+: )*exec \S+: (?:exec format error|no such file or directory|permission denied)$", re.MULTILINE
+)
+"""The last words of a container runtime's own process, which is replaced by the program."""
 _PREFIX = re.compile(r".*(?:error during container init|unable to start container process): ", re.DOTALL)
 """The call chain of the container runtime, without information for users."""
 NEVER_STARTED_REASONS = ("StartError", "ContainerCannotRun")
@@ -85,17 +89,27 @@ def start_failure_problem(container: ContainerStatus, message: str) -> Problem:
     return _command_problem(container, message) or Problem(START_FAILED, what, note=excerpt_end(message))
 
 
+def is_exec_error(message: str) -> bool:
+    """True for the last line of a container whose program was never executed, though the container was started."""
+    return bool(_EXEC_ERROR.search(message.rstrip()))
+
+
 def _command_problem(container: ContainerStatus, message: str) -> Problem | None:
     found = _COMMAND.search(message)
+    name = (found["command"] or found["other"]) if found else ""
+    next_ = "correct command in the file, such as command: [python3, app.py]"
     if "no command specified" in message:
         what = f"image {container.image} has no command, and the file sets none"
     elif "exec format error" in message:
         what = f"image {container.image} is built for another processor than that of this cluster"
+        next_ = "build it for the cluster's processors, such as with --platform linux/amd64"
+    elif found and "permission denied" in message:
+        what = f"command '{name}' is not executable in image {container.image}"
+        next_ = f"add a line such as RUN chmod +x {name} to its Containerfile"
     elif found and any(each in message for each in _NOT_EXECUTABLE):
-        what = f"command '{found['command'] or found['other']}' cannot be executed in image {container.image}"
+        what = f"command '{name}' cannot be executed in image {container.image}"
     else:
         return None
-    next_ = "correct command in the file, such as command: [python3, app.py]"
     return Problem(COMMAND_NOT_FOUND, what, note=excerpt_end(message), next=next_)
 
 

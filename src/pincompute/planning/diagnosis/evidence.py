@@ -14,6 +14,7 @@ from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
     CLAIM_NOT_BOUND,
     GANG_PARTIALLY_SCHEDULED,
+    IMAGE_SLOW,
     INIT_CONTAINER_SLOW,
     NO_NODE_MATCHES,
     NODE_LOST,
@@ -51,7 +52,9 @@ CAPACITY_REASONS = frozenset({UNSCHEDULABLE, NO_NODE_MATCHES, GANG_PARTIALLY_SCH
 """Causes for which the capacity of the nodes is the evidence."""
 
 
-NODE_REASONS = frozenset({NODE_LOST, NODE_NOT_RESPONDING})
+_WAITS_ON_NODE = frozenset({POD_SETUP_SLOW, IMAGE_SLOW})
+"""Causes that a node which is not ready explains: its kubelet or its container runtime has stopped."""
+NODE_REASONS = frozenset({NODE_LOST, NODE_NOT_RESPONDING}) | _WAITS_ON_NODE
 """Causes for which the state of a node is the evidence."""
 
 
@@ -84,8 +87,13 @@ def add_evidence(snapshot: Snapshot, problem: Problem, evidence: Evidence) -> Pr
         fits = free_capacity.largest_request_that_fits(pod, capacity, owner.main_container_name)
         if fits and problem.reason is UNSCHEDULABLE:
             problem = problem._replace(next=f"request at most {fits} in the file, or ask for more nodes")
+        # The GPU types of the file become a selector, and have a remedy of their own.
+        if not owner.spec.gpu_types and (remedy := free_capacity.selector_remedy(pod, capacity.nodes)):
+            problem = problem._replace(next=remedy)
     elif problem.reason is CLAIM_NOT_BOUND and (found := explain_claims(evidence.storage)):
         problem = problem._replace(next=_claim_remedy(owner))
+    elif problem.reason in _WAITS_ON_NODE:
+        return _waiting_on_node(owner, problem, evidence.node)
     elif problem.reason in NODE_REASONS and evidence.node:
         found = _node_state(evidence.node)
     return problem._replace(note="\n".join(each for each in (problem.note, found) if each))
@@ -110,6 +118,15 @@ def _claim_remedy(owner: Workload) -> str:
     return (
         f"create a claim that can be bound, and name it in the file: kubectl get pvc,pv -n {owner.metadata.namespace}"
     )
+
+
+def _waiting_on_node(owner: Workload, problem: Problem, node: Node | None) -> Problem:
+    """The node that is not ready, instead of what a pod waits for there."""
+    if node is None or node.lost is None:
+        return problem
+    name = node.metadata.name
+    what = f"node {name} is not ready, and a {owner.REPLICA_NOUN[0]} on it cannot start"
+    return Problem(NODE_NOT_RESPONDING, what, problem.where, _node_state(node), f"kubectl describe node {name}")
 
 
 def _node_state(node: Node) -> str:

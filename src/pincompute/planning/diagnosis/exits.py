@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from pincompute.api.status import READY
@@ -9,8 +10,8 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED
 from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, is_main_container, template_container
-from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, start_failure_cause
-from pincompute.planning.diagnosis.excerpts import last_line
+from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, is_exec_error, start_failure_cause
+from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
 from pincompute.planning.observed_pods import ContainerStatus, Terminated
 from pincompute.planning.pods.pod import DEFAULT_MEMORY
 
@@ -24,6 +25,7 @@ _EXIT_CODE_MEANINGS = {
     135: "signal 7: bus error",
     139: "signal 11: segmentation fault",
 }
+_PORT_IN_USE = re.compile(r"address (?:already )?in use|EADDRINUSE", re.IGNORECASE)
 _KILL_SIGNALS = {137: "signal 9", 143: "signal 15"}
 
 
@@ -62,7 +64,7 @@ def _is_crash_looping(container: ContainerStatus) -> bool:
 
 
 def _exit_cause(context: PodContext, container: ContainerStatus, terminated: Terminated) -> Cause:
-    if terminated.reason in NEVER_STARTED_REASONS:
+    if terminated.reason in NEVER_STARTED_REASONS or is_exec_error(terminated.message):
         return start_failure_cause(context, container, terminated.message)
     describe: Callable[[PodContext, ContainerStatus, Terminated], Problem] = _exited_problem
     if terminated.reason == "OOMKilled":
@@ -115,6 +117,11 @@ def _exited_problem(context: PodContext, container: ContainerStatus, terminated:
     note = "; ".join(each for each in clues if each)
     run_in_foreground = "run it in the foreground, or use a PinterestJobSet for work that ends"
     next_ = context.logs_command(container) if code else run_in_foreground
+    if _PORT_IN_USE.search(line) and len(context.containers) > 1:
+        # The containers of a pod share its network.
+        others = join_first_few([each.name for each in context.containers if each.name != container.name])
+        note = f"another container of the pod has the port: {others}; {note}"
+        next_ = f"give {container.name} a port of its own in the file, and: pin deploy FILE"
     if _is_crash_looping(container) or _exit_count(container) > 1:
         what = f"{context.subject(container)} exited {_exit_count_text(container)}, last with exit code {code}"
         return Problem(CRASH_LOOP, what, note=note, next=next_)

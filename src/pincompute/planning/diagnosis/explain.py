@@ -7,12 +7,11 @@ from datetime import datetime
 
 import msgspec
 
-from pincompute.api.status import EXPIRES_SOON, HOST_UNLISTED, UNREVIEWED, Condition, WorkloadStatus, find_condition
+from pincompute.api.status import Condition, WorkloadStatus, find_condition
 from pincompute.api.workload import Workload
-from pincompute.api.workload_detail import Diagnosis
+from pincompute.api.workload_detail import Diagnosis, OtherCause
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
-    BREAK_GLASS_ACTIVE,
     CANNOT_CHANGE,
     CERTIFICATE_EXPIRED,
     CERTIFICATE_MISMATCH,
@@ -33,7 +32,7 @@ from pincompute.base.reasons import (
     Actor,
     find_reason,
 )
-from pincompute.planning.diagnosis import remediation
+from pincompute.planning.diagnosis import other_cause, remediation
 from pincompute.planning.diagnosis.evidence import (
     NO_EVIDENCE,
     Evidence,
@@ -43,10 +42,13 @@ from pincompute.planning.diagnosis.evidence import (
     who_acts,
 )
 from pincompute.planning.diagnosis.excerpts import format_duration
+from pincompute.planning.diagnosis.notes import collect_notes
+from pincompute.planning.diagnosis.path import build_path
+from pincompute.planning.diagnosis.probe_events import restart_by_probe, with_probe_error
 from pincompute.planning.kinds.planners import PLANNERS
-from pincompute.planning.notable_events import DRIFT_REVERTED
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Snapshot
+from pincompute.planning.status import active_pods_of
 from pincompute.planning.views.events import Event
 from pincompute.planning.views.history import RevisionRecord
 from pincompute.planning.views.summary import summarize
@@ -71,10 +73,6 @@ _FOUND_BY_THE_OPERATOR = frozenset(
 )
 """Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
 the workloads of all projects or on the cluster's ingress classes."""
-REPEATED_EDITS = 3
-"""Reverted edits within that time after which they are reported as repeated."""
-DRIFT_NOTE_WINDOW_S = 600.0
-"""Time for which a reverted manual edit is mentioned."""
 
 
 def diagnose(
@@ -94,26 +92,25 @@ def diagnose(
     problem = _operator_problem(snapshot, edited) or plan.why or _status_problem(owner, plan)
     scope = event_scope_of(snapshot)
     own_events = [each for each in events if scope.includes(each)]
-    found = (
-        _drift_note(snapshot, own_events),
-        _unreviewed_note(plan.status),
-        _host_note(owner),
-        _expiry_note(plan.status),
-    )
-    notes = [each for each in found if each]
+    notes = collect_notes(snapshot, plan.status, own_events)
     if _is_progressing(owner, plan, problem):
         problem = failed_create_problem(snapshot, own_events) or problem
+    problem = restart_by_probe(snapshot, problem, own_events) or problem
     serving_note = summarize(msgspec.structs.replace(owner, status=plan.status)).serving_note
     if problem and problem.reason is not PROGRESSING and serving_note:
         # The message of a rollout that makes progress has the same numbers.
         notes.append(serving_note)
     if problem is None or not problem.reason.is_problem:
         return _healthy_diagnosis(owner, plan, problem, "\n".join(notes))
-    problem = refine_with_events(snapshot, problem, own_events)
+    problem = with_probe_error(refine_with_events(snapshot, problem, own_events), own_events)
     problem = add_evidence(snapshot, problem, evidence)
+    planned = snapshot._replace(owner=msgspec.structs.replace(owner, status=plan.status))
+    path = build_path(planned, problem)
+    also = other_cause(snapshot, active_pods_of(snapshot), problem)
     problem = remediation.add_remedy(owner, problem, _missed_goal(owner, plan), edited, past)
     problem = problem._replace(note="\n".join(each for each in (problem.note, *notes) if each))
-    return _problem_diagnosis(owner, problem, who_acts(owner, problem, evidence))
+    found = _problem_diagnosis(owner, problem, who_acts(owner, problem, evidence))
+    return msgspec.structs.replace(found, path=path, also=_as_other_cause(also) if also else None)
 
 
 def diagnose_from_status(owner: Workload) -> Diagnosis:
@@ -152,46 +149,6 @@ def _condition_problem(owner: Workload, goal: Condition | None) -> Problem | Non
         return None
     reason = find_reason(goal.reason) or INTERNAL
     return Problem(reason, goal.message, Where(object=owner.metadata.key), next=owner.status.next)
-
-
-def _drift_note(snapshot: Snapshot, events: Sequence[Event]) -> str:
-    """A recently reverted manual edit, as its author wonders where it went; or that edits are made again and again."""
-    recent = (
-        each
-        for each in events
-        if each.reason == DRIFT_REVERTED and each.last_seen and _is_recent(snapshot, each.last_seen)
-    )
-    reverted = sorted(recent, key=lambda each: (each.last_seen, each.metadata.name))
-    count = sum(each.occurrences for each in reverted)
-    if count < REPEATED_EDITS:
-        return reverted[-1].note if reverted else ""
-    since = reverted[0].event_time or reverted[0].metadata.creation_timestamp or reverted[0].last_seen
-    return (
-        f"edited and reverted {count} times since {since}, and the workload changes with every edit; "
-        f"the last: {reverted[-1].note}"
-    )
-
-
-def _unreviewed_note(status: object) -> str:
-    """An active emergency override. It is a note, not a problem, until it expires."""
-    condition = find_condition(status.conditions, UNREVIEWED) if isinstance(status, WorkloadStatus) else None
-    return condition.message if condition and condition.reason == BREAK_GLASS_ACTIVE.code else ""
-
-
-def _expiry_note(status: object) -> str:
-    """A life that ends soon."""
-    condition = find_condition(status.conditions, EXPIRES_SOON) if isinstance(status, WorkloadStatus) else None
-    return condition.message if condition else ""
-
-
-def _host_note(owner: Workload) -> str:
-    """A host that the project was not given. The status has it, because it depends on the workloads of all projects."""
-    condition = find_condition(owner.status.conditions, HOST_UNLISTED)
-    return condition.message if condition else ""
-
-
-def _is_recent(snapshot: Snapshot, moment: str) -> bool:
-    return (snapshot.now - datetime.fromisoformat(moment)).total_seconds() < DRIFT_NOTE_WINDOW_S
 
 
 def _healthy_diagnosis(owner: Workload, plan: Plan | None, problem: Problem | None, note: str = "") -> Diagnosis:
@@ -237,6 +194,10 @@ def _problem_diagnosis(owner: Workload, problem: Problem, actor: Actor) -> Diagn
         # Users can always roll back their own change, also where the cause itself is for the infrastructure team.
         waits_for=Actor.USER if problem.next.startswith(remediation.ROLLBACK_COMMAND) else actor,
     )
+
+
+def _as_other_cause(problem: Problem) -> OtherCause:
+    return OtherCause(problem.reason.code, problem.what, str(problem.where), problem.note, problem.next)
 
 
 def _goal_condition(owner: Workload, status: object) -> Condition | None:

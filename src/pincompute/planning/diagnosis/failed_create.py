@@ -33,6 +33,12 @@ FIRST_POD_GRACE_S = 60.0
 """Time in which the controller of an object should have created its first pod."""
 _POD_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "PyTorchJob", "TFJob")
 _SECURITY = re.compile(r"violates PodSecurity \"(?P<level>[^:\"]+)[^\"]*\": (?P<rules>.+)")
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)'[^:]*: (?P<rule>.+)", re.DOTALL)
+_WEBHOOK = re.compile(r"admission webhook \"(?P<name>[^\"]+)\" denied the request:? ?(?P<rule>.+)", re.DOTALL)
+_SILENT_WEBHOOK = re.compile(r"failed calling webhook \"(?P<name>[^\"]+)\"")
+_LIMIT_RANGE = re.compile(
+    r"(?P<end>maximum|minimum) (?P<resource>\S+) usage per (?P<of>Container|Pod) is (?P<amount>[^\s,.]+)"
+)
 _EXPLAINS_NO_PODS = ("ReplicaFailure", "Suspended", "Complete", "Succeeded", "Failed")
 """Conditions of an object that explain why it has no pods."""
 _REPLICA_SET_REJECTED = "ReplicaSetCreateError"
@@ -44,7 +50,7 @@ RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
 
 
 def check_failed_create(snapshot: Snapshot) -> Causes:
-    for native in _pod_controllers(snapshot):
+    for native in pod_controllers(snapshot):
         failure = native.find_condition("ReplicaFailure") or _failed_progress(native, _REPLICA_SET_REJECTED)
         if failure and (left_s := _former_failure_left_s(snapshot, failure)):
             yield Recheck(left_s)
@@ -72,7 +78,7 @@ def _is_record(native: Native, number: int) -> bool:
 
 def check_rollout_deadline(snapshot: Snapshot) -> Causes:
     """A rollout without progress. This says only that time has passed, so every other cause comes first."""
-    for native in _pod_controllers(snapshot):
+    for native in pod_controllers(snapshot):
         if progressing := _failed_progress(native, "ProgressDeadlineExceeded"):
             what = "the rollout made no progress within its deadline"
             note = excerpt_start(progressing.message)
@@ -135,15 +141,33 @@ def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
         next_ = "tell the infrastructure team: the cluster lacks the priority classes of its tiers"
         return Problem(PRIORITY_MISSING, what, note=excerpt, next=next_)
     if "failed calling webhook" in message:
-        what = "an admission webhook for pods does not respond"
-        return Problem(
-            ADMISSION_UNREACHABLE, what, note=excerpt, next="tell the infrastructure team which webhook it is"
-        )
+        name = f"admission webhook {found['name']}" if (found := _SILENT_WEBHOOK.search(message)) else "a webhook"
+        next_ = f"tell the infrastructure team that {name} does not respond"
+        return Problem(ADMISSION_UNREACHABLE, f"{name} for pods does not respond", note=excerpt, next=next_)
     if "denied the request" in message or "denied request" in message:
-        what = "an admission policy of this cluster denies the pods"
-        next_ = "change what the note names, or ask the infrastructure team for an exception"
-        return Problem(ADMISSION_DENIED, what, note=excerpt, next=next_)
+        return _denied_problem(message)
+    if bound := _LIMIT_RANGE.search(message):
+        return _limit_range_problem(snapshot, bound, excerpt)
     return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next="change what the note names")
+
+
+def _denied_problem(message: str) -> Problem:
+    """A denial, with the name of the policy or webhook and its own words."""
+    found = _POLICY.search(message) or _WEBHOOK.search(message)
+    kind = "policy" if found and found.re is _POLICY else "webhook"
+    name = f"admission {kind} {found['name']}" if found else "an admission policy of this cluster"
+    next_ = f"change what the note names, or ask the infrastructure team for an exception from {name}"
+    note = excerpt_start(found["rule"] if found else message)
+    return Problem(ADMISSION_DENIED, f"{name} denies the pods", note=note, next=next_)
+
+
+def _limit_range_problem(snapshot: Snapshot, bound: re.Match[str], excerpt: str) -> Problem:
+    """A pod outside of the bounds of a LimitRange."""
+    project, most = snapshot.owner.metadata.namespace, "at most" if bound["end"] == "maximum" else "at least"
+    amount = f"{most} {bound['amount']} {bound['resource']}"
+    what = f"a LimitRange of project {project} requires {amount} for each {bound['of'].lower()}"
+    next_ = f"set {amount} in the file, or ask for other bounds: kubectl describe limitrange -n {project}"
+    return Problem(POD_REJECTED, what, note=excerpt, next=next_)
 
 
 def _check_no_pods(snapshot: Snapshot) -> Causes:
@@ -151,7 +175,7 @@ def _check_no_pods(snapshot: Snapshot) -> Causes:
     owner = snapshot.owner
     if any(pod.workload == owner.metadata.name for pod in snapshot.pods):
         return
-    for native in _pod_controllers(snapshot):
+    for native in pod_controllers(snapshot):
         if any(native.find_condition(each) for each in _EXPLAINS_NO_PODS) or not native.metadata.creation_timestamp:
             continue
         missing_s = _seconds_missing(snapshot, native)
@@ -175,7 +199,7 @@ def _seconds_missing(snapshot: Snapshot, native: Native) -> float:
     return (snapshot.now - max(created, lost)).total_seconds()
 
 
-def _pod_controllers(snapshot: Snapshot) -> list[Native]:
+def pod_controllers(snapshot: Snapshot) -> list[Native]:
     """The objects that create pods, in a stable order."""
     natives = (each for each in snapshot.natives if each.kind in _POD_CONTROLLERS)
     return sorted(natives, key=lambda each: (each.kind, each.metadata.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -156,13 +157,13 @@ def _explain_no_eligible_node(pod: PodRequirements, nodes: Sequence[Node]) -> st
     return "; ".join(dict.fromkeys(unmatched)) or _explain_taints(pod, nodes)
 
 
+def _label_values(key: str, nodes: Sequence[Node]) -> Counter[str]:
+    return Counter(each.metadata.labels[key] for each in nodes if key in each.metadata.labels)
+
+
 def _unmatched_label(key: str, values: Sequence[str], nodes: Sequence[Node]) -> str:
     """The mismatch of one label; empty if some node has it, since then it is not the only reason."""
-    counts: dict[str, int] = {}
-    for node in nodes:
-        if key in node.metadata.labels:
-            value = node.metadata.labels[key]
-            counts[value] = counts.get(value, 0) + 1
+    counts = _label_values(key, nodes)
     if (counts and not values) or counts.keys() & set(values):
         return ""
     wanted = f"{key}={' or '.join(values)}" if values else key
@@ -178,3 +179,16 @@ def _explain_taints(pod: PodRequirements, nodes: Sequence[Node]) -> str:
         for taint in untolerated_taints(pod, node):
             counts[taint] = counts.get(taint, 0) + 1
     return "; ".join(f"{counts[taint]} of {len(nodes)} nodes have the taint {taint}" for taint in sorted(counts))
+
+
+def selector_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
+    """The first label of the node selector that no node has, with the value that most nodes have; else empty."""
+    for key, value in sorted(pod.spec.node_selector.items()):
+        present = _label_values(key, nodes)
+        if value in present:
+            continue
+        if not present:
+            return f"remove {key} from nodeSelector in the file, or ask for nodes with {key}={value}"
+        most_frequent = min(present, key=lambda each: (-present[each], each))
+        return f"set {key}: {most_frequent} in nodeSelector of the file, or ask for nodes with {key}={value}"
+    return ""

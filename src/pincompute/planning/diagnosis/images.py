@@ -25,6 +25,8 @@ _REGISTRY_DOWN = (
     "context deadline exceeded", ": EOF", "toomanyrequests", "Too Many Requests", "Internal Server Error",
     "Bad Gateway", "Service Unavailable", "Gateway Time",
 )  # fmt: skip
+_UNKNOWN_HOST = re.compile(r"lookup (?P<host>\S+?)(?: on \S+)?: no such host")
+"""Answer of a DNS server that works: the name is wrong."""
 _PREFIX = re.compile(
     r"Back-off pulling image \"[^\"]*\": (?:ErrImagePull: )?"
     r"|failed to (?:pull and unpack image|resolve reference) \"[^\"]*\": "
@@ -47,6 +49,11 @@ def check_images(context: PodContext) -> Causes:
 def _pull_cause(context: PodContext, container: ContainerStatus, waiting: Waiting) -> Cause:
     image, message = container.image, waiting.message
     what, excerpt = f"image {image} cannot be pulled", excerpt_end(_PREFIX.sub("", message))
+    unknown = _UNKNOWN_HOST.search(message)
+    if unknown and image.startswith(unknown["host"]):
+        what = f"registry {unknown['host']}, which the file names, does not exist"
+        next_ = f"correct the registry in image: {image}, or: pin image load FILE --as {image}"
+        return context.container_cause(container, Problem(IMAGE_PULL_FAILED, what, note=excerpt, next=next_))
     if waiting.reason == "RegistryUnavailable" or _contains_any(message, _REGISTRY_DOWN):
         problem = Problem(
             REGISTRY_UNREACHABLE,

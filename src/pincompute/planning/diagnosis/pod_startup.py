@@ -6,8 +6,8 @@ from datetime import datetime
 
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import IMAGE_SLOW, INIT_CONTAINER_SLOW, POD_SETUP_SLOW
-from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, Recheck
-from pincompute.planning.diagnosis.excerpts import format_duration
+from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, Recheck, template_container
+from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
 from pincompute.planning.observed_pods import ContainerStatus
 
 POD_SETUP_GRACE_S = 60.0
@@ -61,7 +61,10 @@ def _check_init_container(context: PodContext, container: ContainerStatus) -> Ca
         yield Recheck(STARTUP_GRACE_S - age_s)
         return
     what = f"init container {container.name} has not completed"
-    note = f"running for more than {format_duration(STARTUP_GRACE_S)}"
+    template = template_container(context.owner, container.name)
+    command = " ".join(str(each) for each in (*template.get("command", ()), *template.get("args", ())))
+    runs = f"; it runs: {excerpt_start(command)}" if command else ""
+    note = f"running for more than {format_duration(STARTUP_GRACE_S)}{runs}"
     problem = Problem(INIT_CONTAINER_SLOW, what, note=note, next=context.logs_command(container))
     yield context.container_cause(container, problem, Rank.TRANSIENT)
 

@@ -27,18 +27,21 @@ def quota_exceeded_problem(snapshot: Snapshot, message: str) -> Problem | None:
         _shortage_text(replica, _short_resource_name(name), amount, used.get(name, "0"), limited.get(name, "0"))
         for name, amount in requested.items()
     )
+    bounds = {name: limited[name] for name in requested if limited.get(name, "0") != "0"}
+    is_below_use = any(_exceeds(used.get(name, "0"), limit) for name, limit in bounds.items())
     state = "is used up" if any(value != "0" for value in limited.values()) else "allows nothing"
-    never_fits = [
-        name for name, amount in requested.items() if limited.get(name, "0") != "0" and _exceeds(amount, limited[name])
-    ]
-    if never_fits:
+    if any(_exceeds(requested[name], limit) for name, limit in bounds.items()):
         state = f"is smaller than one {replica}, which can therefore never start"
+    elif is_below_use:
+        state = "is smaller than what already runs"
     what = f"quota {found['name']} of project {project} {state}"
     # A resource with both a request and a limit occurs twice.
     note = "; ".join(dict.fromkeys(shortages))
     names = {_short_resource_name(name) for name in requested}
     less = " or ".join(each for each in ("cpu", "memory", "gpus") if each in names)
     ask = f"request less {less} in the file, or ask for" if less else "choose another tier in the file, or ask for"
+    if is_below_use:
+        ask = "run less in the project, or ask for"
     larger = f"a larger quota: kubectl describe quota {found['name']} -n {project}"
     return Problem(QUOTA_USED_UP, what, note=note, next=f"{ask} {larger}")
 

@@ -15,6 +15,7 @@ _SEGMENT = re.compile(r"^(?P<count>\d+) (?P<reason>.+)$", re.DOTALL)
 _TAINT = re.compile(r"untolerated taint(?:\(s\))?(?: \{(?P<key>[^:}]*)(?:: ?(?P<value>[^}]*))?\})?")
 _INSUFFICIENT = re.compile(r"^Insufficient (?P<resource>\S+)$")
 
+AFFINITY_OBSTACLE = "run no pod that its affinity requires"
 SELECTOR_OBSTACLE = "do not match its node selector or affinity"
 _NODE_TAINT_PREFIX = "node.kubernetes.io/"
 _NODE_TAINTS = {
@@ -37,13 +38,12 @@ _STORAGE_REASONS = (
     ("max volume count", "have the maximum number of volumes"),
 )
 _OTHER_REASONS = (
-    ("Too many pods", "have the maximum number of pods"),
     ("node affinity/selector", SELECTOR_OBSTACLE),
     ("scheduler-enforced node affinity", SELECTOR_OBSTACLE),
     ("requested node name", "do not have the node name that it requests"),
     ("existing pods anti-affinity", "run pods that exclude it by anti-affinity"),
     ("pod anti-affinity", "run pods that it excludes by anti-affinity"),
-    ("pod affinity", "run no pod that its affinity requires"),
+    ("pod affinity", AFFINITY_OBSTACLE),
     ("topology spread", "violate its topology spread constraint"),
     ("free ports", "have its host port in use"),
     ("were unschedulable", "are cordoned"),
@@ -106,6 +106,8 @@ def _parse_obstacle(segment: str) -> NodeObstacle | None:
     if insufficient := _INSUFFICIENT.match(reason):
         resource = "gpus" if insufficient["resource"] == GPU_RESOURCE else insufficient["resource"]
         return NodeObstacle(count, f"have too {'few' if resource == 'gpus' else 'little'} {resource} left", resource)
+    if "Too many pods" in reason:
+        return NodeObstacle(count, "have the maximum number of pods", "pods")
     if taint := _TAINT.search(reason):
         return NodeObstacle(count, _taint_obstacle(taint["key"] or "", taint["value"] or ""))
     if text := _lookup_phrase(reason, _STORAGE_REASONS):

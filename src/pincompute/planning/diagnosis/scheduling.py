@@ -11,6 +11,7 @@ from pincompute.base.reasons import CLAIM_NOT_BOUND, NO_NODE_MATCHES, UNSCHEDULA
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, Recheck, template_container
 from pincompute.planning.diagnosis.excerpts import excerpt_start, join_with_and
 from pincompute.planning.diagnosis.scheduler_messages import (
+    AFFINITY_OBSTACLE,
     SELECTOR_OBSTACLE,
     SchedulerVerdict,
     parse_scheduler_message,
@@ -59,6 +60,10 @@ def _unschedulable_problem(context: PodContext, message: str) -> Problem:
         requests = _requests_text(context.owner, _scarce_resources(verdict))
         reason, next_ = _reason_and_remedy(context.owner, verdict, requests)
         note = f"{verdict}; a {context.replica} requests {requests}" if requests else str(verdict)
+        if (labels := _required_pods(context.owner)) and any(
+            AFFINITY_OBSTACLE in each.text for each in verdict.obstacles
+        ):
+            note = f"{note}; its affinity requires a pod with {labels}"
         return Problem(reason, what, context.where, note, next_)
     claim = _CLAIM.search(message)
     if claim:
@@ -71,18 +76,33 @@ def _reason_and_remedy(owner: Workload, verdict: SchedulerVerdict, requests: str
     if any(each.storage for each in verdict.obstacles):
         return CLAIM_NOT_BOUND, f"kubectl describe pvc -n {owner.metadata.namespace}"
     scarce = _scarce_resources(verdict)
+    if scarce == ["pods"]:
+        return UNSCHEDULABLE, "reduce replicas in the file, or ask for more nodes: kubectl get nodes"
     if scarce:
         less = f"less than {requests}" if requests else f"less {join_with_and(scarce)}"
         return UNSCHEDULABLE, f"request {less} in the file, or ask for more nodes: kubectl get nodes"
+    return NO_NODE_MATCHES, _mismatch_remedy(owner, verdict)
+
+
+def _mismatch_remedy(owner: Workload, verdict: SchedulerVerdict) -> str:
+    labels = _required_pods(owner)
+    if labels and all(AFFINITY_OBSTACLE in each.text for each in verdict.obstacles):
+        return f"correct podAffinity in spec.template, or deploy a workload with {labels}"
     if owner.spec.whole_node:
-        return NO_NODE_MATCHES, "remove wholeNode from the file, or ask for more nodes"
+        return "remove wholeNode from the file, or ask for more nodes"
     if owner.spec.gpu_types and any(SELECTOR_OBSTACLE in each.text for each in verdict.obstacles):
         wanted = f"gpuType: {join_with_and(owner.spec.gpu_types)}"
-        return (
-            NO_NODE_MATCHES,
-            f"correct {wanted} in the file, or ask for such nodes: kubectl get nodes -L {GPU_TYPE_LABEL}",
-        )
-    return NO_NODE_MATCHES, "kubectl describe nodes, or correct nodeSelector, affinity or tolerations in spec.template"
+        return f"correct {wanted} in the file, or ask for such nodes: kubectl get nodes -L {GPU_TYPE_LABEL}"
+    return "kubectl describe nodes, or correct nodeSelector, affinity or tolerations in spec.template"
+
+
+def _required_pods(owner: Workload) -> str:
+    """The labels of the pods that the file requires nearby; empty if it requires none by labels."""
+    affinity = owner.spec.template.get("spec", {}).get("affinity", {}).get("podAffinity", {})
+    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", ())
+    selectors = [each.get("labelSelector", {}).get("matchLabels", {}) for each in terms]
+    labels = [f"{key}={value}" for each in selectors for key, value in each.items()]
+    return join_with_and(labels) if labels else ""
 
 
 def _scarce_resources(verdict: SchedulerVerdict) -> list[str]:

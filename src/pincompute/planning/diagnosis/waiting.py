@@ -42,7 +42,9 @@ def _waiting_problem(context: PodContext) -> Problem | None:
     if pod.has_condition("PodScheduled"):
         return _silent_kubelet_problem(context)
     has_verdict = any(each.type == "PodScheduled" for each in pod.status.conditions)
-    return None if has_verdict or pod.spec.node_name else _silent_scheduler_problem(context)
+    # A pod that names its node needs no scheduler.
+    named = pod.spec.node_name or context.owner.spec.template.get("spec", {}).get("nodeName")
+    return None if has_verdict or named else _silent_scheduler_problem(context)
 
 
 def _gated_problem(context: PodContext, gates: list[str]) -> Problem:

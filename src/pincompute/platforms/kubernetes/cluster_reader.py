@@ -38,7 +38,7 @@ from pincompute.objects.content import Object
 from pincompute.planning.diagnosis.capacity import Node, PodRequirements
 from pincompute.planning.diagnosis.claims import Claim, StorageClass, StorageEvidence, Volume
 from pincompute.planning.diagnosis.evidence import CAPACITY_REASONS, NO_EVIDENCE, NODE_REASONS, Evidence
-from pincompute.planning.diagnosis.free_capacity import ClusterCapacity, counted_nodes
+from pincompute.planning.diagnosis.free_capacity import MAX_COUNTED_NODES, ClusterCapacity, counted_nodes
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
 from pincompute.planning.views.events import Event
@@ -73,13 +73,13 @@ async def read_live_state(client: Client, resource: CustomResource) -> LiveState
     if isinstance(resource, Workload):
         labels = f"{WORKLOAD_LABEL}={metadata.name}"
         natives, pods = await asyncio.gather(
-            _list_natives(client, WORKLOAD_NATIVES.values(), metadata.namespace, labels),
+            list_natives(client, WORKLOAD_NATIVES.values(), metadata.namespace, labels),
             client.list(PODS, metadata.namespace, labels=labels),
         )
         return LiveState(owner, natives, tuple(pods.items))
     if isinstance(resource, PROJECT_KINDS):
         labels = f"{PROJECT_NATIVE_SELECTOR},{PROJECT_LABEL}={metadata.name}"
-        return LiveState(owner, await _list_natives(client, PROJECT_NATIVES.values(), metadata.name, labels))
+        return LiveState(owner, await list_natives(client, PROJECT_NATIVES.values(), metadata.name, labels))
     return LiveState(owner)
 
 
@@ -106,17 +106,20 @@ async def read_cluster_facts(client: Client) -> dict[str, str]:
         return {}
 
 
-async def read_evidence(client: Client, snapshot: Snapshot, reason: str) -> Evidence:
-    """What the cluster says about a cause that needs more. Empty for other causes, or if reading it is forbidden."""
+async def read_evidence(client: Client, snapshot: Snapshot, pods: Sequence[Object], reason: str) -> Evidence:
+    """What the cluster says about a cause that needs more. Empty for other causes, or if reading it is forbidden.
+
+    `pods` are those of the workload in full.
+    """
     owner: Workload = snapshot.owner
     try:
         if reason == QUOTA_USED_UP.code:
-            pods = await client.list(PODS, owner.metadata.namespace, type=PodRequirements)
-            return Evidence(project_pods=pods.items)
+            of_project = await client.list(PODS, owner.metadata.namespace, type=PodRequirements)
+            return Evidence(project_pods=of_project.items)
         if reason in {each.code for each in CAPACITY_REASONS}:
-            return await _read_capacity(client, owner)
+            return await _read_capacity(client, _first_unscheduled(pods))
         if reason == CLAIM_NOT_BOUND.code:
-            return Evidence(storage=await _read_storage(client, owner))
+            return Evidence(storage=await _read_storage(client, owner, _first_unscheduled(pods)))
         if reason in {each.code for each in NODE_REASONS}:
             return Evidence(node=await _read_node(client, snapshot))
     except Forbidden:
@@ -124,34 +127,30 @@ async def read_evidence(client: Client, snapshot: Snapshot, reason: str) -> Evid
     return NO_EVIDENCE
 
 
-async def _read_capacity(client: Client, owner: Workload) -> Evidence:
+async def _read_capacity(client: Client, unscheduled: PodRequirements | None) -> Evidence:
     """All nodes, and the pods of those nodes alone that might fit the first unscheduled pod."""
-    unscheduled, nodes = await asyncio.gather(_first_unscheduled(client, owner), client.list(NODES, type=Node))
     if unscheduled is None:
         return NO_EVIDENCE
+    nodes = await client.list(NODES, type=Node)
     return Evidence(unscheduled, await _with_pods_on_candidates(client, nodes.items, [unscheduled]))
 
 
-async def _first_unscheduled(client: Client, owner: Workload) -> PodRequirements | None:
-    labels = f"{WORKLOAD_LABEL}={owner.metadata.name}"
-    pods = await client.list(
-        PODS, owner.metadata.namespace, labels=labels, fields="spec.nodeName=", type=PodRequirements
-    )
-    waiting = sorted((each for each in pods.items if each.is_active), key=lambda each: each.metadata.name)
-    return waiting[0] if waiting else None
+def _first_unscheduled(pods: Sequence[Object]) -> PodRequirements | None:
+    waiting = [msgspec.convert(each, PodRequirements) for each in pods if not each.get("spec", {}).get("nodeName")]
+    return min((each for each in waiting if each.is_active), key=lambda each: each.metadata.name, default=None)
 
 
-async def _read_storage(client: Client, owner: Workload) -> StorageEvidence:
+async def _read_storage(client: Client, owner: Workload, pod: PodRequirements | None) -> StorageEvidence:
     """The claims of the first unscheduled pod, and all volumes, classes and nodes."""
-    pod, claims, volumes, classes, nodes = await asyncio.gather(
-        _first_unscheduled(client, owner),
+    if pod is None:
+        return StorageEvidence()
+    claims, volumes, classes, nodes = await asyncio.gather(
         client.list(PERSISTENT_VOLUME_CLAIMS, owner.metadata.namespace, type=Claim),
         client.list(PERSISTENT_VOLUMES, type=Volume),
         client.list(STORAGE_CLASSES, type=StorageClass),
         client.list(NODES, type=Node),
     )
-    names = pod.claim_names if pod else []
-    return StorageEvidence(names, claims.items, volumes.items, classes.items, nodes.items)
+    return StorageEvidence(pod.claim_names, claims.items, volumes.items, classes.items, nodes.items)
 
 
 async def _read_node(client: Client, snapshot: Snapshot) -> Node | None:
@@ -174,9 +173,12 @@ async def _with_pods_on_candidates(
     client: Client, nodes: Sequence[Node], pods: Sequence[PodRequirements]
 ) -> ClusterCapacity:
     """Lists pods per candidate node: listing all pods of a large cluster would take too long."""
-    names = {each.metadata.name for pod in pods for each in counted_nodes(pod, nodes)}
+    names = sorted({each.metadata.name for pod in pods for each in counted_nodes(pod, nodes)})
+    if len(names) > 1 and len(nodes) <= MAX_COUNTED_NODES:
+        # The pods of a small cluster are few: one request instead of one for each node.
+        return ClusterCapacity(nodes, (await client.list(PODS, fields="spec.nodeName!=", type=PodRequirements)).items)
     listings = await asyncio.gather(
-        *(client.list(PODS, fields=f"spec.nodeName={each}", type=PodRequirements) for each in sorted(names))
+        *(client.list(PODS, fields=f"spec.nodeName={each}", type=PodRequirements) for each in names)
     )
     return ClusterCapacity(nodes, [each for listing in listings for each in listing.items])
 
@@ -196,8 +198,8 @@ async def read_planning_context(client: Client, submitted: Sequence[CustomResour
     return PlanningInputs.of([*others, *submitted], cluster)
 
 
-async def _list_natives(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
-    """Natives in full. Their kind is added, because the items of a list response lack it."""
+async def list_natives(client: Client, kinds: Collection[Resource], namespace: str, labels: str) -> tuple[Object, ...]:
+    """Natives of these kinds in full. Their kind is added, because the items of a list response lack it."""
     listings = await asyncio.gather(*(list_items(client, each, namespace, labels) for each in kinds))
     return tuple(
         {"apiVersion": resource.api_version, "kind": resource.kind, **item}

@@ -115,7 +115,8 @@ class KubernetesPlatform:
         self.runtimes = FleetClient(client)
         self._client = client
         self._cache = WorkloadCache(client)
-        self.reader = self._workloads = WorkloadClient(client, log_store, self.kind_of, lists_projects=False)
+        lookups = self.kind_of, self._cache.planning_inputs
+        self.reader = self._workloads = WorkloadClient(client, log_store, *lookups, lists_projects=False)
         self._read_your_writes = ReadYourWrites(self._cache)
         self._synced = asyncio.Event()
         self._footprints: dict[WorkloadKey, _ComputedFootprint] = {}

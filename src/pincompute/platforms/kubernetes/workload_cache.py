@@ -20,7 +20,7 @@ from pincompute.planning.footprint import ObservedCounts, WorkloadKey
 from pincompute.planning.hosts import HostVerdict
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.status import has_ended
-from pincompute.planning.views.plan_preview import LOCAL_CLUSTER
+from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, PlanningInputs
 from pincompute.platforms.kubernetes.cluster_reader import read_cluster
 
 
@@ -39,6 +39,7 @@ class WorkloadCache:
         self._client = client
         self._context = PlanningContextCache()
         self._cluster = LOCAL_CLUSTER
+        self._complete = False
         self._informers: dict[str, Informer[Any]] = {
             kind: Informer(client, CUSTOM_RESOURCES[kind], type=type_, on_change=self._on_event)
             for kind, type_ in RECONCILED_KINDS.items()
@@ -55,6 +56,7 @@ class WorkloadCache:
         for informer in self._informers.values():
             await informer.synced.wait()
         self._cluster = await read_cluster(self._client)
+        self._complete = True
 
     def keys(self) -> Iterable[WorkloadKey]:
         return [WorkloadKey(project, kind, name) for kind in WORKLOADS for project, name in self._informers[kind].items]
@@ -90,6 +92,12 @@ class WorkloadCache:
     @property
     def projects(self) -> Mapping[str, Project]:
         return self._context.projects
+
+    def planning_inputs(self) -> PlanningInputs | None:
+        """Projects, runtimes and cluster facts; None before the cache is filled."""
+        if not self._complete:
+            return None
+        return PlanningInputs(self._cluster, self._context.projects, self._context.runtimes)
 
     def revision(self, kind: str) -> int:
         """The resourceVersion up to which all writes of this kind are in the cache."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime
 from typing import NamedTuple
 
@@ -32,14 +32,13 @@ from pincompute.base.reasons import NO_LOGS, PROJECT_NOT_OPEN, PROJECT_UNKNOWN
 from pincompute.controller.field_ownership import record_create_as_apply
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.kube.client import Client
-from pincompute.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from pincompute.kube.errors import AlreadyExists, Conflict, NotFound
 from pincompute.kube.exec_stream import ExecStream
 from pincompute.kube.port_forward import PortForward
 from pincompute.kube.resource import NAMESPACES, Resource
-from pincompute.planning.diagnosis import explain
+from pincompute.objects.content import Object
 from pincompute.planning.edits import EditResult, preserve_edits, runs_adopted_replicas
 from pincompute.planning.expiry import check_expires_later
-from pincompute.planning.views.history import read_history
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.kubernetes.changes import (
     MAX_WRITE_ATTEMPTS,
@@ -50,13 +49,9 @@ from pincompute.platforms.kubernetes.changes import (
     write_change,
 )
 from pincompute.platforms.kubernetes.cluster_reader import (
-    last_edit_time,
-    list_events,
-    list_revision_records,
-    read_evidence,
-    read_live_state,
     read_planning_context,
 )
+from pincompute.platforms.kubernetes.diagnosis_reader import InputsLookup, explain_workload
 from pincompute.platforms.kubernetes.dry_run import DryRunner
 from pincompute.platforms.kubernetes.exec_session import open_exec, open_port_forward
 from pincompute.platforms.kubernetes.infrastructure import InfrastructureClient
@@ -85,12 +80,14 @@ class WorkloadClient(ProjectClient, InfrastructureClient):
         client: Client,
         log_store: LogStoreClient | None = None,
         kind_of: KindLookup = lambda *_: "",
+        planning_inputs: InputsLookup = lambda: None,
         *,
         lists_projects: bool = True,
     ) -> None:
         # A desk must not list projects in errors: it reads them with its own rights, not with those of its caller.
         super().__init__(client)
         self._kind_of = kind_of
+        self._planning_inputs = planning_inputs
         self._lists_projects = lists_projects
         self._log_reader = LogReader(client, log_store)
         self._dry_runner = DryRunner(client)
@@ -237,42 +234,34 @@ class WorkloadClient(ProjectClient, InfrastructureClient):
 
     async def explain(self, project: str, name: str) -> Diagnosis:
         """Diagnoses why a workload has not reached its goal, from the live state of the cluster."""
-        owner = await self.get_workload(project, name)
-        try:
-            state, events, inputs, records = await asyncio.gather(
-                read_live_state(self._client, owner),
-                list_events(self._client, project),
-                read_planning_context(self._client),
-                list_revision_records(self._client, owner),
-            )
-        except Forbidden:
-            return explain.diagnose_from_status(owner)
-        snapshot = state.snapshot(owner, inputs, self._now())
-        found = explain.diagnose(snapshot, events, last_edit_time(state.owner or {}), read_history(owner, records))
-        evidence = await read_evidence(self._client, snapshot, found.reason)
-        return explain.diagnose(
-            snapshot, events, last_edit_time(state.owner or {}), read_history(owner, records), evidence
-        )
+        found = await self._find_object(project, name)
+        owner = msgspec.convert(found, WORKLOADS[found["kind"]])
+        return await explain_workload(self._client, found, owner, self._planning_inputs())
 
     async def get_summary(self, project: str, name: str) -> WorkloadSummary:
         return summarize(await self.get_workload(project, name))
 
     async def get_workload(self, project: str, name: str) -> Workload:
         """Finds a workload of any kind; the oldest, if clients that bypass the desk took a name twice."""
-        kind = self._kind_of(project, name)
-        if kind and (found_by_kind := await self.get_of_kind(kind, project, name)):
-            return found_by_kind
+        found = await self._find_object(project, name)
+        return msgspec.convert(found, WORKLOADS[found["kind"]])
+
+    async def _find_object(self, project: str, name: str) -> Object:
+        """The same in full."""
+        if kind := self._kind_of(project, name):
+            with suppress(NotFound):
+                return await self._client.get(CUSTOM_RESOURCES[kind], name, project)
         fields = f"metadata.name={name}"
         listings = await asyncio.gather(
-            *(
-                self._client.list(CUSTOM_RESOURCES[kind], project, fields=fields, type=type_)
-                for kind, type_ in WORKLOADS.items()
-            )
+            *(self._client.list(CUSTOM_RESOURCES[kind], project, fields=fields) for kind in WORKLOADS)
         )
-        found = [each for listing in listings for each in listing.items]
+        # The items of a list response lack their kind.
+        found: list[Object] = [
+            {**item, "kind": kind} for kind, each in zip(WORKLOADS, listings, strict=True) for item in each.items
+        ]
         if not found:
             raise await self._unknown_workload_error(project, name)
-        return min(found, key=lambda each: each.metadata.creation_timestamp)
+        return min(found, key=lambda each: str(each["metadata"].get("creationTimestamp", "")))
 
     async def follow(self, project: str, name: str) -> AsyncGenerator[WorkloadSummary]:
         """The present summary, then each change, until the workload is deleted."""

@@ -1,0 +1,104 @@
+"""Reads from a cluster what the answer of `pin why` asks for, and nothing else.
+
+An answer begins with three requests: the workload, its pods, and the objects that create them. The first cause decides
+what else is read: for a quota the pods of the project, for a crash the events, for a rollback the recorded revisions.
+Natives that planning only compares, such as Services and ServiceAccounts, are never read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from pincompute.api.cron_job import PinterestCronJob
+from pincompute.api.daemon import PinterestDaemon
+from pincompute.api.job_set import PinterestJobSet
+from pincompute.api.names import WORKLOAD_LABEL
+from pincompute.api.service import PinterestService
+from pincompute.api.stateful_set import PinterestStatefulSet
+from pincompute.api.training_job import PinterestTrainingJob
+from pincompute.api.workload import Workload
+from pincompute.api.workload_detail import Diagnosis
+from pincompute.kube.client import Client
+from pincompute.kube.errors import Forbidden
+from pincompute.kube.resource import (
+    CONFIG_MAPS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    INGRESSES,
+    JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    PYTORCH_JOBS,
+    STATEFUL_SETS,
+    TF_JOBS,
+    Resource,
+)
+from pincompute.objects.content import Object
+from pincompute.planning.diagnosis import explain
+from pincompute.planning.diagnosis.evidence import NO_EVIDENCE
+from pincompute.planning.diagnosis.questions import Question, open_questions
+from pincompute.planning.views.history import read_history
+from pincompute.planning.views.plan_preview import PlanningInputs
+from pincompute.platforms.kubernetes.cluster_reader import (
+    LiveState,
+    last_edit_time,
+    list_events,
+    list_natives,
+    list_revision_records,
+    read_evidence,
+    read_planning_context,
+)
+
+InputsLookup = Callable[[], PlanningInputs | None]
+"""Returns the cached projects and runtimes; None if there is no cache, or not yet."""
+
+_FRAMEWORK_JOBS = {"pytorch": PYTORCH_JOBS, "tensorflow": TF_JOBS}
+STATUS_NATIVES: dict[str, tuple[Resource, ...]] = {
+    PinterestService.__name__: (DEPLOYMENTS,),
+    PinterestStatefulSet.__name__: (STATEFUL_SETS, PERSISTENT_VOLUME_CLAIMS),
+    # Revisions of a daemon are planned from their records.
+    PinterestDaemon.__name__: (DAEMON_SETS, CONFIG_MAPS),
+    PinterestJobSet.__name__: (JOBS,),
+    PinterestCronJob.__name__: (CRON_JOBS, JOBS),
+    PinterestTrainingJob.__name__: (PYTORCH_JOBS, TF_JOBS),
+}
+"""Natives on which the status of each kind depends. An Ingress counts only once the replicas are ready."""
+
+
+async def explain_workload(client: Client, found: Object, owner: Workload, cached: PlanningInputs | None) -> Diagnosis:
+    """The diagnosis of a workload; `found` is the same in full. From its status alone, if reading more is forbidden."""
+    try:
+        return await _explain_live(client, found, owner, cached)
+    except Forbidden:
+        return explain.diagnose_from_status(owner)
+
+
+async def _explain_live(client: Client, found: Object, owner: Workload, cached: PlanningInputs | None) -> Diagnosis:
+    project, labels = owner.metadata.namespace, f"{WORKLOAD_LABEL}={owner.metadata.name}"
+    inputs = cached or await read_planning_context(client)
+    pods, natives = await asyncio.gather(
+        client.list(PODS, project, labels=labels),
+        list_natives(client, _status_natives(owner), project, labels),
+    )
+    state, edited = LiveState(found, natives, tuple(pods.items)), last_edit_time(found)
+    snapshot = state.snapshot(owner, inputs, client.clock.now())
+    first = explain.diagnose(snapshot, (), edited)
+    asked = open_questions(snapshot, first, edited)
+    ingresses = await list_natives(client, (INGRESSES,) if Question.INGRESS in asked else (), project, labels)
+    events = await list_events(client, project) if Question.EVENTS in asked else []
+    records = await list_revision_records(client, owner) if Question.REVISIONS in asked else []
+    snapshot = state._replace(natives=(*natives, *ingresses)).snapshot(owner, inputs, snapshot.now)
+    past = read_history(owner, records)
+    # Planning a large workload is the expensive part, so nothing is planned again without anything new.
+    is_new = ingresses or events or records
+    second = explain.diagnose(snapshot, events, edited, past) if is_new else first
+    evidence = await read_evidence(client, snapshot, state.pods, second.reason)
+    return second if evidence is NO_EVIDENCE else explain.diagnose(snapshot, events, edited, past, evidence)
+
+
+def _status_natives(owner: Workload) -> tuple[Resource, ...]:
+    if isinstance(owner, PinterestTrainingJob):
+        return (_FRAMEWORK_JOBS[owner.spec.framework],)
+    return STATUS_NATIVES[owner.kind]
