@@ -36,7 +36,7 @@ def open_questions(snapshot: Snapshot, first: Diagnosis, edited: datetime | None
         asked.add(Question.EVENTS)
     if isinstance(owner, PinterestService) and owner.spec.has_ingress and _all_ready(snapshot):
         asked.add(Question.INGRESS)
-    if reason and reason.is_problem and may_be_rolled_back(owner, reason, first.next, edited):
+    if reason and reason.is_problem and may_be_rolled_back(owner, reason, edited):
         asked.add(Question.REVISIONS)
     return frozenset(asked)
 

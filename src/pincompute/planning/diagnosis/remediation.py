@@ -69,7 +69,7 @@ def add_remedy(
     `goal` is the condition that the workload misses, since it was lost. The remedy that the problem had before is kept
     in the note, in case the change is to be kept.
     """
-    if not _is_caused_by_the_spec(owner, problem.reason, problem.next):
+    if not _is_caused_by_the_spec(problem.reason) or _is_fix(owner, problem.next):
         return problem
     healthy = last_healthy_revision(owner, goal, edited, past)
     if healthy is None or not can_roll_back(owner):
@@ -86,15 +86,14 @@ def add_remedy(
     return problem._replace(note=note, next=f"{ROLLBACK_COMMAND}{name} --to {healthy.number}")
 
 
-def may_be_rolled_back(owner: Workload, reason: Reason, next_: str, edited: datetime | None) -> bool:
+def may_be_rolled_back(owner: Workload, reason: Reason, edited: datetime | None) -> bool:
     """True if the recorded revisions could hold one that was healthy."""
     has_former = expected_revision(owner).number > 1
-    return has_former and edited is not None and _is_caused_by_the_spec(owner, reason, next_)
+    return has_former and edited is not None and _is_caused_by_the_spec(reason)
 
 
-def _is_caused_by_the_spec(owner: Workload, reason: Reason, next_: str) -> bool:
-    needs_others = reason.actor is not Actor.USER and reason not in _CAUSED_BY_SPEC
-    return not needs_others and not _is_fix(owner, next_)
+def _is_caused_by_the_spec(reason: Reason) -> bool:
+    return reason.actor is Actor.USER or reason in _CAUSED_BY_SPEC
 
 
 def _scaled_to_what_fits(owner: Workload, problem: Problem) -> Problem:
