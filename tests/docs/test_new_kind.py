@@ -10,7 +10,7 @@ import pytest
 
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.workload import Workload
-from pincompute.controller.resources import CUSTOM_RESOURCES
+from pincompute.controller.resources import CUSTOM_RESOURCES, WORKLOAD_NATIVES
 from pincompute.planning.kinds.planners import PLANNERS
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +49,7 @@ def test_new_kind_touches_at_most_six_files() -> None:
 def test_declaration_of_a_kind_is_complete(kind: type[Workload]) -> None:
     assert kind.KIND_NAME.startswith(("a ", "an "))
     assert kind.SCALABLE or kind.BY_ADMINISTRATORS or all(kind.NOT_SCALABLE) or kind.GOAL == "Succeeded"
+    assert {*kind.STATUS_NATIVES} <= WORKLOAD_NATIVES.keys()
     assert kind.__name__ in CUSTOM_RESOURCES
     assert kind.__name__ in PLANNERS
 

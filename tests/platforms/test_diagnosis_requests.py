@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from pincompute.api.kinds import WORKLOADS
 from pincompute.api.service import PinterestService
 from pincompute.api.workload_detail import Diagnosis
 from pincompute.kube.access import Access
@@ -20,7 +19,6 @@ from pincompute.kube.request import Request
 from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, PlanningInputs
-from pincompute.platforms.kubernetes.diagnosis_reader import STATUS_NATIVES
 from pincompute.platforms.kubernetes.workloads import WorkloadClient
 from scripted_transport import ConnectedTransport
 
@@ -133,7 +131,3 @@ async def test_without_a_cache_the_shared_inputs_are_read_too() -> None:
         {"pinterestservices": [service(1)], "deployments": [deployment()], "pods": [newest_pod()]}, None
     )
     assert {"configmaps", "projects", "runtimes", "pinterestsidecars"} <= set(read)
-
-
-def test_every_kind_says_which_natives_its_status_depends_on() -> None:
-    assert STATUS_NATIVES.keys() == WORKLOADS.keys()

@@ -175,6 +175,7 @@ class PinterestCronJob(Workload, frozen=True, kw_only=True, rename=None):
     """Light periodic work: a program that runs on a schedule and ends."""
 
     KIND_NAME: ClassVar[str] = "a periodic job"
+    STATUS_NATIVES: ClassVar[tuple[str, ...]] = ("CronJob", "Job")
     NOT_SCALABLE: ClassVar[tuple[str, str]] = ("a periodic job has no replicas to scale", "pin rerun {name}")
     REPLICA_NOUN: ClassVar[tuple[str, str]] = ("run", "runs")
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptc",)

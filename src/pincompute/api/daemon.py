@@ -111,6 +111,8 @@ class PinterestDaemon(Workload, frozen=True, kw_only=True, rename=None):
     """An infrastructure program that runs once on every node."""
 
     KIND_NAME: ClassVar[str] = "a daemon"
+    STATUS_NATIVES: ClassVar[tuple[str, ...]] = ("DaemonSet", "ConfigMap")
+    """Its revisions are planned from their records."""
     NOT_SCALABLE: ClassVar[tuple[str, str]] = (
         "a daemon runs once on each node",
         "change nodes: in its file, then: pin deploy FILE",

@@ -307,6 +307,7 @@ class PinterestJobSet(Workload, frozen=True, kw_only=True, rename=None):
 
     GOAL: ClassVar[str] = SUCCEEDED
     KIND_NAME: ClassVar[str] = "a job set"
+    STATUS_NATIVES: ClassVar[tuple[str, ...]] = ("Job",)
     REPLICA_NOUN: ClassVar[tuple[str, str]] = ("task", "tasks")
     MAX_NAME_LENGTH: ClassVar[int] = 45
     """Revision, attempt and task number are appended to the name, and 63 characters is the limit for pod names."""

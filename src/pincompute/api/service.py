@@ -216,6 +216,7 @@ class PinterestService(Workload, frozen=True, kw_only=True, rename=None):
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("pts",)
     PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = SERVING_COLUMNS
     KIND_NAME: ClassVar[str] = "a service"
+    STATUS_NATIVES: ClassVar[tuple[str, ...]] = ("Deployment",)
     SCALABLE: ClassVar[bool] = True
     VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
         *Workload.VALIDATION_RULES,

@@ -199,6 +199,7 @@ class PinterestStatefulSet(Workload, frozen=True, kw_only=True, rename=None):
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("ptss",)
     PRINTER_COLUMNS: ClassVar[tuple[tuple[str, str, str], ...]] = SERVING_COLUMNS
     KIND_NAME: ClassVar[str] = "a stateful set"
+    STATUS_NATIVES: ClassVar[tuple[str, ...]] = ("StatefulSet", "PersistentVolumeClaim")
     SCALABLE: ClassVar[bool] = True
     VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (
         *Workload.VALIDATION_RULES,

@@ -337,6 +337,8 @@ class PinterestTrainingJob(Workload, frozen=True, kw_only=True, rename=None):
 
     GOAL: ClassVar[str] = SUCCEEDED
     KIND_NAME: ClassVar[str] = "a training job"
+    STATUS_NATIVES: ClassVar[tuple[str, ...]] = ("PyTorchJob", "TFJob")
+    """One of them, by the framework."""
     NOT_SCALABLE: ClassVar[tuple[str, str]] = (
         "a training job is scaled only if it is elastic",
         "change workers: in its file, then: pin deploy FILE",

@@ -225,6 +225,8 @@ class Workload(CustomResource, frozen=True, kw_only=True, rename=None):
     """The kind in messages, such as `a service`."""
     NOT_SCALABLE: ClassVar[tuple[str, str]] = ("", "")
     """Why a kind without the scale subresource cannot be scaled, and the command to use instead, with {name}."""
+    STATUS_NATIVES: ClassVar[tuple[str, ...]]
+    """Kinds of the Kubernetes objects on which the status depends, apart from pods."""
     BY_ADMINISTRATORS: ClassVar[bool] = False
     """Only administrators of the platform manage it; members of a project may view it."""
     VALIDATION_RULES: ClassVar[tuple[ValidationRule, ...]] = (

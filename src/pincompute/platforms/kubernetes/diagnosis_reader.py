@@ -10,35 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from pincompute.api.cron_job import PinterestCronJob
-from pincompute.api.daemon import PinterestDaemon
-from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.names import WORKLOAD_LABEL
-from pincompute.api.service import PinterestService
-from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Diagnosis
+from pincompute.controller.resources import WORKLOAD_NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden
-from pincompute.kube.resource import (
-    CONFIG_MAPS,
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    INGRESSES,
-    JOBS,
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    PYTORCH_JOBS,
-    STATEFUL_SETS,
-    TF_JOBS,
-    Resource,
-)
+from pincompute.kube.resource import INGRESSES, PODS, Resource
 from pincompute.objects.content import Object
 from pincompute.planning.diagnosis import explain
 from pincompute.planning.diagnosis.evidence import NO_EVIDENCE
 from pincompute.planning.diagnosis.questions import Question, open_questions
+from pincompute.planning.training.diagnosis import KUBEFLOW_KINDS
 from pincompute.planning.views.history import read_history
 from pincompute.planning.views.plan_preview import PlanningInputs
 from pincompute.platforms.kubernetes.cluster_reader import (
@@ -53,18 +37,6 @@ from pincompute.platforms.kubernetes.cluster_reader import (
 
 InputsLookup = Callable[[], PlanningInputs | None]
 """Returns the cached projects and runtimes; None if there is no cache, or not yet."""
-
-_FRAMEWORK_JOBS = {"pytorch": PYTORCH_JOBS, "tensorflow": TF_JOBS}
-STATUS_NATIVES: dict[str, tuple[Resource, ...]] = {
-    PinterestService.__name__: (DEPLOYMENTS,),
-    PinterestStatefulSet.__name__: (STATEFUL_SETS, PERSISTENT_VOLUME_CLAIMS),
-    # Revisions of a daemon are planned from their records.
-    PinterestDaemon.__name__: (DAEMON_SETS, CONFIG_MAPS),
-    PinterestJobSet.__name__: (JOBS,),
-    PinterestCronJob.__name__: (CRON_JOBS, JOBS),
-    PinterestTrainingJob.__name__: (PYTORCH_JOBS, TF_JOBS),
-}
-"""Natives on which the status of each kind depends. An Ingress counts only once the replicas are ready."""
 
 
 async def explain_workload(client: Client, found: Object, owner: Workload, cached: PlanningInputs | None) -> Diagnosis:
@@ -98,7 +70,9 @@ async def _explain_live(client: Client, found: Object, owner: Workload, cached: 
     return second if evidence is NO_EVIDENCE else explain.diagnose(snapshot, events, edited, past, evidence)
 
 
-def _status_natives(owner: Workload) -> tuple[Resource, ...]:
+def _status_natives(owner: Workload) -> list[Resource]:
+    """An Ingress counts only once the replicas are ready."""
+    kinds = owner.STATUS_NATIVES
     if isinstance(owner, PinterestTrainingJob):
-        return (_FRAMEWORK_JOBS[owner.spec.framework],)
-    return STATUS_NATIVES[owner.kind]
+        kinds = (KUBEFLOW_KINDS[owner.spec.framework],)
+    return [WORKLOAD_NATIVES[each] for each in kinds]
