@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pincompute.api.names import REVISION_ANNOTATION, RUNTIME_ANNOTATION, WANTED_HASH_ANNOTATION
-from pincompute.kube.request import Request
+from pincompute.kube.request import APPLY_CONTENT_TYPE, Request
 from pincompute.kube.resource import NAMESPACES, Object, Resource
 from pincompute.objects.times import format_time
 from simulation.api_server import parse_path
@@ -52,9 +52,11 @@ class ForeignWriter:
     def replace_target(self, request: Request) -> None:
         """Replaces the object that a request is about to write."""
         at = parse_path(request.path)
-        sent = msgspec.json.decode(request.body) if request.method == "POST" else None
-        name = sent["metadata"]["name"] if sent else at.name
+        body = msgspec.json.decode(request.body)
+        name = at.name or body["metadata"]["name"]
         existing = self._store.get(at.resource, name, at.namespace)
+        creates = request.method == "POST" or (existing is None and request.content_type == APPLY_CONTENT_TYPE)
+        sent = body if creates else None
         if existing is not None:
             self._store.remove(at.resource, existing)
         model = sent or existing

@@ -37,11 +37,15 @@ from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import (
     CORE_EVENTS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
     JOBS,
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     SERVICE_ACCOUNTS,
+    STATEFUL_SETS,
     STORAGE_CLASSES,
     Object,
     Resource,
@@ -76,6 +80,11 @@ NEEDED_BUT_NOT_AUDITED = {
     ApiPermission(DESK, "", "nodes/stats", "get"),
     # Leases are excluded from the audit log.
     *(ApiPermission(OPERATOR, "coordination.k8s.io", "leases", verb) for verb in ("create", "get", "watch", "patch")),
+    # Checked when an apply creates an object; the request is a patch.
+    *(
+        ApiPermission(OPERATOR, each.group, each.plural, "create")
+        for each in (CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS)
+    ),
     # Checked when a RoleBinding is written; there is no request for it.
     ApiPermission(OPERATOR, "rbac.authorization.k8s.io", "clusterroles", "bind"),
 }
@@ -328,8 +337,9 @@ async def _cause_drift(client: Client) -> None:
 async def _cause_drift_of(client: Client, resource: Resource, labels: str) -> None:
     items = (await client.list(resource, PROJECT_NAME, labels=labels)).items
     seen = next(each for each in items if _is_ours(each))
-    body = {"metadata": {"annotations": {WANTED_HASH_ANNOTATION: None}}}
-    await client.patch(resource, seen["metadata"]["name"], PROJECT_NAME, body, style="merge", manager=ENGINE)
+    # The annotation of another manager makes the operator read the object.
+    body = {"metadata": {"annotations": {WANTED_HASH_ANNOTATION: None, "example.com/note": "drift"}}}
+    await client.patch(resource, seen["metadata"]["name"], PROJECT_NAME, body, style="merge", manager="tests")
     if resource.namespaced:
         await client.create(resource, _unwanted_copy(seen, resource), manager=ENGINE)
 

@@ -18,7 +18,15 @@ from pincompute.controller.field_ownership import conflict_from_not_found, recor
 from pincompute.controller.resources import ALL_NATIVES
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from pincompute.kube.resource import PODS, REPLICA_SETS, Resource
+from pincompute.kube.resource import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Resource,
+)
 from pincompute.objects.content import Object
 from pincompute.objects.field_managers import ForeignEdit, foreign_edits
 from pincompute.objects.owners import controller_uid
@@ -37,6 +45,11 @@ from pincompute.planning.steps import (
     Step,
     Ungate,
 )
+
+_OFTEN_EDITED = frozenset({DEPLOYMENTS.kind, STATEFUL_SETS.kind, DAEMON_SETS.kind, CRON_JOBS.kind})
+"""Kinds that are created by an apply. It costs the API server more than a POST, and their first edit less."""
+_RESOURCE_VERSION_OF_NOTHING = "1"
+"""An apply with a resourceVersion creates a missing object, and is a conflict with one of another resourceVersion."""
 
 
 async def apply_step(client: Client, namespace: str, step: Step) -> Object | None:
@@ -62,13 +75,18 @@ async def apply_step(client: Client, namespace: str, step: Step) -> Object | Non
 
 
 async def _create_native(client: Client, native: Object) -> Object:
-    """Creates by POST, so that "already exists" tells our own object from one that belongs to another owner."""
-    resource = ALL_NATIVES[native["kind"]]
+    """Creates without a merge into an existing object, which may belong to another owner."""
+    resource, metadata = ALL_NATIVES[native["kind"]], native["metadata"]
     try:
+        if native["kind"] in _OFTEN_EDITED:
+            absent = {**native, "metadata": {**metadata, "resourceVersion": _RESOURCE_VERSION_OF_NOTHING}}
+            return await client.apply(absent, resource, manager=OPERATOR)
         return await client.create(resource, native, manager=OPERATOR)
-    except AlreadyExists:
-        metadata = native["metadata"]
-        found = await client.get(resource, metadata["name"], metadata.get("namespace", ""))
+    except (AlreadyExists, Conflict):
+        try:
+            found = await client.get(resource, metadata["name"], metadata.get("namespace", ""))
+        except NotFound as error:
+            raise conflict_from_not_found(error) from error
         if controller_uid(found) != controller_uid(native):
             raise Refused(not_ours_problem(native)) from None
         # The object is ours: an earlier pass created it and lost the response, or its label, by which the cache finds
