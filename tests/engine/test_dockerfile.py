@@ -75,6 +75,12 @@ def test_variables_of_bases_are_expanded(reference: str, value: str):
     assert expand_bases(text, found) == f"ARG A=a B\nFROM {value} AS one\n\nRUN true\n"
 
 
+def test_stage_without_instructions_gets_one_that_changes_nothing():
+    text = "FROM a AS b\nFROM b\nUSER 1\n"
+    found = read_dockerfile("Dockerfile", text)
+    assert expand_bases(text, found) == "FROM a AS b\nARG UNCHANGED\nFROM b\nUSER 1\n"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

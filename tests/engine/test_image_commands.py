@@ -55,6 +55,7 @@ def test_loads_layout_under_given_name(state: Path, tmp_path: Path):
         (["load", __file__, "--name", "elsewhere"], "no platform 'elsewhere'"),
         (["load", __file__, "--target", "a"], "is not a folder: --file, --build-arg and --target are for builds"),
         (["load", str(Path(__file__).parent), "--target", "a"], "has no Dockerfile: name it with --file"),
+        (["load", ".", "-f", "absent"], "absent: no such file"),
         (["load", ".", "--build-arg", "A"], "'A' must be NAME=VALUE"),
         (["list", "--name", "elsewhere"], "no platform 'elsewhere'"),
     ],

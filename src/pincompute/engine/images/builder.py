@@ -173,7 +173,7 @@ async def _base(registry: ImageRegistry, base: tuple[str, ...], progress: Progre
     """Debian with Python as an OCI archive, cached by its arguments."""
     key = hashlib.sha256(repr((SUITE, base)).encode()).hexdigest()[:16]
     archive = images_folder() / f"base-{key}.tar"
-    with exclusive_lock(images_folder() / "base.lock", "building the base of images", progress.echo):
+    with exclusive_lock(images_folder() / f"base-{key}.lock", "building the base of images", progress.echo):
         if archive.exists():
             return archive
         with build_folder(progress) as work, _report_duration("Debian base of images", progress):

@@ -30,7 +30,7 @@ def image() -> None:
     "-f",
     "--file",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, path_type=Path),
     help="Dockerfile. Default: Containerfile or Dockerfile of the folder.",
 )
 @click.option("--build-arg", "arguments", metavar="NAME=VALUE", multiple=True, help="Value of an ARG; repeatable.")
@@ -86,6 +86,8 @@ async def _load(context: Context, build: builder.Build, names: Sequence[str]) ->
 def _check_folder(build: builder.Build) -> None:
     if not build.folder.is_dir():
         raise click.UsageError(f"{build.folder} is not a folder: --file, --build-arg and --target are for builds")
+    if build.file and not build.file.is_file():
+        raise click.UsageError(f"{build.file}: no such file")
     if not build.file and not builder.find_containerfile(build.folder):
         raise click.UsageError(f"{build.folder} has no Dockerfile: name it with --file")
 

@@ -134,6 +134,9 @@ def expand_bases(text: str, dockerfile: Dockerfile) -> str:
         first = stage.instructions[0]
         lines[first.line - 1 : first.last_line] = [""] * (first.last_line - first.line + 1)
         lines[first.line - 1] = f"FROM {stage.base} AS {stage.name}" if stage.name else f"FROM {stage.base}"
+        if len(stage.instructions) == 1:
+            # buildah 1.28 cannot write an image that is its base; an argument changes nothing in it.
+            lines[first.line - 1] += "\nARG UNCHANGED"
     return "\n".join(lines) + "\n"
 
 

@@ -112,6 +112,9 @@ async def run(folder: Path, context: Path, arguments: Sequence[str], on_output: 
     finally:
         if process.returncode is None:
             process.kill()
+        # asyncio notices the end of a process after that of its output only, which it does not read while it is full.
+        while await process.stdout.read(_CHUNK_BYTES):
+            continue
         await process.wait()
         remove(folder)
 
