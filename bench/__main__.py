@@ -21,6 +21,7 @@ from bench import (
     runtime_rollout,
     scale,
     steady_state,
+    why,
 )
 from bench.figures import ROOT, write_figures
 
@@ -32,7 +33,8 @@ SUITES = {
     "rollout-plan": rollout_plan.figures,
     "runtime-rollout": runtime_rollout.figures,
     "kube-client": kube_client.figures,
-    "why": diagnosis.figures,
+    "why": why.figures,
+    "diagnosis": diagnosis.figures,
     "reconcile": reconcile.figures,
     "desk": desk.figures,
     "overload": overload.figures,
