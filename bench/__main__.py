@@ -22,6 +22,7 @@ from bench import (
     scale,
     sidecars,
     steady_state,
+    why,
 )
 from bench.figures import ROOT, write_figures
 
@@ -34,7 +35,8 @@ SUITES = {
     "rollout-plan": rollout_plan.figures,
     "runtime-rollout": runtime_rollout.figures,
     "kube-client": kube_client.figures,
-    "why": diagnosis.figures,
+    "why": why.figures,
+    "diagnosis": diagnosis.figures,
     "reconcile": reconcile.figures,
     "desk": desk.figures,
     "overload": overload.figures,

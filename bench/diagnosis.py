@@ -19,11 +19,10 @@ from bench.fault_catalogue import (
     run_healthy_states,
 )
 from bench.figures import PIN, Figure, run_command
-from bench.outside_faults import OUTSIDE_FAULTS, Answer, ask_about
 from bench.outside_interference import edited_with_kubectl, name_taken, quota_used_by_neighbour
 from pincompute.base.settings import setting_value
 
-NAME = "bench-why"
+NAME = "bench-diagnosis"
 _NODES = "20"
 
 
@@ -35,15 +34,11 @@ def figures() -> Iterator[Figure]:
         if real:
             _load_image()
         faults, healthy = asyncio.run(_run_catalogue(real=real))
-        answers = asyncio.run(_ask_about_outside_faults())
     finally:
         run_command(PIN, "down", "--name", NAME, "--purge")
     for outcome in (*faults, *healthy):
         if not (outcome.detected and outcome.cured):
             print(outcome, flush=True)
-    for answer in answers:
-        if not answer.named or answer.cured is False:
-            print(answer.text, flush=True)
     detected = [each.detected for each in faults]
     fixed = [each.cured for each in faults if each.detected]
     alarms = [not each.detected for each in healthy]
@@ -53,25 +48,11 @@ def figures() -> Iterator[Figure]:
     yield _share(
         "U6.2", f"of {len(fixed)} detected faults, share fixed by the proposed command", fixed, 0.75, at_least=True
     )
-    named = [each.named for each in answers]
-    cured = [bool(each.cured) for each in answers if each.named]
-    yield _share(
-        "U6.1-outside", f"of {len(named)} faults of public lists, share named first", named, 0.95, at_least=True
-    )
-    yield _share(
-        "U6.2-outside", f"of {len(cured)} of those, share cured by the file as advised", cured, 0.75, at_least=True
-    )
-    yield Figure("U6-seconds", "from the submission to the answer", [each.seconds for each in answers])
     yield _share("U6.3", f"of {len(alarms)} healthy and busy states, share of false alarms", alarms, 0.05)
 
 
 def _share(id_: str, what: str, found: list[bool], bar: float, *, at_least: bool = False) -> Figure:
     return Figure(id_, what, [sum(found) / len(found)], bar, "of 1", higher_is_better=at_least)
-
-
-async def _ask_about_outside_faults() -> list[Answer]:
-    async with open_target_cluster(Path(setting_value("state")), NAME, real=False) as cluster:
-        return await asyncio.gather(*(ask_about(cluster, each) for each in OUTSIDE_FAULTS))
 
 
 async def _run_catalogue(*, real: bool) -> tuple[list[Outcome], list[Outcome]]:

@@ -71,7 +71,8 @@ _CRON_JOB: dict[str, Any] = {"kind": "PinterestCronJob", "schedule": "30 3 1 1 *
 _TRAINING_JOB: dict[str, Any] = {"kind": "PinterestTrainingJob", "workers": 1, "command": ["sleep", "5"]}
 _REQUIRED_SPEC = {"shrunk-storage": {"storage": "1Mi"}}
 """Fields that a workload needs for a fault."""
-_KINDS = {each["kind"]: each for each in (SERVICE, _STATEFUL_SET, _JOB_SET, _CRON_JOB, _TRAINING_JOB)}
+_DAEMON: dict[str, Any] = {"kind": "PinterestDaemon", "command": ["sleep", "infinity"]}
+KIND_SPECS = {each["kind"]: each for each in (SERVICE, _STATEFUL_SET, _JOB_SET, _CRON_JOB, _TRAINING_JOB, _DAEMON)}
 
 
 class TargetCluster(NamedTuple):
@@ -99,8 +100,8 @@ class TargetCluster(NamedTuple):
         return process.returncode, output.decode()
 
     async def write(self, name: str, **fields: Any) -> WorkloadSummary:
-        document = _document(name, self.real, **fields)
-        return await self.workloads.write(parse_workload(read_document(document), self.project), manager=DESK)
+        text = document(name, self.real, **fields)
+        return await self.workloads.write(parse_workload(read_document(text), self.project), manager=DESK)
 
     async def change(self, name: str, change: Change) -> WorkloadSummary:
         return (await self.workloads.change(self.project, name, change, manager=DESK)).summary
@@ -188,7 +189,7 @@ async def _run_fault(cluster: TargetCluster, fault: Fault, kind: str) -> Outcome
     name = f"{kind.removeprefix('Pinterest').lower()}-{fault.name}"
     before = await cluster.wait_for_diagnosis(
         name,
-        (await cluster.write(name, **{**_KINDS[kind], **_REQUIRED_SPEC.get(fault.name, {})})).generation,
+        (await cluster.write(name, **{**KIND_SPECS[kind], **_REQUIRED_SPEC.get(fault.name, {})})).generation,
         wrong=False,
     )
     if before.is_problem:
@@ -258,7 +259,7 @@ async def _run_healthy_state(cluster: TargetCluster, state: HealthyState) -> Out
     )
 
 
-def _document(name: str, real: bool, *, kind: str, template: dict[str, Any] | None = None, **spec: Any) -> str:
+def document(name: str, real: bool, *, kind: str, template: dict[str, Any] | None = None, **spec: Any) -> str:
     least = {"image": IMAGE, "cpu": "10m", "memory": "16Mi"}
     pod = {"spec": {"securityContext": _security(), **(template or {})}}
     whole = {**least, **spec, "template": pod, **({} if real else {"simulated": True})}

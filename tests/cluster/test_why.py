@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 
 import pytest
 from bench.fault_catalogue import SERVICE, open_target_cluster
-from bench.outside_faults import OUTSIDE_FAULTS, ask_about
+from bench.why.corpus import Fault, read_faults
+from bench.why.run import open_scripted, run_cases
 
 from shared_platform import SharedPlatform
 
@@ -16,13 +16,15 @@ pytestmark = pytest.mark.cluster
 
 
 async def test_faults_of_public_lists_are_named_with_their_evidence(platform: SharedPlatform) -> None:
-    async with open_target_cluster(platform.state, platform.name, real=False) as here:
-        answers = await asyncio.gather(*(ask_about(here, each) for each in OUTSIDE_FAULTS))
-    missed = [each.text for each in answers if not each.named]
+    cases = [each for each in read_faults() if isinstance(each.script, Fault) and each.script.gate]
+    async with open_scripted(platform.state, platform.name) as (cluster, kubelet):
+        answers = await run_cases(cluster, kubelet, cases)
+    missed = [each.text for each in answers if not each.exact]
     assert not missed, "\n\n".join(missed)
-    not_cured = [each.text for each in answers if each.cured is False]
-    assert not not_cured, "\n\n".join(not_cured)
-    assert sum(each.cured is True for each in answers) == 2
+    found = {each.case.name: each.diagnosis.next for each in answers if each.diagnosis}
+    other_advice = [each.text for each in answers if not found[each.case.name].startswith(each.fault.next)]
+    assert not other_advice, "\n\n".join(other_advice)
+    assert {each.case.name for each in answers if each.cured} == {"more-cpu-than-any-node-has", "scheduling-gate"}
 
 
 async def test_scheduler_that_is_down_comes_before_anything_about_the_workload(platform: SharedPlatform) -> None:
