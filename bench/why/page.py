@@ -15,7 +15,7 @@ from bench.why.run import HEALTHY
 
 PAGE = ROOT / "docs" / "why-measured.md"
 OPSBENCH_FILE = Path(__file__).parent / "opsbench.yaml"
-_SUMS = ("faults", "named", "exact", "cured", "silent")
+_SUMS = ("faults", "named", "exact", "cured", "curable", "curable_cured", "silent")
 _INTRODUCTION = """\
 # `pin why`, measured
 
@@ -30,6 +30,10 @@ counted.
 - **exact**: it also tells the cause by its name or number.
 - **cured**: typing the printed `next` ended the problem. The share is of the named faults, also of those that no
   command can cure.
+- **cured of curable**: the same share of the named faults that a command of a member can end: the last change can be
+  taken back, the missing object or memory can be given, or the file demands what the cluster does not accept. The
+  other faults are in a program, an image, a node, a part of the platform or an object of others. The data of a fault
+  decide it, not its answer ([`is_curable`](../bench/why/corpus.py)).
 - **silent**: no problem was reported within 100 s.
 - **seconds**: median from the fault to the answer. It includes the time for which a wait is not yet a
   fault: 15, 30 or 60 s.
@@ -65,12 +69,13 @@ def totals(measured: dict[str, Any], half: str) -> dict[str, int]:
 
 
 def _halves(measured: dict[str, Any]) -> Iterator[str]:
-    yield "| half | faults | named | exact | cured | silent |"
-    yield "|---|---|---|---|---|---|"
+    yield "| half | faults | named | exact | cured | cured of curable | silent |"
+    yield "|---|---|---|---|---|---|---|"
     for half in HALVES:
         found = totals(measured, half)
         faults, named = found["faults"], found["named"]
-        shares = (_share(named, faults), _share(found["exact"], faults), _share(found["cured"], named))
+        cured = (_share(found["cured"], named), _share(found["curable_cured"], found["curable"]))
+        shares = (_share(named, faults), _share(found["exact"], faults), *cured)
         yield f"| {half} | {faults} | {' | '.join(shares)} | {_share(found['silent'], faults)} |"
     healthy = measured[HEALTHY]
     if healthy:

@@ -91,7 +91,7 @@ def test_explains_affinity_taints_and_cordoned_nodes() -> None:
     nodes = [node(f"n{each}", labels={"zone": f"z{each}"}) for each in range(7)]
     text = "it requires zone=a or b, and nodes have zone=z0, z1, z2, z3, z4 and 2 more"
     assert explanation(pod(affinity=affinity), *nodes) == text
-    assert explanation(pod(), node("ads", taints=[TAINT])) == "1 of 1 nodes have the taint team=ads:NoSchedule"
+    assert explanation(pod(), node("ads", taints=[TAINT])) == "node ads: taint team=ads:NoSchedule"
     assert explanation(pod()) == "the cluster has no nodes"
     tolerant = pod(tolerations=[{"key": "team", "operator": "Equal", "value": "ads"}])
     cordoned = node("cordoned", unschedulable=True)

@@ -82,9 +82,20 @@ def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
         find_reason(first.reason) or reasons.TASK_FAILED,
         f"{first.count} of {owner.spec.task_count} tasks failed{code} ({_tasks_text(first)})",
         Where(object=owner.metadata.key),
-        "\n".join(each for each in (first.message, *_other_groups(others)) if each),
+        "\n".join(each for each in (first.message, _bound_note(owner, state, first), *_other_groups(others)) if each),
         _remedy(owner, state, first),
     )
+
+
+def _bound_note(owner: PinterestJobSet, state: BatchState, first: TaskFailure) -> str:
+    """The bound of the file that the tasks exceeded."""
+    spec = owner.spec
+    if first.reason == reasons.OUT_OF_MEMORY.code:
+        return f"the limit of a task is {memory_of_tasks(spec, state.attempts, parse_numbers(first.tasks))}"
+    if first.reason == reasons.DEADLINE_EXCEEDED.code:
+        bounds = (("deadlineSeconds", spec.deadline_seconds), ("taskDeadlineSeconds", spec.task_deadline_seconds))
+        return ", ".join(f"{field} is {seconds}" for field, seconds in bounds if seconds)
+    return ""
 
 
 def _remedy(owner: PinterestJobSet, state: BatchState, first: TaskFailure) -> str:

@@ -221,7 +221,8 @@ def _job_problem(snapshot: Snapshot, job: Native) -> Problem:
     logs = f"pin logs {owner.metadata.name}"
     if _exceeded_deadline(job):
         what = "the run exceeded deadlineSeconds"
-        return Problem(DEADLINE_EXCEEDED, what, next=f"raise deadlineSeconds in the file, or: {logs}")
+        note = f"deadlineSeconds is {owner.spec.deadline_seconds}"
+        return Problem(DEADLINE_EXCEEDED, what, note=note, next=f"raise deadlineSeconds in the file, or: {logs}")
     failed = job.find_condition("Failed")
     return Problem(RUN_FAILED, excerpt_start(failed.message if failed else ""), next=logs)
 

@@ -12,6 +12,7 @@ from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
     ADMISSION_DENIED,
     ADMISSION_UNREACHABLE,
+    CONTROLLER_NOT_RESPONDING,
     POD_NOT_CREATED,
     POD_REJECTED,
     POD_SECURITY,
@@ -32,6 +33,7 @@ time of a condition that stays as it was."""
 FIRST_POD_GRACE_S = 60.0
 """Time in which the controller of an object should have created its first pod."""
 _POD_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "PyTorchJob", "TFJob")
+_RECORDS_GENERATION = ("Deployment", "StatefulSet", "DaemonSet")
 _SECURITY = re.compile(r"violates PodSecurity \"(?P<level>[^:\"]+)[^\"]*\": (?P<rules>.+)")
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)'[^:]*: (?P<rule>.+)", re.DOTALL)
 _WEBHOOK = re.compile(r"admission webhook \"(?P<name>[^\"]+)\" denied the request:? ?(?P<rule>.+)", re.DOTALL)
@@ -182,10 +184,25 @@ def _check_no_pods(snapshot: Snapshot) -> Causes:
         if missing_s < FIRST_POD_GRACE_S:
             yield Recheck(FIRST_POD_GRACE_S - missing_s)
             continue
-        what = f"no {owner.REPLICA_NOUN[0]} was created within {format_duration(FIRST_POD_GRACE_S)}"
-        note = "a quota or a policy rejects them, or their controller is down: the events tell which"
-        problem = Problem(POD_NOT_CREATED, what, _native_object(native), note, _show_command(snapshot))
-        yield Cause(problem, Rank.TRANSIENT)
+        problem = _silent_controller_problem(native) or _no_pods_problem(snapshot)
+        yield Cause(problem._replace(where=_native_object(native)), Rank.TRANSIENT)
+
+
+def _silent_controller_problem(native: Native) -> Problem | None:
+    """An object that its controller has not even seen: it records the generation, or the start of a Job, at once."""
+    status, generation = native.status, native.metadata.generation
+    if native.kind not in _RECORDS_GENERATION and native.kind != "Job":
+        return None
+    if status.start_time if native.kind == "Job" else generation <= status.observed_generation:
+        return None
+    what = f"no controller has acted on {native.kind} {native.metadata.name} for {format_duration(FIRST_POD_GRACE_S)}"
+    return Problem(CONTROLLER_NOT_RESPONDING, what, note="kube-controller-manager is down", next="pin status")
+
+
+def _no_pods_problem(snapshot: Snapshot) -> Problem:
+    what = f"no {snapshot.owner.REPLICA_NOUN[0]} was created within {format_duration(FIRST_POD_GRACE_S)}"
+    note = "a quota or a policy rejects them, or their controller is down: the events tell which"
+    return Problem(POD_NOT_CREATED, what, note=note, next=_show_command(snapshot))
 
 
 def _seconds_missing(snapshot: Snapshot, native: Native) -> float:

@@ -79,6 +79,7 @@ VERTICES: Mapping[str, Vertex] = {
                 reasons.PROGRAM_FAILED,
                 reasons.OUT_OF_MEMORY,
                 reasons.KILLED,
+                reasons.DISK_FULL,
                 reasons.DEADLINE_EXCEEDED,
             ),
         ),
@@ -141,6 +142,7 @@ VERTICES: Mapping[str, Vertex] = {
             ("quota", "admission"),
             (
                 reasons.POD_NOT_CREATED,
+                reasons.CONTROLLER_NOT_RESPONDING,
                 reasons.GANG_INCOMPLETE,
                 reasons.KUBEFLOW_NOT_RESPONDING,
                 reasons.KIND_NOT_SERVED,

@@ -5,16 +5,29 @@ from __future__ import annotations
 from datetime import datetime
 
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import DEADLINE_EXCEEDED, EVICTED, NODE_LOST, NODE_REFUSED, PREEMPTED
-from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank
+from pincompute.base.reasons import DEADLINE_EXCEEDED, EVICTED, NODE_LOST, NODE_REFUSED, PREEMPTED, Reason
+from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, find_disruption
 from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
-from pincompute.planning.observed_pods import PodCondition
+from pincompute.planning.observed_pods import Pod, PodCondition
 from pincompute.planning.snapshot import Snapshot
 
 DELETION_GRACE_S = 60.0
 """Time beyond a pod's own termination grace period after which its deletion counts as stuck."""
 _EVICTION_REASONS = ("Evicted", "NodeShutdown", "Terminated")
 _NODE_LOST_REASONS = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
+
+
+def reason_of_node(pod: Pod, otherwise: Reason) -> Reason:
+    """The reason for which the node or the scheduler ended a pod as a whole; the other one if neither did."""
+    disruption = find_disruption(pod)
+    reasons = {pod.status.reason, disruption.reason if disruption else ""}
+    if not reasons.isdisjoint(_NODE_LOST_REASONS):
+        return NODE_LOST
+    if "PreemptionByScheduler" in reasons:
+        return PREEMPTED
+    if disruption or not reasons.isdisjoint(_EVICTION_REASONS):
+        return EVICTED
+    return NODE_REFUSED if pod.status.reason else otherwise
 
 
 def check_nodes(context: PodContext) -> Causes:
