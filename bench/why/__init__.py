@@ -24,7 +24,9 @@ def figures() -> Iterator[Figure]:
             ("cured-of-curable", "curable_cured", "curable", 0.75),
         )
         for name, part, whole, bar in shares:
-            label = f"of {found[whole]} {whole} faults of the half {half}, share {name}".replace("faults faults", "faults")
+            label = f"of {found[whole]} {whole} faults of the half {half}, share {name}".replace(
+                "faults faults", "faults"
+            )
             share = found[part] / max(found[whole], 1)
             yield Figure(f"U6-{half}-{name}", label, [share], bar, "of 1", higher_is_better=True)
     states = measured[HEALTHY]["states"]

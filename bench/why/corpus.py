@@ -133,8 +133,8 @@ class Fault(Script, frozen=True, kw_only=True):
     def is_curable(self) -> bool:
         """True if a command of a member can end it.
 
-        The last change can be taken back; the missing object or memory can be given; or the API server or the scheduler
-        accepts no such file, as the cluster is. Else the fault is in a program, an image, a node or an object of others.
+        The last change can be taken back; the missing object or memory can be given; or the cluster accepts no such
+        file. Else the fault is in a program, an image, a node, a part of the platform or an object of others.
         """
         if self.stops or any(each.edit or each.change for each in self.then):
             return not self.stops

@@ -145,7 +145,7 @@ def _explain_pending(claim: Claim, evidence: StorageEvidence) -> str:
         return f"names storage class {class_name}, which does not exist; {_classes_text(evidence.classes)}"
     if storage_class is None or storage_class.provisioner == _NO_PROVISIONER:
         return _explain_no_match(claim, of_class)
-    return ""
+    return f"waits for provisioner {storage_class.provisioner} of storage class {class_name} to create its volume"
 
 
 def _explain_named_volume(claim: Claim, evidence: StorageEvidence) -> str:

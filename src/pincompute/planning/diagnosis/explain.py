@@ -12,22 +12,11 @@ from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Diagnosis, OtherCause
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
-    CANNOT_CHANGE,
-    CERTIFICATE_EXPIRED,
-    CERTIFICATE_MISMATCH,
-    CLUSTER_REFUSED,
     EXPIRED,
-    HOST_NOT_LISTED,
-    HOST_RESERVED,
-    HOST_TAKEN,
-    INGRESS_CLASS_UNKNOWN,
-    INGRESS_NOT_RESPONDING,
     INTERNAL,
-    NOT_OWNED,
     OPERATOR_NOT_RESPONDING,
     PAUSED,
     PROGRESSING,
-    STORE_FULL,
     SUSPENDED,
     Actor,
     find_reason,
@@ -57,21 +46,7 @@ from pincompute.planning.views.workload_detail import event_scope_of
 
 OPERATOR_RESPONSE_GRACE_S = 30.0
 """Time in which the operator should have observed a change, also on a machine that is short of CPU."""
-_FOUND_BY_THE_OPERATOR = frozenset(
-    {
-        CANNOT_CHANGE,
-        CERTIFICATE_EXPIRED,
-        CERTIFICATE_MISMATCH,
-        CLUSTER_REFUSED,
-        HOST_NOT_LISTED,
-        HOST_RESERVED,
-        HOST_TAKEN,
-        INGRESS_CLASS_UNKNOWN,
-        INGRESS_NOT_RESPONDING,
-        NOT_OWNED,
-        STORE_FULL,
-    }
-)
+_FOUND_BY_THE_OPERATOR = frozenset((*VERTICES["operator"].reasons, *VERTICES["address"].reasons))
 """Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
 the workloads of all projects or on the cluster's ingress classes."""
 

@@ -8,10 +8,12 @@ from datetime import datetime
 from pincompute.api.names import PRIORITY_CLASS_PREFIX, REVISION_ANNOTATION
 from pincompute.api.service import PinterestService
 from pincompute.api.status import find_condition
+from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
     ADMISSION_DENIED,
     ADMISSION_UNREACHABLE,
+    CLUSTER_REFUSED,
     CONTROLLER_NOT_RESPONDING,
     POD_NOT_CREATED,
     POD_REJECTED,
@@ -122,6 +124,18 @@ def rejection_problem(snapshot: Snapshot, message: str) -> Problem:
     return quotas.quota_unspecified_problem(snapshot, message) or _admission_problem(snapshot, message)
 
 
+def refused_write_problem(snapshot: Snapshot, refused: Problem) -> Problem:
+    """The problem behind the API server's refusal of an object, if a quota or an admission policy refused it."""
+    message = refused.what
+    if refused.reason is not CLUSTER_REFUSED or not isinstance(snapshot.owner, Workload):
+        return refused
+    if "exceeded quota" in message and (found := quotas.quota_exceeded_problem(snapshot, message)):
+        return found._replace(where=refused.where)
+    if "denied the request" in message or "denied request" in message:
+        return _denied_problem(message, str(refused.where) or "an object of the workload")._replace(where=refused.where)
+    return refused
+
+
 def _rollout_note(snapshot: Snapshot) -> str:
     """Explains a rejected pod beyond all replicas: a rollout starts it before it ends a former one."""
     owner = snapshot.owner
@@ -147,20 +161,20 @@ def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
         next_ = f"tell the infrastructure team that {name} does not respond"
         return Problem(ADMISSION_UNREACHABLE, f"{name} for pods does not respond", note=excerpt, next=next_)
     if "denied the request" in message or "denied request" in message:
-        return _denied_problem(message)
+        return _denied_problem(message, "the pods")
     if bound := _LIMIT_RANGE.search(message):
         return _limit_range_problem(snapshot, bound, excerpt)
     return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next="change what the note names")
 
 
-def _denied_problem(message: str) -> Problem:
+def _denied_problem(message: str, what: str) -> Problem:
     """A denial, with the name of the policy or webhook and its own words."""
     found = _POLICY.search(message) or _WEBHOOK.search(message)
     kind = "policy" if found and found.re is _POLICY else "webhook"
     name = f"admission {kind} {found['name']}" if found else "an admission policy of this cluster"
     next_ = f"change what the note names, or ask the infrastructure team for an exception from {name}"
     note = excerpt_start(found["rule"] if found else message)
-    return Problem(ADMISSION_DENIED, f"{name} denies the pods", note=note, next=next_)
+    return Problem(ADMISSION_DENIED, f"{name} denies {what}", note=note, next=next_)
 
 
 def _limit_range_problem(snapshot: Snapshot, bound: re.Match[str], excerpt: str) -> Problem:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from pincompute.objects.content import Object
+from pincompute.objects.label_selector import expression_matches
 from pincompute.planning.diagnosis.capacity import (
     Node,
     PodRequirements,
@@ -150,16 +152,28 @@ def _explain_no_eligible_node(pod: PodRequirements, nodes: Sequence[Node]) -> st
     if not nodes:
         return "the cluster has no nodes"
     lines = [_unmatched_label(key, [value], nodes) for key, value in sorted(pod.spec.node_selector.items())]
-    for expression in node_affinity_expressions(pod):
-        values = expression.get("values", []) if expression.get("operator") == "In" else []
-        if expression.get("operator") in {"In", "Exists"}:
-            lines.append(_unmatched_label(expression["key"], values, nodes))
+    lines += (_unmatched_expression(each, nodes) for each in node_affinity_expressions(pod))
     unmatched = [each for each in lines if each]
     return "; ".join(dict.fromkeys(unmatched)) or _explain_refusing_nodes(pod, nodes)
 
 
 def _label_values(key: str, nodes: Sequence[Node]) -> Counter[str]:
     return Counter(each.metadata.labels[key] for each in nodes if key in each.metadata.labels)
+
+
+def _unmatched_expression(expression: Object, nodes: Sequence[Node]) -> str:
+    """The mismatch of one expression of a node affinity; empty if it holds for some node."""
+    key, operator, values = expression["key"], expression.get("operator", ""), expression.get("values", [])
+    if operator in {"In", "Exists"}:
+        return _unmatched_label(key, values if operator == "In" else [], nodes)
+    if any(expression_matches(expression, each.metadata.labels) for each in nodes):
+        return ""
+    wanted = " ".join([key, {"Gt": ">", "Lt": "<"}.get(operator, operator), *map(str, values)])
+    counts = _label_values(key, nodes)
+    has = (
+        f"nodes have {key}={join_first_few(sorted(counts))}" if counts else f"none of {len(nodes)} nodes has the label"
+    )
+    return f"it requires {wanted}, and {has}"
 
 
 def _unmatched_label(key: str, values: Sequence[str], nodes: Sequence[Node]) -> str:

@@ -40,6 +40,7 @@ VERTICES: Mapping[str, Vertex] = {
                 reasons.CLUSTER_REFUSED,
                 reasons.CANNOT_CHANGE,
                 reasons.NOT_OWNED,
+                reasons.DELETION_STUCK,
                 reasons.STORE_FULL,
             ),
         ),

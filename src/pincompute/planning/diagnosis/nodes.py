@@ -5,9 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import DEADLINE_EXCEEDED, EVICTED, NODE_LOST, NODE_REFUSED, PREEMPTED, Reason
+from pincompute.base.reasons import (
+    DEADLINE_EXCEEDED,
+    DELETION_STUCK,
+    EVICTED,
+    NODE_LOST,
+    NODE_REFUSED,
+    PREEMPTED,
+    Reason,
+)
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, find_disruption
-from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
+from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration, join_with_and
 from pincompute.planning.observed_pods import Pod, PodCondition
 from pincompute.planning.snapshot import Snapshot
 
@@ -63,9 +71,18 @@ def check_stuck_deletions(snapshot: Snapshot) -> Causes:
             what = (
                 f"a deleted {context.replica} is still terminating {format_duration(DELETION_GRACE_S)} after its time"
             )
+            if holders := pod.metadata.holding_finalizers:
+                yield _held_pod_cause(context, what, join_with_and(holders))
+                continue
             on = pod.spec.node_name
             note = f"{f'its node {on}' if on else 'its node'} has not confirmed the deletion"
             yield Cause(Problem(NODE_LOST, what, context.where, note, _find_node(context)), Rank.SYMPTOM)
+
+
+def _held_pod_cause(context: PodContext, what: str, holders: str) -> Cause:
+    pod, namespace = context.pod.metadata.name, context.owner.metadata.namespace
+    next_ = f"ask for the controller of {holders}: kubectl get pod {pod} -n {namespace} -o yaml"
+    return Cause(Problem(DELETION_STUCK, what, context.where, f"{holders} holds it", next_), Rank.TRANSIENT)
 
 
 def _node_stopped_reporting(context: PodContext) -> bool:
