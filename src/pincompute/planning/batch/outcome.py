@@ -11,11 +11,12 @@ from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import find_reason
 from pincompute.objects.number_sets import parse_numbers
-from pincompute.objects.quantity import format_bytes, parse_quantity
+from pincompute.objects.quantity import parse_quantity
 from pincompute.planning import status
 from pincompute.planning.batch import attempts
 from pincompute.planning.batch.attempts import BatchState
 from pincompute.planning.batch.failures import FailureCause, group_failures
+from pincompute.planning.diagnosis.exits import more_memory
 from pincompute.planning.pods.pod import DEFAULT_MEMORY
 from pincompute.planning.snapshot import Native, Snapshot
 
@@ -189,5 +190,5 @@ def rerun_command(owner: PinterestJobSet, reason: str, memory: str) -> str:
     if reason in _REPEATED_BY_A_RERUN:
         return f"correct {_REPEATED_BY_A_RERUN[reason]} in the file, and: pin deploy FILE"
     if reason == reasons.OUT_OF_MEMORY.code:
-        return f"pin rerun {name} --reason {reason} --memory {format_bytes(parse_quantity(memory) * 2)}"
+        return f"pin rerun {name} --reason {reason} --memory {more_memory(memory)}"
     return f"pin rerun {name}"

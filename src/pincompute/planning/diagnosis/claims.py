@@ -116,6 +116,12 @@ def explain_claims(evidence: StorageEvidence) -> str:
     return ""
 
 
+def absent_claim(evidence: StorageEvidence) -> str:
+    """The first claim of the pod that does not exist; empty if all exist."""
+    known = {each.metadata.name for each in evidence.claims}
+    return next((each for each in evidence.names if each not in known), "")
+
+
 def _explain_bound(claim: Claim, evidence: StorageEvidence) -> str:
     volume = _named(evidence.volumes, claim.spec.volume_name)
     if volume is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 
 from pincompute.api.status import READY
 from pincompute.base.problem import Problem
@@ -27,6 +28,8 @@ _EXIT_CODE_MEANINGS = {
 }
 _PORT_IN_USE = re.compile(r"address (?:already )?in use|EADDRINUSE", re.IGNORECASE)
 _DISK_FULL = re.compile(r"no space left on device|ENOSPC|disk quota exceeded", re.IGNORECASE)
+_LEAST_MORE_BYTES = 100 * 2**20
+_MEMORY_STEP_BYTES = 32 * 2**20
 _KILL_SIGNALS = {137: "signal 9", 143: "signal 15"}
 
 
@@ -81,8 +84,19 @@ def _out_of_memory_problem(context: PodContext, container: ContainerStatus, _: T
     field = "memory" if is_main else f"resources.limits.memory of {container.name}"
     what = f"{context.subject(container)} ran out of memory and was killed {_exit_count_text(container)}"
     note = f"its limit is {limit}" if limit else ""
-    example = f", such as to {format_bytes(parse_quantity(limit) * 2)}" if limit else ""
+    example = f", such as to {more_memory(limit)}" if limit else ""
     return Problem(OUT_OF_MEMORY, what, note=note, next=f"raise {field} in the file{example}")
+
+
+def more_memory(limit: int | str) -> str:
+    """The memory to try after this much was too little, where no measurement tells the peak.
+
+    A small limit is often too small by far, so 100 MiB are added at least, as the vertical pod autoscaler does.
+    """
+    amount = parse_quantity(limit)
+    raised = max(amount * 2, amount + _LEAST_MORE_BYTES)
+    steps = -(-raised // _MEMORY_STEP_BYTES)
+    return format_bytes(Fraction(steps * _MEMORY_STEP_BYTES))
 
 
 def _memory_limit(context: PodContext, container: ContainerStatus) -> str:

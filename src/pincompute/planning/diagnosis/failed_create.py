@@ -25,7 +25,7 @@ from pincompute.base.reasons import (
 from pincompute.objects.number_sets import scaled_value
 from pincompute.planning.diagnosis import quotas
 from pincompute.planning.diagnosis.cause import Cause, Causes, Rank, Recheck
-from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
+from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration, join_with_and
 from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, NativeCondition, Snapshot
 
@@ -43,6 +43,16 @@ _SILENT_WEBHOOK = re.compile(r"failed calling webhook \"(?P<name>[^\"]+)\"")
 _LIMIT_RANGE = re.compile(
     r"(?P<end>maximum|minimum) (?P<resource>\S+) usage per (?P<of>Container|Pod) is (?P<amount>[^\s,.]+)"
 )
+_RUNTIME_CLASS = re.compile(r"RuntimeClass \"(?P<name>[^\"]+)\" not found")
+_HOST_NAMESPACE = re.compile(r"\b(host(?:Network|PID|IPC))=true")
+_FORBIDDEN_VOLUME = re.compile(r"volume \"([^\"]+)\" uses restricted volume type")
+_FORBIDDEN_OF_CONTAINER = re.compile(
+    r"container \"([^\"]+)\" (?:uses |must not set |must not include .+? in )(hostPort|securityContext)"
+)
+_FIELD_OF_TEMPLATE = re.compile(
+    r"^(?P<field>\w+) is not allowed in the project .*Remove it from spec.template", re.DOTALL
+)
+"""The platform's own policy about placement."""
 _EXPLAINS_NO_PODS = ("ReplicaFailure", "Suspended", "Complete", "Succeeded", "Failed")
 """Conditions of an object that explain why it has no pods."""
 _REPLICA_SET_REJECTED = "ReplicaSetCreateError"
@@ -150,7 +160,7 @@ def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
     if security := _SECURITY.search(message):
         project, level = snapshot.owner.metadata.namespace, security["level"]
         what = f"project {project} allows only pod security level {level}, and the pod needs more"
-        next_ = "remove from spec.template what the note names"
+        next_ = f"remove {_forbidden_fields(security['rules'])} from spec.template, and: pin deploy FILE"
         return Problem(POD_SECURITY, what, note=excerpt_start(security["rules"]), next=next_)
     if "PriorityClass" in message:
         what = f"priority class {PRIORITY_CLASS_PREFIX}{snapshot.owner.spec.tier} does not exist"
@@ -164,7 +174,22 @@ def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
         return _denied_problem(message, "the pods")
     if bound := _LIMIT_RANGE.search(message):
         return _limit_range_problem(snapshot, bound, excerpt)
-    return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next="change what the note names")
+    next_ = "change what the note names"
+    if found := _RUNTIME_CLASS.search(message):
+        name = excerpt_start(found["name"])
+        next_ = f"remove runtimeClassName from spec.template, or ask the infrastructure team for RuntimeClass {name}"
+    return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next=next_)
+
+
+def _forbidden_fields(rules: str) -> str:
+    """The fields that pod security forbids, as the message names them."""
+    containers = [f"{field} of container {name}" for name, field in _FORBIDDEN_OF_CONTAINER.findall(rules)]
+    fields = [*_HOST_NAMESPACE.findall(rules), *(f"volume {name}" for name in _FORBIDDEN_VOLUME.findall(rules))]
+    if "hostNetwork" in fields:
+        # The API server sets the host ports of such a pod.
+        containers = [each for each in containers if not each.startswith("hostPort ")]
+    found = list(dict.fromkeys([*fields, *containers]))
+    return excerpt_start(join_with_and(found)) if found else "what the note names"
 
 
 def _denied_problem(message: str, what: str) -> Problem:
@@ -174,6 +199,8 @@ def _denied_problem(message: str, what: str) -> Problem:
     name = f"admission {kind} {found['name']}" if found else "an admission policy of this cluster"
     next_ = f"change what the note names, or ask the infrastructure team for an exception from {name}"
     note = excerpt_start(found["rule"] if found else message)
+    if field := _FIELD_OF_TEMPLATE.search(note):
+        next_ = f"remove {field[1]} from spec.template, and: pin deploy FILE"
     return Problem(ADMISSION_DENIED, f"{name} denies {what}", note=note, next=next_)
 
 

@@ -22,6 +22,7 @@ from pincompute.planning.diagnosis.capacity import (
     untolerated_taints,
 )
 from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few, join_with_and
+from pincompute.planning.pods.pod import GPU_RESOURCE
 
 MAX_COUNTED_NODES = 10
 """Limit of nodes on which the pods are counted, the largest first: the caller waits for each of these requests."""
@@ -216,7 +217,7 @@ def _node_obstacles(pod: PodRequirements, node: Node) -> list[str]:
 
 
 def selector_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
-    """The first label of the node selector that no node has, with the value that most nodes have; else empty."""
+    """The first label that the file requires and no node has, with the value that most nodes have; else empty."""
     for key, value in sorted(pod.spec.node_selector.items()):
         present = _label_values(key, nodes)
         if value in present:
@@ -225,4 +226,16 @@ def selector_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
             return f"remove {key} from nodeSelector in the file, or ask for nodes with {key}={value}"
         most_frequent = min(present, key=lambda each: (-present[each], each))
         return f"set {key}: {most_frequent} in nodeSelector of the file, or ask for nodes with {key}={value}"
+    if any(_unmatched_expression(each, nodes) for each in node_affinity_expressions(pod)):
+        return "remove affinity.nodeAffinity from spec.template, or ask for such nodes"
+    return ""
+
+
+def absent_resource_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
+    """The remedy for a resource of which no eligible node has any; empty if there is none."""
+    eligible = eligible_nodes(pod, nodes)
+    for resource in pod.requested_resources if eligible else ():
+        if not any(each.allocatable(resource) for each in eligible) and pod.requested(resource):
+            name = "gpus" if resource == GPU_RESOURCE else f"{resource} from resources"
+            return f"remove {name} in the file, or ask for nodes with {name.split(' ')[0]}"
     return ""

@@ -15,9 +15,9 @@ from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import find_reason
-from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, start_failure_problem
 from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
+from pincompute.planning.diagnosis.exits import more_memory
 from pincompute.planning.observed_pods import ContainerStatus, Pod, Terminated
 from pincompute.planning.pods.pod import DEFAULT_MEMORY
 from pincompute.planning.snapshot import Native, Snapshot
@@ -226,4 +226,4 @@ def _rerun_with_more(owner: PinterestTrainingJob) -> str:
     memory = spec.memory or ("" if spec.template else DEFAULT_MEMORY)
     if not memory or any(role.memory for role in spec.active_roles.values()):
         return f"raise memory in the file, and: {_rerun(owner)}"
-    return f"{_rerun(owner)} --memory {format_bytes(parse_quantity(memory) * 2)}"
+    return f"{_rerun(owner)} --memory {more_memory(memory)}"
