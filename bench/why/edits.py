@@ -16,8 +16,16 @@ def edited_fields(fields: Fields, next_: str) -> Fields | None:
     for pattern, edit in _EDITS:
         if found := pattern.search(next_):
             edited = copy.deepcopy(fields)
-            return edited if edit(edited, found) else None
+            return _without_empty(edited) if edit(edited, found) else None
     return None
+
+
+def _without_empty(content: Any) -> Any:
+    """The content without the maps and lists that a removal has emptied."""
+    if not isinstance(content, dict):
+        return [_without_empty(each) for each in content] if isinstance(content, list) else content
+    kept = {key: _without_empty(value) for key, value in content.items()}
+    return {key: value for key, value in kept.items() if value not in ({}, [])}
 
 
 def _request(fields: Fields, found: re.Match[str]) -> bool:

@@ -294,7 +294,11 @@ async def _ask(scene: Scene) -> Answer:
 async def _follow(scene: Scene, answer: Answer) -> bool:
     """Does what the answer says to type, and tells whether the problem is gone."""
     assert answer.diagnosis is not None
-    if not await _type(scene, answer.diagnosis.next):
+    try:
+        if not await _type(scene, answer.diagnosis.next):
+            return False
+    except (ApiError, Refused) as refused:
+        print(f"{scene.name}: the cure is refused: {refused}", flush=True)
         return False
     loop = asyncio.get_running_loop()
     until = loop.time() + CURE_PATIENCE_S
