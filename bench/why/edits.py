@@ -40,8 +40,15 @@ def _raise_memory(fields: Fields, found: re.Match[str]) -> bool:
 
 
 def _bound(fields: Fields, found: re.Match[str]) -> bool:
-    fields[found[2]] = found[1]
-    return True
+    if found[2] in {"cpu", "memory"}:
+        fields[found[2]] = found[1]
+        return True
+    containers = fields.get("template", {}).get("containers", ())
+    amounts = [each for container in containers for each in container.get("resources", {}).values()]
+    for each in amounts:
+        if found[2] in each:
+            each[found[2]] = found[1]
+    return bool(amounts)
 
 
 def _remove_from_template(fields: Fields, found: re.Match[str]) -> bool:
@@ -103,7 +110,7 @@ _EDITS: tuple[tuple[re.Pattern[str], Callable[[Fields, re.Match[str]], bool]], .
         re.compile(r"raise memory in the file to (?:at least )?(\d+\w*)|memory in the file, such as to (\d+\w*)"),
         _raise_memory,
     ),
-    (re.compile(r"set at (?:most|least) (\S+) (cpu|memory) in the file"), _bound),
+    (re.compile(r"set at (?:most|least) (\S+) (\S+) in the file"), _bound),
     (re.compile(r"remove (\S+) from nodeSelector in the file"), _remove_label),
     (re.compile(r"set (\S+): (\S+) in nodeSelector of the file"), _set_label),
     (re.compile(r"remove (\S+) from resources in the file"), _remove_resource),

@@ -260,6 +260,11 @@ def test_removes_a_resource_that_no_node_has() -> None:
             "quota few of project me is used up",
             "",
         ),
+        (
+            'failed calling webhook "check.example.com": failed to call webhook: context deadline exceeded',
+            "admission webhook check.example.com does not respond",
+            "tell the infrastructure team",
+        ),
         ("the server has no time", "the server has no time", ""),
     ],
 )

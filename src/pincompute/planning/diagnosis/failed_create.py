@@ -8,6 +8,7 @@ from datetime import datetime
 from pincompute.api.names import PRIORITY_CLASS_PREFIX, REVISION_ANNOTATION
 from pincompute.api.service import PinterestService
 from pincompute.api.status import find_condition
+from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
@@ -15,6 +16,7 @@ from pincompute.base.reasons import (
     ADMISSION_UNREACHABLE,
     CLUSTER_REFUSED,
     CONTROLLER_NOT_RESPONDING,
+    KUBEFLOW_NOT_RESPONDING,
     POD_NOT_CREATED,
     POD_REJECTED,
     POD_SECURITY,
@@ -143,7 +145,19 @@ def refused_write_problem(snapshot: Snapshot, refused: Problem) -> Problem:
         return found._replace(where=refused.where)
     if "denied the request" in message or "denied request" in message:
         return _denied_problem(message, str(refused.where) or "an object of the workload")._replace(where=refused.where)
+    if silent := _SILENT_WEBHOOK.search(message):
+        return _silent_webhook_problem(snapshot.owner, silent["name"], refused)
     return refused
+
+
+def _silent_webhook_problem(owner: Workload, name: str, refused: Problem) -> Problem:
+    """A webhook that does not respond; that of training jobs is part of Kubeflow's training operator."""
+    next_ = f"tell the infrastructure team that admission webhook {name} does not respond"
+    if owner.kind == PinterestTrainingJob.__name__ and "training-operator" in name:
+        what = "Kubeflow's training operator does not respond"
+        return Problem(KUBEFLOW_NOT_RESPONDING, what, refused.where, f"admission webhook {name} is a part of it", next_)
+    what = f"admission webhook {name} does not respond"
+    return Problem(ADMISSION_UNREACHABLE, what, refused.where, excerpt_start(refused.what), next_)
 
 
 def _rollout_note(snapshot: Snapshot) -> str:
