@@ -121,7 +121,7 @@ def _held_problem(wanted: Object, existing: Native) -> Problem:
     finalizers = join_with_and(existing.metadata.holding_finalizers)
     return Problem(
         DELETION_STUCK,
-        f"{object_label(wanted)} was deleted, and {finalizers} holds it",
+        f"{object_label(wanted)} was deleted, and is held by {finalizers}",
         Where(object=f"{project}/{name}".strip("/")),
         f"it is created again as soon as the controller of {finalizers} has let it go",
         f"ask for the controller of {finalizers}: kubectl get {kind} {name} -n {project} -o yaml",

@@ -82,7 +82,7 @@ def check_stuck_deletions(snapshot: Snapshot) -> Causes:
 def _held_pod_cause(context: PodContext, what: str, holders: str) -> Cause:
     pod, namespace = context.pod.metadata.name, context.owner.metadata.namespace
     next_ = f"ask for the controller of {holders}: kubectl get pod {pod} -n {namespace} -o yaml"
-    return Cause(Problem(DELETION_STUCK, what, context.where, f"{holders} holds it", next_), Rank.TRANSIENT)
+    return Cause(Problem(DELETION_STUCK, what, context.where, f"held by {holders}", next_), Rank.TRANSIENT)
 
 
 def _node_stopped_reporting(context: PodContext) -> bool:
