@@ -19,7 +19,7 @@ WANTED = {
 }
 
 
-def service(**metadata: Any) -> Native:
+def owned_service(**metadata: Any) -> Native:
     owned = {"ownerReferences": [{"uid": "owner-1", "controller": True}]}
     return msgspec.convert(
         {"kind": "Service", "metadata": {"name": "hello", "namespace": "me", **owned, **metadata}}, Native
@@ -27,7 +27,7 @@ def service(**metadata: Any) -> Native:
 
 
 def test_names_the_finalizer_and_leaves_the_object_alone() -> None:
-    held = service(deletionTimestamp="2026-01-31T11:59:00Z", finalizers=["example.com/lb", "example.com/dns"])
+    held = owned_service(deletionTimestamp="2026-01-31T11:59:00Z", finalizers=["example.com/lb", "example.com/dns"])
     found = diff("owner-1", (held,), Plan((WANTED,), ResourceStatus()))
     assert found.steps == ()
     (problem,) = found.problems
@@ -45,4 +45,4 @@ def test_names_the_finalizer_and_leaves_the_object_alone() -> None:
     ],
 )
 def test_finalizers_of_kubernetes_and_of_objects_that_stay_are_no_problem(metadata: dict[str, Any]) -> None:
-    assert diff("owner-1", (service(**metadata),), Plan((WANTED,), ResourceStatus())).problems == ()
+    assert diff("owner-1", (owned_service(**metadata),), Plan((WANTED,), ResourceStatus())).problems == ()
