@@ -18,15 +18,13 @@ def figures() -> Iterator[Figure]:
     for half in HALVES:
         found = totals(measured, half)
         shares = (
-            ("named", "named", "faults", 0.95),
-            ("exact", "exact", "faults", None),
-            ("cured", "cured", "named", None),
-            ("cured-of-curable", "curable_cured", "curable", 0.75),
+            ("named", "named", "faults", "faults", 0.95),
+            ("exact", "exact", "faults", "faults", None),
+            ("cured", "cured", "named", "named faults", None),
+            ("cured-of-curable", "curable_cured", "curable", "curable faults that are named", 0.75),
         )
-        for name, part, whole, bar in shares:
-            label = f"of {found[whole]} {whole} faults of the half {half}, share {name}".replace(
-                "faults faults", "faults"
-            )
+        for name, part, whole, noun, bar in shares:
+            label = f"of {found[whole]} {noun} of the half {half}, share {name}"
             share = found[part] / max(found[whole], 1)
             yield Figure(f"U6-{half}-{name}", label, [share], bar, "of 1", higher_is_better=True)
     states = measured[HEALTHY]["states"]
