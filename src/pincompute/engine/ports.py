@@ -23,6 +23,7 @@ PORT_NAMES = (
     "registry",
     "registry-writes",
     "desk",
+    "desk-metrics",
     "operator",
     "kubeflow",
     "kubeflow-webhook",
