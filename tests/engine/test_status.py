@@ -104,7 +104,7 @@ def test_text_output_tells_the_renewal_of_certificates(
 def test_json_output_has_stable_fields():
     seen = json.loads(msgspec.json.encode(DAMAGED))
     assert list(seen) == [
-        "name", "health", "kubeconfig", "server", "http", "metrics_header", "metrics", "nodes", "parts",
+        "name", "health", "kubeconfig", "server", "http", "metrics_header", "metrics", "prometheus", "nodes", "parts",
         "certificates_expire", "certificates_renewed", "renewal_problem",
     ]  # fmt: skip
     assert list(seen["parts"][0]) == [

@@ -141,6 +141,7 @@ EXAMPLES = {
     "up": (
         ("pin up", "start a platform"),
         ("pin up --name demo --simulated", "start another one, without a real node"),
+        ("pin up --with prometheus", "with Prometheus, which scrapes its parts"),
     ),
     "version": (("pin version", "the version of pin"), ("pin --version", "the same")),
     "wait": (

@@ -27,6 +27,7 @@ PORT_NAMES = (
     "operator",
     "kubeflow",
     "kubeflow-webhook",
+    "prometheus",
     "storage",
     "log-store",
     "log-store-pods",

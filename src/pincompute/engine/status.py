@@ -15,6 +15,7 @@ from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 from pincompute.engine.parts import HttpProbe, Part, ReadinessProbe, SocketProbe
 from pincompute.engine.platform import Programs
 from pincompute.engine.processes import Process, ProcessState
+from pincompute.engine.prometheus import server as prometheus
 from pincompute.engine.readiness import is_ready
 from pincompute.engine.record import PlatformRecord, read_record
 from pincompute.engine.stages import platform_stages
@@ -67,6 +68,8 @@ class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
     """File with the header that the metrics and the pass history require; empty if the platform has no operator."""
     metrics: dict[str, str] = {}
     """URL of the metrics of each part that requires this header."""
+    prometheus: list[str] = []
+    """URL of Prometheus, after the options of curl with the files that it requires; empty without this add-on."""
     nodes: Nodes
     parts: list[PartStatus]
     certificates_expire: str = ""
@@ -101,6 +104,9 @@ def platform_status(home: Home) -> PlatformStatus:
         http=f"http://NAME.PROJECT.localhost:{record.ports['http']}" if record.ports else "",
         metrics_header="" if platform.bare else str(metrics_token.header_file(home)),
         metrics=own_services.metrics_urls(platform) if record.processes else {},
+        prometheus=[*prometheus.curl_arguments(platform), prometheus.address(platform)]
+        if prometheus.NAME in platform.addons
+        else [],
         nodes=Nodes(real=record.real, simulated=record.simulated),
         parts=parts,
         certificates_expire=format_time(expiry) if (expiry := control_plane.certificates_expiry(platform)) else "",
@@ -178,6 +184,7 @@ def _header_lines(status: PlatformStatus) -> list[str]:
             for folder in {str(Path(part.log).parent) for part in status.parts if part.log}
         ),
         *_metrics_lines(status),
+        *([f"  prometheus  curl {shlex.join(status.prometheus)}/api/v1/alerts"] if status.prometheus else []),
         *_renewal_lines(status),
     ]
 
