@@ -1,4 +1,4 @@
-"""Prometheus as an add-on: its rules, what it scrapes, and who may read it."""
+"""Prometheus as an add-on: its rules, its targets, and the access to it."""
 
 from __future__ import annotations
 
