@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
@@ -147,14 +148,19 @@ async def _failure_problem(platform: PlatformClient, summary: WorkloadSummary, p
 
 
 async def _last_log_lines(platform: PlatformClient, summary: WorkloadSummary) -> list[str]:
-    """Return the last lines of the replica that failed, or else of the youngest.
+    """Return the last lines of the replica that the next step names, of the one that failed, or else of the youngest.
 
     Replicas of the previous revision keep serving during a rollout, and their logs say nothing about its failure.
     """
     try:
         formatter = LogFormatter(summary.name)
         terminated = summary.reason in _TERMINATED_REASONS or summary.goal == SUCCEEDED
-        query = LogQuery(tail=LAST_LOG_LINES, select_run="ended" if terminated else "youngest")
+        named = re.match(rf"pin logs {re.escape(summary.name)}/([\w-]+)", summary.next)
+        query = LogQuery(
+            tail=LAST_LOG_LINES,
+            replica=named[1] if named else "",
+            select_run="ended" if terminated else "youngest",
+        )
         async with aclosing(platform.logs(summary.project, summary.name, query)) as items:
             lines = [line for item in [each async for each in items] for line in formatter.format_item(item)]
             return [click.unstyle(line) for line in lines]
