@@ -130,6 +130,19 @@ def test_cancelled_tasks_are_not_counted_as_failed() -> None:
     )
 
 
+def test_training_job_that_has_ended_counts_what_succeeded() -> None:
+    status = {
+        "revision": 1,
+        "ended": "2026-01-31T12:00:00Z",
+        "roles": [{"name": "master", "wanted": 1, "failed": 1}],
+        "conditions": [condition("Succeeded", "False", "Cancelled", "cancelled by ann")],
+    }
+    running = {**status, "ended": "", "conditions": [condition("Succeeded", "Unknown", "Progressing", "")]}
+    ended, others = (format_status("PinterestTrainingJob", {"image": "train:1"}, each) for each in (status, running))
+    assert ended.startswith("resize@1  0 of 1 replicas succeeded   ")
+    assert others.startswith("resize@1  0 of 1 replicas so far   ")
+
+
 def test_failing_service_shows_reason_and_next_step() -> None:
     output = format_status(
         "PinterestService",

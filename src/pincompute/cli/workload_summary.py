@@ -11,6 +11,7 @@ from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
 from pincompute.api.status import EXPIRED, EXPIRES_SOON, HOST_UNLISTED, UNREVIEWED, Condition, find_condition
+from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.reasons import CANCELLED, OUT_OF_MEMORY, PROGRESSING, find_reason
@@ -64,7 +65,8 @@ def _unreached_goal(workload: Workload, summary: WorkloadSummary) -> str:
     plural = workload.REPLICA_NOUN[1]
     if summary.former_serves:
         return f"{summary.ready} of {summary.wanted} {plural} ready ({summary.progress.ready} new)"
-    return f"{summary.ready} of {summary.wanted} {plural} so far"
+    ended = isinstance(workload, PinterestTrainingJob) and workload.status.ended
+    return f"{summary.ready} of {summary.wanted} {plural} {'succeeded' if ended else 'so far'}"
 
 
 def _task_counts(workload: PinterestJobSet) -> str:
