@@ -16,6 +16,7 @@ from pincompute.base.registry_token import RegistryAccess, RegistryTokenSigner, 
 from pincompute.engine import proc
 from pincompute.engine.images import registry, sandbox
 from pincompute.engine.images.bases import write_bases
+from pincompute.engine.system_commands import run
 from pincompute.kube.image_registry import ImageRegistry
 
 pytestmark = pytest.mark.cluster
@@ -118,10 +119,15 @@ def test_killed_build_leaves_no_process_and_the_next_one_removes_its_folder(imag
         wait_until_seen(lambda: any("sleep" in proc.command_line(pid) for pid in processes_in_sandboxes()))
         build.send_signal(signal.SIGKILL)
     wait_until_seen(lambda: not processes_in_sandboxes())
-    assert "/images/builds/" not in Path("/proc/mounts").read_text() + loop_devices()
-    assert image_builds.folders
+    assert f"{image_builds.state}/cache/images/builds/" not in Path("/proc/mounts").read_text() + loop_devices()
+    left = image_builds.folders[0]
+    # A mount that outlived its command shows files which are not part of the build.
+    kept, mounted = context / "Dockerfile", left / "mounted"
+    mounted.mkdir()
+    run(["mount", "--bind", str(context), str(mounted)])
     assert image_builds.build("FROM busybox:test\n").exit_code == 0
     image_builds.wait_until_removed()
+    assert kept.exists()
 
 
 async def test_image_of_another_project_is_no_base(image_builds: ImageBuilds):

@@ -22,7 +22,8 @@ from pincompute.engine.platform import Platform
 from pincompute.main import command_group
 from polling import until
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
+"""Long enough for builds of other tests on this machine, which have processes in sandboxes, too."""
 
 
 class ImageBuilds(NamedTuple):
@@ -30,6 +31,8 @@ class ImageBuilds(NamedTuple):
     state: Path
     folder: Path
     """Of the caller: the build context is below it."""
+    foreign_groups: frozenset[Path]
+    """Control groups that builds of others have left on this machine."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -43,7 +46,7 @@ class ImageBuilds(NamedTuple):
     def wait_until_removed(self) -> None:
         """Nothing of a build is left. Other tests of this machine may build, too, so their processes end first."""
         assert self.folders == []
-        wait_until_seen(lambda: not processes_in_sandboxes() and not _control_groups())
+        wait_until_seen(lambda: not processes_in_sandboxes() and _control_groups() <= self.foreign_groups)
 
     def write(self, dockerfile: str, **files: str) -> Path:
         """Write a build context."""
@@ -70,9 +73,9 @@ def _owner(pid: int) -> int:
         return 0
 
 
-def _control_groups() -> list[Path]:
+def _control_groups() -> frozenset[Path]:
     tables = cgroups.hierarchies(mounts())
-    return [group for table in tables for group in table.root.glob("pincompute-build-*")]
+    return frozenset(group for table in tables for group in table.root.glob("pincompute-build-*"))
 
 
 def wait_until_seen(condition: Callable[[], bool]) -> None:
@@ -102,7 +105,7 @@ def build_state(registry_platform: Platform, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def image_builds(registry_platform: Platform, build_state: Path, tmp_path: Path) -> ImageBuilds:
-    return ImageBuilds(registry_platform, build_state, tmp_path)
+    return ImageBuilds(registry_platform, build_state, tmp_path, _control_groups())
 
 
 async def _load(platform: Platform, archive: Path) -> None:

@@ -100,4 +100,4 @@ def _purge(home: Home) -> None:
         # Not ignoring errors this time names the file that could not be removed.
         shutil.rmtree(home.root)
     network_slots.release_slot(home)
-    home.lock.unlink()
+    home.lock.unlink(missing_ok=True)

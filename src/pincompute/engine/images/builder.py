@@ -26,6 +26,7 @@ from pincompute.engine.images.bases import write_bases
 from pincompute.engine.images.build_output import LAST_LINES, BuildOutput
 from pincompute.engine.images.dockerfile import MAX_BYTES, Options, declares, expand_bases, read_dockerfile
 from pincompute.engine.images.format import machine_platform
+from pincompute.engine.nodes.mounts import unmount_all
 from pincompute.kube.image_registry import ImageRegistry
 
 CONTAINERFILE_NAMES = ("Containerfile", "Dockerfile")
@@ -105,6 +106,8 @@ def _remove_leftovers(builds: Path) -> None:
         with try_exclusive_lock(folder / "lock", "removing a build") as unused:
             if unused:
                 sandbox.remove(folder)
+                # Mounts of a command that was killed: what they show is not part of the build.
+                unmount_all(folder)
                 shutil.rmtree(folder, ignore_errors=True)
 
 
