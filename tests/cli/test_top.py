@@ -64,17 +64,17 @@ class MeasuringPlatform:
 
 
 @pytest.fixture
-def platform() -> MeasuringPlatform:
+def measuring_platform() -> MeasuringPlatform:
     return MeasuringPlatform()
 
 
 @pytest.fixture
-def run_top(monkeypatch: pytest.MonkeyPatch, platform: MeasuringPlatform) -> Any:
+def run_top(monkeypatch: pytest.MonkeyPatch, measuring_platform: MeasuringPlatform) -> Any:
     @asynccontextmanager
-    async def connect(_: object) -> AsyncGenerator[MeasuringPlatform]:
-        yield platform
+    async def connect_to_fake(_: object) -> AsyncGenerator[MeasuringPlatform]:
+        yield measuring_platform
 
-    monkeypatch.setattr(top, "connect", connect)
+    monkeypatch.setattr(top, "connect", connect_to_fake)
 
     def invoke(*words: str) -> Result:
         return CliRunner().invoke(top.top, ["--project", "me", *words])
@@ -103,16 +103,19 @@ def test_sorts_workloads_of_all_projects_together(run_top: Any) -> None:
     assert rows == [["PROJECT", "NAME"], ["me", "large"], ["shop", "web"], ["me", "small"], ["me", "dead"]]
 
 
-def test_shows_running_replicas_of_one_workload(run_top: Any, platform: MeasuringPlatform) -> None:
+def test_shows_running_replicas_of_one_workload(run_top: Any, measuring_platform: MeasuringPlatform) -> None:
     usages = [
         measured_usage("web-1", 5, MIB, running=1),
         measured_usage("web-2", 9, MIB, running=1),
         measured_usage("web-3", None, None, running=0),
     ]
     # A desk of an earlier version sends no use of replicas.
-    platform.replicas = [*(ReplicaDetail(name=each.name, usage=each) for each in usages), ReplicaDetail(name="web-4")]
+    measuring_platform.replicas = [
+        *(ReplicaDetail(name=each.name, usage=each) for each in usages),
+        ReplicaDetail(name="web-4"),
+    ]
     assert [line.split()[0] for line in run_top("service/web").stdout.splitlines()] == ["NAME", "web-2", "web-1"]
-    platform.replicas = []
+    measuring_platform.replicas = []
     assert run_top("web").stderr == "web has no running replicas        next: pin why web\n"
     assert isinstance(run_top("jobset/web").exception, Refused)
 
@@ -123,14 +126,14 @@ def test_json_has_project_request_and_limit(run_top: Any) -> None:
     assert first["cpu"] == {"used": 700, "allotted": 500, "requested": 500, "limit": None, "unknown": 0}
 
 
-def test_worst_figures_fit_80_columns(run_top: Any, platform: MeasuringPlatform) -> None:
+def test_worst_figures_fit_80_columns(run_top: Any, measuring_platform: MeasuringPlatform) -> None:
     usage = measured_usage("n" * 22, 999, 1023 * MIB, unknown=1)
-    platform.usages["me"] = [usage, measured_usage("dead", None, None, unknown=3)]
+    measuring_platform.usages["me"] = [usage, measured_usage("dead", None, None, unknown=3)]
     assert max(map(len, run_top().stdout.splitlines())) <= 80
 
 
-def test_project_without_running_workloads_has_a_hint(run_top: Any, platform: MeasuringPlatform) -> None:
-    platform.usages["me"] = [measured_usage("ended", None, None, running=0)]
+def test_project_without_running_workloads_has_a_hint(run_top: Any, measuring_platform: MeasuringPlatform) -> None:
+    measuring_platform.usages["me"] = [measured_usage("ended", None, None, running=0)]
     result = run_top()
     assert (result.stdout, result.exit_code) == ("", 0)
     assert result.stderr == "project me has no running workloads        next: pin get\n"
@@ -142,13 +145,13 @@ def test_refuses_options_that_contradict_each_other(run_top: Any, words: tuple[s
 
 
 def test_watch_measures_again_after_the_interval(
-    run_top: Any, platform: MeasuringPlatform, monkeypatch: pytest.MonkeyPatch
+    run_top: Any, measuring_platform: MeasuringPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
-        platform.usages["me"] = [measured_usage("small", 130, MIB)]
+        measuring_platform.usages["me"] = [measured_usage("small", 130, MIB)]
         if len(slept) == 2:
             raise KeyboardInterrupt
 

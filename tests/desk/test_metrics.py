@@ -1,4 +1,4 @@
-"""Metrics of the desk: what they count, what a hostile tenant can add to them, and who reads them."""
+"""Metrics of the desk: their counts, their bounds under a hostile tenant, and the access to them."""
 
 from __future__ import annotations
 

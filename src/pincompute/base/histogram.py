@@ -14,7 +14,7 @@ class DurationHistogram:
         self._counts = [0] * (len(bounds_s) + 1)
         self.sum_s = 0.0
 
-    def observe(self, duration_s: float) -> None:
+    def record_duration(self, duration_s: float) -> None:
         self._counts[bisect_left(self._bounds_s, duration_s)] += 1
         self.sum_s += duration_s
 

@@ -32,4 +32,4 @@ class LoopCounters:
         for step in result.steps:
             verb, _, target = step.partition(" ")
             self.steps[verb, target.partition("/")[0]] += 1
-        self.durations.observe(duration_s)
+        self.durations.record_duration(duration_s)

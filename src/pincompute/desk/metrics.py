@@ -64,9 +64,11 @@ def _queue_metrics(limiter: RequestLimiter) -> Iterator[Metric]:
     )
     for name, queue in (("reads", limiter.reads), ("writes", limiter.writes)):
         requests.add_metric([name, "running"], queue.running)
-        requests.add_metric([name, "waiting"], queue.size - queue.running)
+        requests.add_metric([name, "waiting"], queue.admitted_count - queue.running)
     yield requests
-    yield GaugeMetricFamily("pincompute_desk_open_streams", "Streams that clients read.", limiter.streams.size)
+    yield GaugeMetricFamily(
+        "pincompute_desk_open_streams", "Streams that clients read.", limiter.streams.admitted_count
+    )
 
 
 def _submission_metrics(desk: Desk) -> Iterator[Metric]:

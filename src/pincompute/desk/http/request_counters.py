@@ -42,7 +42,7 @@ class RequestCounters:
         labels = _labels_of(request)
         self.requests[labels, status] += 1
         if not is_stream(request):
-            self.durations.setdefault(labels, DurationHistogram(DURATION_BUCKETS_S)).observe(duration_s)
+            self.durations.setdefault(labels, DurationHistogram(DURATION_BUCKETS_S)).record_duration(duration_s)
 
 
 REQUEST_COUNTERS: web.AppKey[RequestCounters] = web.AppKey("request_counters")

@@ -34,7 +34,7 @@ class RequestQueue:
         self._waiters: dict[Ticket, asyncio.Future[None]] = {}
 
     @property
-    def size(self) -> int:
+    def admitted_count(self) -> int:
         return self._queue.size
 
     @property
