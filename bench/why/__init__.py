@@ -17,10 +17,16 @@ def figures() -> Iterator[Figure]:
     write_page(measured)
     for half in HALVES:
         found = totals(measured, half)
-        faults, named = found["faults"], found["named"]
-        for field, whole, bar in (("named", faults, 0.95), ("exact", faults, None), ("cured", named, 0.75)):
-            label = f"of {whole} {'faults of' if whole == faults else 'named faults of'} the half {half}, share {field}"
-            yield Figure(f"U6-{half}-{field}", label, [found[field] / whole], bar, "of 1", higher_is_better=True)
+        shares = (
+            ("named", "named", "faults", "faults", 0.95),
+            ("exact", "exact", "faults", "faults", None),
+            ("cured", "cured", "named", "named faults", None),
+            ("cured-of-curable", "curable_cured", "curable", "curable faults that are named", 0.75),
+        )
+        for name, part, whole, noun, bar in shares:
+            label = f"of {found[whole]} {noun} of the half {half}, share {name}"
+            share = found[part] / max(found[whole], 1)
+            yield Figure(f"U6-{half}-{name}", label, [share], bar, "of 1", higher_is_better=True)
     states = measured[HEALTHY]["states"]
     label = f"of {states} healthy and busy states, share of false alarms"
     yield Figure("U6-alarms", label, [measured[HEALTHY]["alarms"] / states], 0.05, "of 1")

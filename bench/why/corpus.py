@@ -129,6 +129,20 @@ class Fault(Script, frozen=True, kw_only=True):
     next: str = ""
     """Start of the proposed next step, for tests."""
 
+    @property
+    def is_curable(self) -> bool:
+        """True if a command of a member can end it.
+
+        The last change can be taken back; the missing object or memory can be given; or the cluster accepts no such
+        file. Else the fault is in a program, an image, a node, a part of the platform or an object of others.
+        """
+        if self.stops or any(each.edit or each.change for each in self.then):
+            return not self.stops
+        states = [each for each in (self.pod, *(step.pod for step in self.then)) if each]
+        if states:
+            return any(each.until or each.needs_memory for each in states)
+        return bool(self.file or self.pods) and not self.then
+
 
 class _File(_Data, frozen=True):
     sources: dict[str, str]

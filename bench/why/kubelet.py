@@ -184,8 +184,8 @@ class ScriptedKubelet:
             return READY_STATE
         if script.state.until:
             return READY_STATE if await self._exists(key.project, script.state.until) else script.state
-        if script.state.needs_memory and not _has_memory(pod, script.state.needs_memory):
-            return script.state
+        if script.state.needs_memory:
+            return READY_STATE if _has_memory(pod, script.state.needs_memory) else script.state
         if not script.broken:
             script.broken.add(digest)
         return script.state if digest in script.broken else READY_STATE

@@ -68,7 +68,8 @@ def _container(container: Object, state: PodState, started: datetime, ends: bool
         return _exited(container, state, started, running, ends=ends)
     if ends and not (state.unready or state.working):
         return _terminated(container, PodState(exit=0), started)
-    return {**_named(container), "ready": not state.unready, "started": True, "restartCount": 0, "state": running}
+    started_up = not (state.unready and container.get("startupProbe"))
+    return {**_named(container), "ready": not state.unready, "started": started_up, "restartCount": 0, "state": running}
 
 
 def _exited(container: Object, state: PodState, started: datetime, running: Object, *, ends: bool) -> Object:

@@ -79,6 +79,8 @@ def counts(answers: Iterable[Answer]) -> dict[str, Any]:
         "named": sum(each.named for each in found),
         "exact": sum(each.exact for each in found),
         "cured": sum(each.cured for each in found),
+        "curable": sum(each.named and each.fault.is_curable for each in found),
+        "curable_cured": sum(each.cured and each.fault.is_curable for each in found),
         "silent": sum(each.diagnosis is None for each in found),
         "wavered": sum(each.wavered for each in found),
         "seconds": round(median(each.seconds for each in found), 1) if found else 0,

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.fault_catalogue import KIND_SPECS, TargetCluster
-from bench.why.corpus import Case, Fault, Step
+from bench.why.corpus import Case, Fault, PodState, Step
+from bench.why.edits import edited_fields
 from bench.why.kubelet import FAULT_LABEL, OS_LABEL, SCRIPTED_LABEL, Key, ScriptedKubelet, nodes_of
 from bench.why.objects import OTHER_CLIENT, RESOURCES, whole_object, with_names
 from pincompute.api.change import Change
@@ -38,9 +39,6 @@ _QUOTA_ATTEMPTS = 5
 _KINDS = {each.removeprefix("Pinterest").lower(): each for each in KIND_SPECS}
 _KIND_NAMES = {"set": "statefulset", "batch": "jobset", "cron": "cronjob", "training": "trainingjob"}
 _ACTS = ("rollback", "rerun", "resume", "restart", "scale", "delete")
-_REQUEST = re.compile(r"request at most ([0-9.]+) cpu")
-_MEMORY = re.compile(r"raise memory in the file to (?:at least )?(\d+\w*)|such as to (\d+\w*)")
-_REMOVED = re.compile(r"remove (\w+) from spec.template")
 _CREATED = re.compile(r"kubectl create (configmap|secret generic) (\S+) -n \S+")
 
 
@@ -117,6 +115,9 @@ class Scene:
 
     def _own(self, content: Any) -> Any:
         return with_names(content, self.name, self.cluster.project)
+
+    def _own_state(self, state: PodState) -> PodState:
+        return msgspec.convert(self._own(msgspec.to_builtins(state)), PodState)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -201,7 +202,7 @@ class Scene:
         if isinstance(script, Fault) and script.stops:
             await self._stop(script.stops)
         if script.pod:
-            self.kubelet.play(self.key, script.pod, everywhere=True)
+            self.kubelet.play(self.key, self._own_state(script.pod), everywhere=True)
         written = await self.cluster.write(self.name, **self.spec)
         generation = written.generation
         if script.then and (script.pod is None or isinstance(script, Fault)):
@@ -218,7 +219,7 @@ class Scene:
     async def _take(self, step: Step) -> int:
         if step.pod is not None:
             edits = any(each.edit for each in self.case.script.then)
-            self.kubelet.play(self.key, step.pod, everywhere=not edits)
+            self.kubelet.play(self.key, self._own_state(step.pod), everywhere=not edits)
         elif step.edit is not None:
             edit = self._own(step.edit)
             if "template" in edit:
@@ -293,7 +294,11 @@ async def _ask(scene: Scene) -> Answer:
 async def _follow(scene: Scene, answer: Answer) -> bool:
     """Does what the answer says to type, and tells whether the problem is gone."""
     assert answer.diagnosis is not None
-    if not await _type(scene, answer.diagnosis.next):
+    try:
+        if not await _type(scene, answer.diagnosis.next):
+            return False
+    except (ApiError, Refused) as refused:
+        print(f"{scene.name}: the cure is refused: {refused}", flush=True)
         return False
     loop = asyncio.get_running_loop()
     until = loop.time() + CURE_PATIENCE_S
@@ -319,14 +324,8 @@ async def _type(scene: Scene, next_: str) -> bool:
 
 
 async def _edit_file(scene: Scene, next_: str) -> bool:
-    spec = dict(scene.spec)
-    if found := _REQUEST.search(next_):
-        spec["cpu"] = found[1]
-    elif found := _MEMORY.search(next_):
-        spec["memory"] = found[1] or found[2]
-    elif found := _REMOVED.search(next_):
-        spec["template"] = {key: value for key, value in spec["template"].items() if key != found[1]}
-    else:
+    spec = edited_fields(scene.spec, next_)
+    if spec is None:
         return False
     await scene.cluster.write(scene.name, **spec)
     return True

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 import yaml
 from bench.fault_catalogue import document
 from bench.why.corpus import HALVES, Case, Fault, PodState, read_faults, read_healthy_states
+from bench.why.edits import edited_fields
 from bench.why.page import OPSBENCH_FILE, PAGE, render_page
 from bench.why.pod_status import pod_status
 from bench.why.run import MEASURED_FILE
@@ -22,8 +23,6 @@ from pincompute.api.validation import parse_workload
 from pincompute.base.reasons.reason import REASONS
 from pincompute.planning.observed_pods import PodStatus
 
-MISSING_REASONS = {"ControllerNotResponding"}
-"""Reasons that faults need and that do not exist yet."""
 CASES = (*read_faults(), *read_healthy_states())
 
 
@@ -54,9 +53,37 @@ def test_faults_name_a_source_a_known_reason_and_a_type_of_cloud_opsbench() -> N
     for case in read_faults():
         fault = _fault(case)
         assert case.source.startswith("http"), case.name
-        assert fault.reason in REASONS.keys() | MISSING_REASONS, case.name
+        assert fault.reason in REASONS, case.name
         assert fault.opsbench in {"", *types}, case.name
         assert fault.tells, case.name
+
+
+@pytest.mark.parametrize(
+    ("next_", "fields"),
+    [
+        ("request at most 31.9 cpu and 3Gi memory in the file, or: x", {"cpu": "31.9", "memory": "3Gi"}),
+        ("set at most 8Mi memory in the file, or ask for other bounds", {"memory": "8Mi"}),
+        ("remove pool from nodeSelector in the file, or ask for nodes", {"template": {"volumes": [{"name": "data"}]}}),
+        ("remove volume data from spec.template", {"template": {"nodeSelector": {"pool": "a"}}}),
+        ("remove gpus in the file", {"gpus": None}),
+        ("leave out loadBalancer.class", {"loadBalancer": None}),
+        ("tell the infrastructure team", None),
+    ],
+)
+def test_types_the_edits_that_answers_propose(next_: str, fields: dict[str, Any] | None) -> None:
+    before = {
+        "gpus": 1,
+        "loadBalancer": {"class": "x"},
+        "template": {"nodeSelector": {"pool": "a"}, "volumes": [{"name": "data"}]},
+    }
+    after = {key: value for key, value in {**before, **(fields or {})}.items() if value is not None}
+    assert edited_fields(before, next_) == (after if fields else None)
+
+
+def test_faults_of_programs_and_of_the_platform_are_not_curable() -> None:
+    curable = {each.name for each in read_faults() if _fault(each).is_curable}
+    assert {"new-version-that-needs-more-memory", "secret-that-does-not-exist", "misspelt-node-label"} <= curable
+    assert not {"wrong-password-of-the-database", "operator-that-is-stopped", "disk-pressure"} & curable
 
 
 def test_page_shows_the_saved_figures() -> None:

@@ -19,7 +19,7 @@ CORPUS = Path(__file__).parents[1] / "planning" / "diagnosis"
 FAULT_FILES = sorted(CORPUS.glob("faults/*.yaml"))
 HEALTHY_FILES = sorted(CORPUS.glob("healthy/*.yaml"))
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
-METADATA_FIELDS = ("name", "annotations", "creationTimestamp", "deletionTimestamp")
+METADATA_FIELDS = ("name", "annotations", "generation", "creationTimestamp", "deletionTimestamp")
 
 
 def load_fault(file: Path) -> tuple[Snapshot, tuple[Pod, ...]]:

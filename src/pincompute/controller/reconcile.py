@@ -36,6 +36,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.errors import Conflict, Forbidden, NotFound, StorageFull, Unreachable
 from pincompute.kube.resource import PODS
 from pincompute.objects.content import Object, object_label
+from pincompute.planning.diagnosis.failed_create import refused_write_problem
 from pincompute.planning.diff import Difference, diff
 from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.notable_events import drift_event, status_events
@@ -119,7 +120,7 @@ class Reconciler:
             self._deleted_owners[key].add(snapshot.owner.metadata.uid)
             return PassResult(Outcome.DELETED)
         self._drift.forget_absent(key, snapshot)
-        applied = await self._apply_steps(key, difference)
+        applied = await self._apply_steps(key, snapshot, difference)
         if not applied.conflict and not applied.problems:
             applied = await self._revert_drift(key, snapshot, plan, difference, applied)
         if applied.conflict:
@@ -209,7 +210,7 @@ class Reconciler:
                     self._cache.forget_undecodable(key, kind)
         return PassResult(Outcome.FAILED, why=Refused(*problems).text())
 
-    async def _apply_steps(self, key: Key, difference: Difference) -> _ApplyResult:
+    async def _apply_steps(self, key: Key, snapshot: Snapshot, difference: Difference) -> _ApplyResult:
         """Tries every step: one native that is refused does not keep the others from being applied."""
         steps: list[str] = []
         problems: list[Problem] = []
@@ -224,7 +225,7 @@ class Reconciler:
                 if _namespace_terminating(refused):
                     problems.append(Problem(PROJECT_TERMINATING, f"namespace {namespace} is being deleted"))
                     break
-                problems += refused.problems
+                problems += (refused_write_problem(snapshot, each) for each in refused.problems)
                 if isinstance(refused, Unreachable | StorageFull):
                     # The server would refuse the other steps as well, each perhaps only after a timeout.
                     break

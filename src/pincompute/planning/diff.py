@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 from pincompute.api.names import IMMUTABLE_HASH_ANNOTATION, WANTED_HASH_ANNOTATION, WORKLOAD_LABEL
 from pincompute.base.problem import Problem, Where
-from pincompute.base.reasons import CANNOT_CHANGE, NOT_OWNED
+from pincompute.base.reasons import CANNOT_CHANGE, DELETION_STUCK, NOT_OWNED
 from pincompute.objects.content import Object, object_label
+from pincompute.planning.diagnosis.excerpts import join_with_and
 from pincompute.planning.immutable import IMMUTABLE_FIELDS, OnImmutableChange
 from pincompute.planning.plan import Adoption, Plan
 from pincompute.planning.snapshot import Native
@@ -47,6 +48,9 @@ def diff(owner_uid: str, seen: tuple[Native, ...], plan: Plan) -> Difference:
     problems = list(plan.adoption.problems)
     for wanted in plan.wanted:
         existing = unclaimed.pop((wanted["kind"], wanted["metadata"]["name"]), None)
+        if existing and existing.metadata.holding_finalizers:
+            problems.append(_held_problem(wanted, existing))
+            continue
         match _step_for(wanted, existing, owner_uid, plan.adoption):
             case Problem() as problem:
                 problems.append(problem)
@@ -109,6 +113,19 @@ def _change_step(wanted: Object, existing: Native) -> Apply | Delete | Problem:
         )
     orphan_pods = immutable.on_change is OnImmutableChange.RECREATE_AROUND_PODS
     return Delete(existing.kind, existing.metadata.name, existing.metadata.uid, orphan_pods)
+
+
+def _held_problem(wanted: Object, existing: Native) -> Problem:
+    """A deleted object, which is created again as soon as it is gone."""
+    name, project, kind = existing.metadata.name, wanted["metadata"].get("namespace", ""), existing.kind.lower()
+    finalizers = join_with_and(existing.metadata.holding_finalizers)
+    return Problem(
+        DELETION_STUCK,
+        f"{object_label(wanted)} was deleted, and is held by {finalizers}",
+        Where(object=f"{project}/{name}".strip("/")),
+        f"it is created again as soon as the controller of {finalizers} has let it go",
+        f"ask for the controller of {finalizers}: kubectl get {kind} {name} -n {project} -o yaml",
+    )
 
 
 def not_ours_problem(native: Object) -> Problem:

@@ -84,6 +84,13 @@ class OwnedMetadata(Metadata, frozen=True):
     """Metadata with owner references."""
 
     owner_references: list[dict[str, object]] = []
+    finalizers: list[str] = []
+
+    @property
+    def holding_finalizers(self) -> list[str]:
+        """Finalizers of other controllers that hold a deleted object; Kubernetes' own end by themselves."""
+        foreign = (each for each in self.finalizers if "/" in each and "kubernetes.io/" not in each)
+        return sorted(foreign) if self.deletion_timestamp else []
 
     @property
     def controller_uid(self) -> str:

@@ -57,8 +57,12 @@ OF_ANOTHER = {"claimRef": {"namespace": "secret-project", "name": "secret-claim"
             [],
             "names storage class fats, which does not exist; the classes are fast, manual and standard (default)",
         ),
-        ([claim()], [], ""),
-        ([claim(storageClassName="fast")], [], ""),
+        ([claim()], [], "waits for provisioner example.com/disk of storage class standard to create its volume"),
+        (
+            [claim(storageClassName="fast")],
+            [],
+            "waits for provisioner example.com/disk of storage class fast to create its volume",
+        ),
         ([claim(volumeName="v-9")], [volume()], "names volume v-9, which does not exist"),
         (
             [claim(volumeName="v-1")],

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pincompute.base.problem import Problem
+from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
+    CLUSTER_REFUSED,
     CRASH_LOOP,
     IMAGE_SLOW,
     NO_NODE_MATCHES,
@@ -21,9 +22,11 @@ from pincompute.base.reasons import (
 )
 from pincompute.planning.diagnosis.capacity import Node, PodRequirements
 from pincompute.planning.diagnosis.evidence import Evidence, add_evidence, who_acts
+from pincompute.planning.diagnosis.failed_create import refused_write_problem
 from pincompute.planning.diagnosis.free_capacity import ClusterCapacity, candidate_nodes, largest_request_that_fits
 from planning.diagnosis.test_explain import owner, snapshot
 
+FORBIDDEN_FIELD = "schedulerName is not allowed in the project me. Remove it from spec.template"
 TAINT = {"key": "team", "value": "ads", "effect": "NoSchedule"}
 
 
@@ -91,7 +94,7 @@ def test_explains_affinity_taints_and_cordoned_nodes() -> None:
     nodes = [node(f"n{each}", labels={"zone": f"z{each}"}) for each in range(7)]
     text = "it requires zone=a or b, and nodes have zone=z0, z1, z2, z3, z4 and 2 more"
     assert explanation(pod(affinity=affinity), *nodes) == text
-    assert explanation(pod(), node("ads", taints=[TAINT])) == "1 of 1 nodes have the taint team=ads:NoSchedule"
+    assert explanation(pod(), node("ads", taints=[TAINT])) == "node ads: taint team=ads:NoSchedule"
     assert explanation(pod()) == "the cluster has no nodes"
     tolerant = pod(tolerations=[{"key": "team", "operator": "Equal", "value": "ads"}])
     cordoned = node("cordoned", unschedulable=True)
@@ -211,3 +214,63 @@ def test_next_corrects_a_selector_that_no_node_matches(selector: dict[str, str],
     nodes = [node("a", labels={"disk": "ssd"}), node("b", labels={"disk": "ssd"}), node("c", labels={"disk": "hdd"})]
     evidence = Evidence(pod(nodeSelector=selector), ClusterCapacity(nodes))
     assert add_evidence(snapshot(owner()), Problem(NO_NODE_MATCHES, "q", next="before"), evidence).next == next_
+
+
+def test_names_the_node_with_the_labels_and_its_state() -> None:
+    lost = {"type": "Ready", "status": "Unknown", "message": "silent", "lastTransitionTime": "2026-01-31T11:50:00Z"}
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+    raw = {**msgspec.to_builtins(node("a", labels={"pool": "x"}, taints=[taint])), "status": {"conditions": [lost]}}
+    pending = pod(nodeSelector={"pool": "x"})
+    found = explanation(pending, msgspec.convert(raw, Node), node("b"))
+    assert found == "node a: not ready since 2026-01-31T11:50:00Z, silent"
+    assert explanation(pending, node("c", labels={"pool": "x"}, unschedulable=True)) == "node c: cordoned"
+
+
+def test_explains_an_expression_that_compares_numbers() -> None:
+    wants = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["128"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wants]}}}
+    text = "it requires cores > 128, and nodes have cores=64"
+    assert explanation(pod(affinity=affinity), node("a", labels={"cores": "64"})) == text
+    text = "it requires cores > 128, and none of 1 nodes has the label"
+    assert explanation(pod(affinity=affinity), node("a")) == text
+    evidence = Evidence(pod(affinity=affinity), ClusterCapacity([node("a")]))
+    found = add_evidence(snapshot(owner()), Problem(NO_NODE_MATCHES, "n"), evidence)
+    assert found.next == "remove affinity.nodeAffinity from spec.template, or ask for such nodes"
+
+
+def test_removes_a_resource_that_no_node_has() -> None:
+    pending = pod()
+    pending.spec.containers[0].resources.requests["example.com/fpga"] = 1
+    found = add_evidence(
+        snapshot(owner()), Problem(UNSCHEDULABLE, "n"), Evidence(pending, ClusterCapacity([node("a")]))
+    )
+    assert found.next == "remove example.com/fpga from resources in the file, or ask for nodes with example.com/fpga"
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "next_"),
+    [
+        (
+            f"ValidatingAdmissionPolicy 'placement' denied request: {FORBIDDEN_FIELD}",
+            "admission policy placement denies deployments me/hello",
+            "remove schedulerName from spec.template, and: pin deploy FILE",
+        ),
+        (
+            "exceeded quota: few, requested: services=1, used: services=2, limited: services=2",
+            "quota few of project me is used up",
+            "",
+        ),
+        (
+            'failed calling webhook "check.example.com": failed to call webhook: context deadline exceeded',
+            "admission webhook check.example.com does not respond",
+            "tell the infrastructure team",
+        ),
+        ("the server has no time", "the server has no time", ""),
+    ],
+)
+def test_translates_a_refused_write(message: str, text: str, next_: str) -> None:
+    refused = Problem(CLUSTER_REFUSED, message, Where(object="deployments me/hello"))
+    found = refused_write_problem(snapshot(owner()), refused)
+    assert found.what == text
+    assert found.where == refused.where
+    assert next_ in found.next

@@ -121,6 +121,12 @@ POD_NOT_CREATED = infrastructure_error(
     "No pod was created for a minute, and only Kubernetes events can say why.",
     "`kubectl describe` the object that the message names.",
 )
+CONTROLLER_NOT_RESPONDING = infrastructure_error(
+    "ControllerNotResponding",
+    503,
+    "No controller of Kubernetes has acted on an object of a workload for a minute, so that its pods are not created.",
+    "Check that kube-controller-manager runs; on a local platform `pin status` shows it, and `pin up` starts it.",
+)
 PRIORITY_MISSING = infrastructure_error(
     "PriorityMissing",
     500,

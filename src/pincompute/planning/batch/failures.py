@@ -9,7 +9,8 @@ from pincompute.api.job_set_status import TaskFailure
 from pincompute.base.reasons import CANCELLED, DEADLINE_EXCEEDED, OUT_OF_MEMORY, TASK_FAILED, TOO_MANY_FAILED
 from pincompute.objects.number_sets import format_numbers, parse_numbers
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, is_exec_error, start_failure_problem
-from pincompute.planning.diagnosis.excerpts import last_line
+from pincompute.planning.diagnosis.excerpts import excerpt_start, last_line
+from pincompute.planning.diagnosis.nodes import reason_of_node
 from pincompute.planning.observed_pods import ContainerStatus, Pod
 
 MAX_FAILURE_GROUPS = 32
@@ -37,6 +38,9 @@ def find_task_failure(pods: Iterable[Pod]) -> FailureCause:
         return FailureCause(DEADLINE_EXCEEDED.code, message="the task exceeded taskDeadlineSeconds")
     for container in _all_containers(last):
         terminated = container.state.terminated
+        if last.status.reason:
+            # The node ended the whole pod; the exit codes of its containers only follow from that.
+            break
         if terminated and (terminated.reason in NEVER_STARTED_REASONS or is_exec_error(terminated.message)):
             problem = start_failure_problem(container, terminated.message)
             return FailureCause(problem.reason.code, message=problem.what[:_MAX_MESSAGE_CHARS])
@@ -44,7 +48,8 @@ def find_task_failure(pods: Iterable[Pod]) -> FailureCause:
             reason = OUT_OF_MEMORY if terminated.reason == "OOMKilled" else TASK_FAILED
             message = last_line(terminated.message)[:_MAX_MESSAGE_CHARS]
             return FailureCause(reason.code, terminated.exit_code, message)
-    return FailureCause(message=last.status.reason[:_MAX_MESSAGE_CHARS])
+    message = ": ".join(each for each in (last.status.reason, excerpt_start(last.status.message)) if each)
+    return FailureCause(reason_of_node(last, TASK_FAILED).code, message=message[:_MAX_MESSAGE_CHARS])
 
 
 def recorded_failures(failures: Iterable[TaskFailure]) -> dict[int, FailureCause]:

@@ -11,11 +11,12 @@ from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import find_reason
 from pincompute.objects.number_sets import parse_numbers
-from pincompute.objects.quantity import format_bytes, parse_quantity
+from pincompute.objects.quantity import parse_quantity
 from pincompute.planning import status
 from pincompute.planning.batch import attempts
 from pincompute.planning.batch.attempts import BatchState
 from pincompute.planning.batch.failures import FailureCause, group_failures
+from pincompute.planning.diagnosis.exits import more_memory
 from pincompute.planning.pods.pod import DEFAULT_MEMORY
 from pincompute.planning.snapshot import Native, Snapshot
 
@@ -82,9 +83,20 @@ def batch_problem(snapshot: Snapshot, state: BatchState) -> Problem | None:
         find_reason(first.reason) or reasons.TASK_FAILED,
         f"{first.count} of {owner.spec.task_count} tasks failed{code} ({_tasks_text(first)})",
         Where(object=owner.metadata.key),
-        "\n".join(each for each in (first.message, *_other_groups(others)) if each),
+        "\n".join(each for each in (first.message, _bound_note(owner, state, first), *_other_groups(others)) if each),
         _remedy(owner, state, first),
     )
+
+
+def _bound_note(owner: PinterestJobSet, state: BatchState, first: TaskFailure) -> str:
+    """The bound of the file that the tasks exceeded."""
+    spec = owner.spec
+    if first.reason == reasons.OUT_OF_MEMORY.code:
+        return f"the limit of a task is {memory_of_tasks(spec, state.attempts, parse_numbers(first.tasks))}"
+    if first.reason == reasons.DEADLINE_EXCEEDED.code:
+        bounds = (("deadlineSeconds", spec.deadline_seconds), ("taskDeadlineSeconds", spec.task_deadline_seconds))
+        return ", ".join(f"{field} is {seconds}" for field, seconds in bounds if seconds)
+    return ""
 
 
 def _remedy(owner: PinterestJobSet, state: BatchState, first: TaskFailure) -> str:
@@ -178,5 +190,5 @@ def rerun_command(owner: PinterestJobSet, reason: str, memory: str) -> str:
     if reason in _REPEATED_BY_A_RERUN:
         return f"correct {_REPEATED_BY_A_RERUN[reason]} in the file, and: pin deploy FILE"
     if reason == reasons.OUT_OF_MEMORY.code:
-        return f"pin rerun {name} --reason {reason} --memory {format_bytes(parse_quantity(memory) * 2)}"
+        return f"pin rerun {name} --reason {reason} --memory {more_memory(memory)}"
     return f"pin rerun {name}"

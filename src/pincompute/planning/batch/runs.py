@@ -220,7 +220,7 @@ def _job_problem(snapshot: Snapshot, job: Native) -> Problem:
     owner: PinterestCronJob = snapshot.owner
     logs = f"pin logs {owner.metadata.name}"
     if _exceeded_deadline(job):
-        what = "the run exceeded deadlineSeconds"
+        what = f"the run exceeded deadlineSeconds: {owner.spec.deadline_seconds}"
         return Problem(DEADLINE_EXCEEDED, what, next=f"raise deadlineSeconds in the file, or: {logs}")
     failed = job.find_condition("Failed")
     return Problem(RUN_FAILED, excerpt_start(failed.message if failed else ""), next=logs)

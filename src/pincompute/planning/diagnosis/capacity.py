@@ -133,7 +133,7 @@ def eligible_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
     return [
         node
         for node in nodes
-        if not node.spec.unschedulable and _labels_match(pod, node) and not untolerated_taints(pod, node)
+        if not node.spec.unschedulable and labels_match(pod, node) and not untolerated_taints(pod, node)
     ]
 
 
@@ -159,7 +159,8 @@ def _tolerates(toleration: Object, taint: Taint) -> bool:
     return toleration.get("key") == taint.key and toleration.get("value", "") == taint.value
 
 
-def _labels_match(pod: PodRequirements, node: Node) -> bool:
+def labels_match(pod: PodRequirements, node: Node) -> bool:
+    """True if the node has the labels that the node selector and the node affinity of the pod require."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False

@@ -94,11 +94,7 @@ class PodContext(NamedTuple):
 
     @property
     def disruption(self) -> PodCondition | None:
-        """The condition that Kubernetes sets on a pod which it evicts, preempts or deletes with its node."""
-        return next(
-            (each for each in self.pod.status.conditions if each.type == "DisruptionTarget" and each.status == "True"),
-            None,
-        )
+        return find_disruption(self.pod)
 
     def runtime_part(self, container: ContainerStatus) -> str:
         """The runtime part that injected the container, such as `logs-2`; empty for containers of the workload."""
@@ -141,6 +137,12 @@ class PodContext(NamedTuple):
 
 
 PodCheck = Callable[[PodContext], Causes]
+
+
+def find_disruption(pod: Pod) -> PodCondition | None:
+    """The condition that Kubernetes sets on a pod which it evicts, preempts or deletes with its node."""
+    found = (each for each in pod.status.conditions if (each.type, each.status) == ("DisruptionTarget", "True"))
+    return next(found, None)
 
 
 def is_main_container(owner: Workload, name: str) -> bool:

@@ -116,6 +116,12 @@ def explain_claims(evidence: StorageEvidence) -> str:
     return ""
 
 
+def absent_claim(evidence: StorageEvidence) -> str:
+    """The first claim of the pod that does not exist; empty if all exist."""
+    known = {each.metadata.name for each in evidence.claims}
+    return next((each for each in evidence.names if each not in known), "")
+
+
 def _explain_bound(claim: Claim, evidence: StorageEvidence) -> str:
     volume = _named(evidence.volumes, claim.spec.volume_name)
     if volume is None:
@@ -145,7 +151,7 @@ def _explain_pending(claim: Claim, evidence: StorageEvidence) -> str:
         return f"names storage class {class_name}, which does not exist; {_classes_text(evidence.classes)}"
     if storage_class is None or storage_class.provisioner == _NO_PROVISIONER:
         return _explain_no_match(claim, of_class)
-    return ""
+    return f"waits for provisioner {storage_class.provisioner} of storage class {class_name} to create its volume"
 
 
 def _explain_named_volume(claim: Claim, evidence: StorageEvidence) -> str:

@@ -30,7 +30,7 @@ from pincompute.base.reasons import (
 from pincompute.objects.times import parse_time_ns
 from pincompute.planning.diagnosis import container_start, failed_create, free_capacity, quota_usage
 from pincompute.planning.diagnosis.capacity import Node, PodRequirements, eligible_nodes, exceeds_node
-from pincompute.planning.diagnosis.claims import StorageEvidence, explain_claims
+from pincompute.planning.diagnosis.claims import StorageEvidence, absent_claim, explain_claims
 from pincompute.planning.diagnosis.excerpts import excerpt_end, excerpt_start
 from pincompute.planning.diagnosis.free_capacity import ClusterCapacity
 from pincompute.planning.snapshot import Snapshot
@@ -87,11 +87,13 @@ def add_evidence(snapshot: Snapshot, problem: Problem, evidence: Evidence) -> Pr
         fits = free_capacity.largest_request_that_fits(pod, capacity, owner.main_container_name)
         if fits and problem.reason is UNSCHEDULABLE:
             problem = problem._replace(next=f"request at most {fits} in the file, or ask for more nodes")
+        elif problem.reason is UNSCHEDULABLE and (remedy := free_capacity.absent_resource_remedy(pod, capacity.nodes)):
+            problem = problem._replace(next=remedy)
         # The GPU types of the file become a selector, and have a remedy of their own.
         if not owner.spec.gpu_types and (remedy := free_capacity.selector_remedy(pod, capacity.nodes)):
             problem = problem._replace(next=remedy)
     elif problem.reason is CLAIM_NOT_BOUND and (found := explain_claims(evidence.storage)):
-        problem = problem._replace(next=_claim_remedy(owner))
+        problem = problem._replace(next=_claim_remedy(owner, evidence.storage))
     elif problem.reason in _WAITS_ON_NODE:
         return _waiting_on_node(owner, problem, evidence.node)
     elif problem.reason in NODE_REASONS and evidence.node:
@@ -107,14 +109,20 @@ def who_acts(owner: Workload, problem: Problem, evidence: Evidence) -> Actor:
         return Actor.USER
     if problem.reason is NO_NODE_MATCHES and pod and pod.selects_nodes and not eligible:
         return Actor.USER
+    if problem.reason is CLAIM_NOT_BOUND and absent_claim(evidence.storage):
+        return Actor.USER
     if problem.reason is CLAIM_NOT_BOUND and getattr(owner.spec, "claims", ()) and explain_claims(evidence.storage):
         return Actor.USER
     return problem.reason.actor
 
 
-def _claim_remedy(owner: Workload) -> str:
+def _claim_remedy(owner: Workload, storage: StorageEvidence) -> str:
     if getattr(owner.spec, "claims", ()):
         return "correct claims in the file, and: pin deploy FILE"
+    absent = absent_claim(storage)
+    for volume in owner.spec.template.get("spec", {}).get("volumes", ()):
+        if absent and volume.get("persistentVolumeClaim", {}).get("claimName") == absent:
+            return f"create claim {absent}, or remove volume {volume.get('name')} from spec.template"
     return (
         f"create a claim that can be bound, and name it in the file: kubectl get pvc,pv -n {owner.metadata.namespace}"
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 
 from pincompute.api.status import READY
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED
+from pincompute.base.reasons import CRASH_LOOP, DISK_FULL, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED
 from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, is_main_container, template_container
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, is_exec_error, start_failure_cause
@@ -26,6 +27,9 @@ _EXIT_CODE_MEANINGS = {
     139: "signal 11: segmentation fault",
 }
 _PORT_IN_USE = re.compile(r"address (?:already )?in use|EADDRINUSE", re.IGNORECASE)
+_DISK_FULL = re.compile(r"no space left on device|ENOSPC|disk quota exceeded", re.IGNORECASE)
+_LEAST_MORE_BYTES = 100 * 2**20
+_MEMORY_STEP_BYTES = 32 * 2**20
 _KILL_SIGNALS = {137: "signal 9", 143: "signal 15"}
 
 
@@ -80,8 +84,19 @@ def _out_of_memory_problem(context: PodContext, container: ContainerStatus, _: T
     field = "memory" if is_main else f"resources.limits.memory of {container.name}"
     what = f"{context.subject(container)} ran out of memory and was killed {_exit_count_text(container)}"
     note = f"its limit is {limit}" if limit else ""
-    example = f", such as to {format_bytes(parse_quantity(limit) * 2)}" if limit else ""
+    example = f", such as to {more_memory(limit)}" if limit else ""
     return Problem(OUT_OF_MEMORY, what, note=note, next=f"raise {field} in the file{example}")
+
+
+def more_memory(limit: int | str) -> str:
+    """The memory to try after this much was too little, where no measurement tells the peak.
+
+    A small limit is often too small by far, so 100 MiB are added at least, as the vertical pod autoscaler does.
+    """
+    amount = parse_quantity(limit)
+    raised = max(amount * 2, amount + _LEAST_MORE_BYTES)
+    steps = -(-raised // _MEMORY_STEP_BYTES)
+    return format_bytes(Fraction(steps * _MEMORY_STEP_BYTES))
 
 
 def _memory_limit(context: PodContext, container: ContainerStatus) -> str:
@@ -109,6 +124,8 @@ def _killed_problem(context: PodContext, container: ContainerStatus, terminated:
 
 def _exited_problem(context: PodContext, container: ContainerStatus, terminated: Terminated) -> Problem:
     code, line = terminated.exit_code, last_line(terminated.message)
+    if code and _DISK_FULL.search(line):
+        return _disk_full_problem(context, container, line)
     clues = (
         "" if code else "it should keep running",
         _EXIT_CODE_MEANINGS.get(code, ""),
@@ -127,6 +144,15 @@ def _exited_problem(context: PodContext, container: ContainerStatus, terminated:
         return Problem(CRASH_LOOP, what, note=note, next=next_)
     what = f"{context.subject(container)} exited with code {code}"
     return Problem(PROGRAM_FAILED, what, note=note, next=next_)
+
+
+def _disk_full_problem(context: PodContext, container: ContainerStatus, line: str) -> Problem:
+    """A disk that the program found full. Only kinds with storage of their own can have more of it by their file."""
+    what = f"{context.subject(container)} exited {_exit_count_text(container)}, as a disk is full"
+    storage, logs = getattr(context.owner.spec, "storage", ""), context.logs_command(container)
+    more = f"raise storage in the file, such as to {format_bytes(parse_quantity(storage) * 2)}" if storage else ""
+    next_ = f"{more}, and: pin deploy FILE" if more else f"write less, or to a volume with more space: {logs}"
+    return Problem(DISK_FULL, what, note=f"its last line: {line}", next=next_)
 
 
 def _exit_count_text(container: ContainerStatus) -> str:

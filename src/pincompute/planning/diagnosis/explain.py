@@ -12,22 +12,11 @@ from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Diagnosis, OtherCause
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
-    CANNOT_CHANGE,
-    CERTIFICATE_EXPIRED,
-    CERTIFICATE_MISMATCH,
-    CLUSTER_REFUSED,
     EXPIRED,
-    HOST_NOT_LISTED,
-    HOST_RESERVED,
-    HOST_TAKEN,
-    INGRESS_CLASS_UNKNOWN,
-    INGRESS_NOT_RESPONDING,
     INTERNAL,
-    NOT_OWNED,
     OPERATOR_NOT_RESPONDING,
     PAUSED,
     PROGRESSING,
-    STORE_FULL,
     SUSPENDED,
     Actor,
     find_reason,
@@ -42,6 +31,7 @@ from pincompute.planning.diagnosis.evidence import (
     who_acts,
 )
 from pincompute.planning.diagnosis.excerpts import format_duration
+from pincompute.planning.diagnosis.graph import VERTICES
 from pincompute.planning.diagnosis.notes import collect_notes
 from pincompute.planning.diagnosis.path import build_path
 from pincompute.planning.diagnosis.probe_events import restart_by_probe, with_probe_error
@@ -56,21 +46,7 @@ from pincompute.planning.views.workload_detail import event_scope_of
 
 OPERATOR_RESPONSE_GRACE_S = 30.0
 """Time in which the operator should have observed a change, also on a machine that is short of CPU."""
-_FOUND_BY_THE_OPERATOR = frozenset(
-    {
-        CANNOT_CHANGE,
-        CERTIFICATE_EXPIRED,
-        CERTIFICATE_MISMATCH,
-        CLUSTER_REFUSED,
-        HOST_NOT_LISTED,
-        HOST_RESERVED,
-        HOST_TAKEN,
-        INGRESS_CLASS_UNKNOWN,
-        INGRESS_NOT_RESPONDING,
-        NOT_OWNED,
-        STORE_FULL,
-    }
-)
+_FOUND_BY_THE_OPERATOR = frozenset((*VERTICES["operator"].reasons, *VERTICES["address"].reasons))
 """Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
 the workloads of all projects or on the cluster's ingress classes."""
 
@@ -89,7 +65,7 @@ def diagnose(
     """
     owner: Workload = snapshot.owner
     plan = PLANNERS[owner.kind](snapshot)
-    problem = _operator_problem(snapshot, edited) or plan.why or _status_problem(owner, plan)
+    problem = _operator_problem(snapshot, edited) or _write_problem(owner) or plan.why or _status_problem(owner, plan)
     scope = event_scope_of(snapshot)
     own_events = [each for each in events if scope.includes(each)]
     notes = collect_notes(snapshot, plan.status, own_events)
@@ -129,6 +105,17 @@ def _operator_problem(snapshot: Snapshot, edited: datetime | None) -> Problem | 
     name, duration = owner.metadata.name, format_duration(OPERATOR_RESPONSE_GRACE_S)
     what = f"the operator has not observed the last change of {name} for {duration}"
     return Problem(OPERATOR_NOT_RESPONDING, what, Where(object=owner.metadata.key), next="pin status")
+
+
+def _write_problem(owner: Workload) -> Problem | None:
+    """The problem of a write that the operator could not do: what fails in the pods comes after it, as in the status.
+
+    The result of work that has ended is in the same condition, and has another reason.
+    """
+    if owner.status.observed_generation != owner.metadata.generation:
+        return None
+    problem = _condition_problem(owner, find_condition(owner.status.conditions, owner.GOAL))
+    return problem if problem and problem.reason in VERTICES["operator"].reasons else None
 
 
 def _status_problem(owner: Workload, plan: Plan) -> Problem | None:

@@ -8,10 +8,15 @@ from datetime import datetime
 from pincompute.api.names import PRIORITY_CLASS_PREFIX, REVISION_ANNOTATION
 from pincompute.api.service import PinterestService
 from pincompute.api.status import find_condition
+from pincompute.api.training_job import PinterestTrainingJob
+from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import (
     ADMISSION_DENIED,
     ADMISSION_UNREACHABLE,
+    CLUSTER_REFUSED,
+    CONTROLLER_NOT_RESPONDING,
+    KUBEFLOW_NOT_RESPONDING,
     POD_NOT_CREATED,
     POD_REJECTED,
     POD_SECURITY,
@@ -22,7 +27,7 @@ from pincompute.base.reasons import (
 from pincompute.objects.number_sets import scaled_value
 from pincompute.planning.diagnosis import quotas
 from pincompute.planning.diagnosis.cause import Cause, Causes, Rank, Recheck
-from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
+from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration, join_with_and
 from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, NativeCondition, Snapshot
 
@@ -32,6 +37,7 @@ time of a condition that stays as it was."""
 FIRST_POD_GRACE_S = 60.0
 """Time in which the controller of an object should have created its first pod."""
 _POD_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "PyTorchJob", "TFJob")
+_RECORDS_GENERATION = ("Deployment", "StatefulSet", "DaemonSet")
 _SECURITY = re.compile(r"violates PodSecurity \"(?P<level>[^:\"]+)[^\"]*\": (?P<rules>.+)")
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)'[^:]*: (?P<rule>.+)", re.DOTALL)
 _WEBHOOK = re.compile(r"admission webhook \"(?P<name>[^\"]+)\" denied the request:? ?(?P<rule>.+)", re.DOTALL)
@@ -39,6 +45,16 @@ _SILENT_WEBHOOK = re.compile(r"failed calling webhook \"(?P<name>[^\"]+)\"")
 _LIMIT_RANGE = re.compile(
     r"(?P<end>maximum|minimum) (?P<resource>\S+) usage per (?P<of>Container|Pod) is (?P<amount>[^\s,.]+)"
 )
+_RUNTIME_CLASS = re.compile(r"RuntimeClass \"(?P<name>[^\"]+)\" not found")
+_HOST_NAMESPACE = re.compile(r"\b(host(?:Network|PID|IPC))=true")
+_FORBIDDEN_VOLUME = re.compile(r"volume \"([^\"]+)\" uses restricted volume type")
+_FORBIDDEN_OF_CONTAINER = re.compile(
+    r"container \"([^\"]+)\" (?:uses |must not set |must not include .+? in )(hostPort|securityContext)"
+)
+_FIELD_OF_TEMPLATE = re.compile(
+    r"^(?P<field>\w+) is not allowed in the project .*Remove it from spec.template", re.DOTALL
+)
+"""The platform's own policy about placement."""
 _EXPLAINS_NO_PODS = ("ReplicaFailure", "Suspended", "Complete", "Succeeded", "Failed")
 """Conditions of an object that explain why it has no pods."""
 _REPLICA_SET_REJECTED = "ReplicaSetCreateError"
@@ -120,6 +136,30 @@ def rejection_problem(snapshot: Snapshot, message: str) -> Problem:
     return quotas.quota_unspecified_problem(snapshot, message) or _admission_problem(snapshot, message)
 
 
+def refused_write_problem(snapshot: Snapshot, refused: Problem) -> Problem:
+    """The problem behind the API server's refusal of an object, if a quota or an admission policy refused it."""
+    message = refused.what
+    if refused.reason is not CLUSTER_REFUSED or not isinstance(snapshot.owner, Workload):
+        return refused
+    if "exceeded quota" in message and (found := quotas.quota_exceeded_problem(snapshot, message)):
+        return found._replace(where=refused.where)
+    if "denied the request" in message or "denied request" in message:
+        return _denied_problem(message, str(refused.where) or "an object of the workload")._replace(where=refused.where)
+    if silent := _SILENT_WEBHOOK.search(message):
+        return _silent_webhook_problem(snapshot.owner, silent["name"], refused)
+    return refused
+
+
+def _silent_webhook_problem(owner: Workload, name: str, refused: Problem) -> Problem:
+    """A webhook that does not respond; that of training jobs is part of Kubeflow's training operator."""
+    next_ = f"tell the infrastructure team that admission webhook {name} does not respond"
+    if owner.kind == PinterestTrainingJob.__name__ and "training-operator" in name:
+        what = "Kubeflow's training operator does not respond"
+        return Problem(KUBEFLOW_NOT_RESPONDING, what, refused.where, f"admission webhook {name} is a part of it", next_)
+    what = f"admission webhook {name} does not respond"
+    return Problem(ADMISSION_UNREACHABLE, what, refused.where, excerpt_start(refused.what), next_)
+
+
 def _rollout_note(snapshot: Snapshot) -> str:
     """Explains a rejected pod beyond all replicas: a rollout starts it before it ends a former one."""
     owner = snapshot.owner
@@ -134,7 +174,7 @@ def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
     if security := _SECURITY.search(message):
         project, level = snapshot.owner.metadata.namespace, security["level"]
         what = f"project {project} allows only pod security level {level}, and the pod needs more"
-        next_ = "remove from spec.template what the note names"
+        next_ = f"remove {_forbidden_fields(security['rules'])} from spec.template, and: pin deploy FILE"
         return Problem(POD_SECURITY, what, note=excerpt_start(security["rules"]), next=next_)
     if "PriorityClass" in message:
         what = f"priority class {PRIORITY_CLASS_PREFIX}{snapshot.owner.spec.tier} does not exist"
@@ -145,20 +185,37 @@ def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
         next_ = f"tell the infrastructure team that {name} does not respond"
         return Problem(ADMISSION_UNREACHABLE, f"{name} for pods does not respond", note=excerpt, next=next_)
     if "denied the request" in message or "denied request" in message:
-        return _denied_problem(message)
+        return _denied_problem(message, "the pods")
     if bound := _LIMIT_RANGE.search(message):
         return _limit_range_problem(snapshot, bound, excerpt)
-    return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next="change what the note names")
+    next_ = "change what the note names"
+    if found := _RUNTIME_CLASS.search(message):
+        name = excerpt_start(found["name"])
+        next_ = f"remove runtimeClassName from spec.template, or ask the infrastructure team for RuntimeClass {name}"
+    return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next=next_)
 
 
-def _denied_problem(message: str) -> Problem:
+def _forbidden_fields(rules: str) -> str:
+    """The fields that pod security forbids, as the message names them."""
+    containers = [f"{field} of container {name}" for name, field in _FORBIDDEN_OF_CONTAINER.findall(rules)]
+    fields = [*_HOST_NAMESPACE.findall(rules), *(f"volume {name}" for name in _FORBIDDEN_VOLUME.findall(rules))]
+    if "hostNetwork" in fields:
+        # The API server sets the host ports of such a pod.
+        containers = [each for each in containers if not each.startswith("hostPort ")]
+    found = list(dict.fromkeys([*fields, *containers]))
+    return excerpt_start(join_with_and(found)) if found else "what the note names"
+
+
+def _denied_problem(message: str, what: str) -> Problem:
     """A denial, with the name of the policy or webhook and its own words."""
     found = _POLICY.search(message) or _WEBHOOK.search(message)
     kind = "policy" if found and found.re is _POLICY else "webhook"
     name = f"admission {kind} {found['name']}" if found else "an admission policy of this cluster"
     next_ = f"change what the note names, or ask the infrastructure team for an exception from {name}"
     note = excerpt_start(found["rule"] if found else message)
-    return Problem(ADMISSION_DENIED, f"{name} denies the pods", note=note, next=next_)
+    if field := _FIELD_OF_TEMPLATE.search(note):
+        next_ = f"remove {field[1]} from spec.template, and: pin deploy FILE"
+    return Problem(ADMISSION_DENIED, f"{name} denies {what}", note=note, next=next_)
 
 
 def _limit_range_problem(snapshot: Snapshot, bound: re.Match[str], excerpt: str) -> Problem:
@@ -182,10 +239,25 @@ def _check_no_pods(snapshot: Snapshot) -> Causes:
         if missing_s < FIRST_POD_GRACE_S:
             yield Recheck(FIRST_POD_GRACE_S - missing_s)
             continue
-        what = f"no {owner.REPLICA_NOUN[0]} was created within {format_duration(FIRST_POD_GRACE_S)}"
-        note = "a quota or a policy rejects them, or their controller is down: the events tell which"
-        problem = Problem(POD_NOT_CREATED, what, _native_object(native), note, _show_command(snapshot))
-        yield Cause(problem, Rank.TRANSIENT)
+        problem = _silent_controller_problem(native) or _no_pods_problem(snapshot)
+        yield Cause(problem._replace(where=_native_object(native)), Rank.TRANSIENT)
+
+
+def _silent_controller_problem(native: Native) -> Problem | None:
+    """An object that its controller has not even seen: it records the generation, or the start of a Job, at once."""
+    status, generation = native.status, native.metadata.generation
+    if native.kind not in _RECORDS_GENERATION and native.kind != "Job":
+        return None
+    if status.start_time if native.kind == "Job" else generation <= status.observed_generation:
+        return None
+    what = f"no controller has acted on {native.kind} {native.metadata.name} for {format_duration(FIRST_POD_GRACE_S)}"
+    return Problem(CONTROLLER_NOT_RESPONDING, what, note="kube-controller-manager is down", next="pin status")
+
+
+def _no_pods_problem(snapshot: Snapshot) -> Problem:
+    what = f"no {snapshot.owner.REPLICA_NOUN[0]} was created within {format_duration(FIRST_POD_GRACE_S)}"
+    note = "a quota or a policy rejects them, or their controller is down: the events tell which"
+    return Problem(POD_NOT_CREATED, what, note=note, next=_show_command(snapshot))
 
 
 def _seconds_missing(snapshot: Snapshot, native: Native) -> float:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from pincompute.objects.content import Object
+from pincompute.objects.label_selector import expression_matches
 from pincompute.planning.diagnosis.capacity import (
     Node,
     PodRequirements,
@@ -14,11 +16,13 @@ from pincompute.planning.diagnosis.capacity import (
     exceeds_node,
     format_amount,
     format_amount_with_unit,
+    labels_match,
     node_affinity_expressions,
     round_down,
     untolerated_taints,
 )
-from pincompute.planning.diagnosis.excerpts import join_first_few, join_with_and
+from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few, join_with_and
+from pincompute.planning.pods.pod import GPU_RESOURCE
 
 MAX_COUNTED_NODES = 10
 """Limit of nodes on which the pods are counted, the largest first: the caller waits for each of these requests."""
@@ -145,20 +149,32 @@ def _explain_no_free_capacity(
 
 
 def _explain_no_eligible_node(pod: PodRequirements, nodes: Sequence[Node]) -> str:
-    """The label that no node has, or else the taints of the nodes."""
+    """The label that no node has, or else the state of the nodes that have the labels."""
     if not nodes:
         return "the cluster has no nodes"
     lines = [_unmatched_label(key, [value], nodes) for key, value in sorted(pod.spec.node_selector.items())]
-    for expression in node_affinity_expressions(pod):
-        values = expression.get("values", []) if expression.get("operator") == "In" else []
-        if expression.get("operator") in {"In", "Exists"}:
-            lines.append(_unmatched_label(expression["key"], values, nodes))
+    lines += (_unmatched_expression(each, nodes) for each in node_affinity_expressions(pod))
     unmatched = [each for each in lines if each]
-    return "; ".join(dict.fromkeys(unmatched)) or _explain_taints(pod, nodes)
+    return "; ".join(dict.fromkeys(unmatched)) or _explain_refusing_nodes(pod, nodes)
 
 
 def _label_values(key: str, nodes: Sequence[Node]) -> Counter[str]:
     return Counter(each.metadata.labels[key] for each in nodes if key in each.metadata.labels)
+
+
+def _unmatched_expression(expression: Object, nodes: Sequence[Node]) -> str:
+    """The mismatch of one expression of a node affinity; empty if it holds for some node."""
+    key, operator, values = expression["key"], expression.get("operator", ""), expression.get("values", [])
+    if operator in {"In", "Exists"}:
+        return _unmatched_label(key, values if operator == "In" else [], nodes)
+    if any(expression_matches(expression, each.metadata.labels) for each in nodes):
+        return ""
+    wanted = " ".join([key, {"Gt": ">", "Lt": "<"}.get(operator, operator), *map(str, values)])
+    counts = _label_values(key, nodes)
+    has = (
+        f"nodes have {key}={join_first_few(sorted(counts))}" if counts else f"none of {len(nodes)} nodes has the label"
+    )
+    return f"it requires {wanted}, and {has}"
 
 
 def _unmatched_label(key: str, values: Sequence[str], nodes: Sequence[Node]) -> str:
@@ -173,16 +189,35 @@ def _unmatched_label(key: str, values: Sequence[str], nodes: Sequence[Node]) -> 
     return f"it requires {wanted}, and nodes have {key}={join_first_few(most_frequent)}"
 
 
-def _explain_taints(pod: PodRequirements, nodes: Sequence[Node]) -> str:
-    counts: dict[str, int] = {}
-    for node in nodes:
-        for taint in untolerated_taints(pod, node):
-            counts[taint] = counts.get(taint, 0) + 1
-    return "; ".join(f"{counts[taint]} of {len(nodes)} nodes have the taint {taint}" for taint in sorted(counts))
+def _refusing_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that have the labels, and do not accept the pod for their state or their taints."""
+    return [each for each in nodes if labels_match(pod, each) and _node_obstacles(pod, each)]
+
+
+def _explain_refusing_nodes(pod: PodRequirements, nodes: Sequence[Node]) -> str:
+    by_obstacle: dict[str, list[str]] = {}
+    refusing = _refusing_nodes(pod, nodes)
+    for node in refusing:
+        for obstacle in _node_obstacles(pod, node):
+            by_obstacle.setdefault(obstacle, []).append(node.metadata.name)
+    which = f" of {len(refusing)} with its labels" if pod.selects_nodes and len(refusing) > 1 else ""
+    return "; ".join(f"node {join_first_few(names)}{which}: {text}" for text, names in sorted(by_obstacle.items()))
+
+
+def _node_obstacles(pod: PodRequirements, node: Node) -> list[str]:
+    """The states of a node that keep the pod off, in words; Kubernetes sets a taint for each of them, too."""
+    states = []
+    if node.lost:
+        message = f", {excerpt_start(node.lost.message)}" if node.lost.message else ""
+        states.append(f"not ready since {node.lost.last_transition_time}{message}")
+    if node.spec.unschedulable:
+        states.append("cordoned")
+    of_states = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable")
+    return states + [f"taint {each}" for each in untolerated_taints(pod, node) if not each.startswith(of_states)]
 
 
 def selector_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
-    """The first label of the node selector that no node has, with the value that most nodes have; else empty."""
+    """The first label that the file requires and no node has, with the value that most nodes have; else empty."""
     for key, value in sorted(pod.spec.node_selector.items()):
         present = _label_values(key, nodes)
         if value in present:
@@ -191,4 +226,16 @@ def selector_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
             return f"remove {key} from nodeSelector in the file, or ask for nodes with {key}={value}"
         most_frequent = min(present, key=lambda each: (-present[each], each))
         return f"set {key}: {most_frequent} in nodeSelector of the file, or ask for nodes with {key}={value}"
+    if any(_unmatched_expression(each, nodes) for each in node_affinity_expressions(pod)):
+        return "remove affinity.nodeAffinity from spec.template, or ask for such nodes"
+    return ""
+
+
+def absent_resource_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
+    """The remedy for a resource of which no eligible node has any; empty if there is none."""
+    eligible = eligible_nodes(pod, nodes)
+    for resource in pod.requested_resources if eligible else ():
+        if not any(each.allocatable(resource) for each in eligible) and pod.requested(resource):
+            name = "gpus" if resource == GPU_RESOURCE else f"{resource} from resources"
+            return f"remove {name} in the file, or ask for nodes with {name.split(' ')[0]}"
     return ""

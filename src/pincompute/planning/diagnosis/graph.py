@@ -40,6 +40,7 @@ VERTICES: Mapping[str, Vertex] = {
                 reasons.CLUSTER_REFUSED,
                 reasons.CANNOT_CHANGE,
                 reasons.NOT_OWNED,
+                reasons.DELETION_STUCK,
                 reasons.STORE_FULL,
             ),
         ),
@@ -79,6 +80,7 @@ VERTICES: Mapping[str, Vertex] = {
                 reasons.PROGRAM_FAILED,
                 reasons.OUT_OF_MEMORY,
                 reasons.KILLED,
+                reasons.DISK_FULL,
                 reasons.DEADLINE_EXCEEDED,
             ),
         ),
@@ -141,6 +143,7 @@ VERTICES: Mapping[str, Vertex] = {
             ("quota", "admission"),
             (
                 reasons.POD_NOT_CREATED,
+                reasons.CONTROLLER_NOT_RESPONDING,
                 reasons.GANG_INCOMPLETE,
                 reasons.KUBEFLOW_NOT_RESPONDING,
                 reasons.KIND_NOT_SERVED,

@@ -5,16 +5,37 @@ from __future__ import annotations
 from datetime import datetime
 
 from pincompute.base.problem import Problem
-from pincompute.base.reasons import DEADLINE_EXCEEDED, EVICTED, NODE_LOST, NODE_REFUSED, PREEMPTED
-from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank
-from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
-from pincompute.planning.observed_pods import PodCondition
+from pincompute.base.reasons import (
+    DEADLINE_EXCEEDED,
+    DELETION_STUCK,
+    EVICTED,
+    NODE_LOST,
+    NODE_REFUSED,
+    PREEMPTED,
+    Reason,
+)
+from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, find_disruption
+from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration, join_with_and
+from pincompute.planning.observed_pods import Pod, PodCondition
 from pincompute.planning.snapshot import Snapshot
 
 DELETION_GRACE_S = 60.0
 """Time beyond a pod's own termination grace period after which its deletion counts as stuck."""
 _EVICTION_REASONS = ("Evicted", "NodeShutdown", "Terminated")
 _NODE_LOST_REASONS = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
+
+
+def reason_of_node(pod: Pod, otherwise: Reason) -> Reason:
+    """The reason for which the node or the scheduler ended a pod as a whole; the other one if neither did."""
+    disruption = find_disruption(pod)
+    reasons = {pod.status.reason, disruption.reason if disruption else ""}
+    if not reasons.isdisjoint(_NODE_LOST_REASONS):
+        return NODE_LOST
+    if "PreemptionByScheduler" in reasons:
+        return PREEMPTED
+    if disruption or not reasons.isdisjoint(_EVICTION_REASONS):
+        return EVICTED
+    return NODE_REFUSED if pod.status.reason else otherwise
 
 
 def check_nodes(context: PodContext) -> Causes:
@@ -50,9 +71,18 @@ def check_stuck_deletions(snapshot: Snapshot) -> Causes:
             what = (
                 f"a deleted {context.replica} is still terminating {format_duration(DELETION_GRACE_S)} after its time"
             )
+            if holders := pod.metadata.holding_finalizers:
+                yield _held_pod_cause(context, what, join_with_and(holders))
+                continue
             on = pod.spec.node_name
             note = f"{f'its node {on}' if on else 'its node'} has not confirmed the deletion"
             yield Cause(Problem(NODE_LOST, what, context.where, note, _find_node(context)), Rank.SYMPTOM)
+
+
+def _held_pod_cause(context: PodContext, what: str, holders: str) -> Cause:
+    pod, namespace = context.pod.metadata.name, context.owner.metadata.namespace
+    next_ = f"ask for the controller of {holders}: kubectl get pod {pod} -n {namespace} -o yaml"
+    return Cause(Problem(DELETION_STUCK, what, context.where, f"held by {holders}", next_), Rank.TRANSIENT)
 
 
 def _node_stopped_reporting(context: PodContext) -> bool:

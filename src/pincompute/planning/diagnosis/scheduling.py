@@ -21,6 +21,8 @@ from pincompute.planning.pods.pod import GPU_RESOURCE
 
 SCHEDULING_GRACE_S = 5.0
 """Time in which ending pods may free the capacity."""
+BINDING_GRACE_S = 15.0
+"""Time in which a new claim is bound, and the scheduler tries again."""
 KUBELET_RESPONSE_GRACE_S = 10.0
 """Time in which the kubelet of a named node should have accepted the pod."""
 _CLAIM = re.compile(r"persistentvolumeclaim(?: \"(?P<name>[^\"]+)\")?", re.IGNORECASE)
@@ -31,12 +33,14 @@ def check_scheduling(context: PodContext) -> Causes:
     for condition in context.pod.status.conditions:
         if (condition.type, condition.status, condition.reason) != ("PodScheduled", "False", "Unschedulable"):
             continue
+        problem = _unschedulable_problem(context, condition.message)
+        grace_s = BINDING_GRACE_S if problem.reason is CLAIM_NOT_BOUND else SCHEDULING_GRACE_S
         started_at = context.pod_started_at()
         age_s = context.seconds_since(started_at)
-        if started_at and age_s < SCHEDULING_GRACE_S:
-            yield Recheck(SCHEDULING_GRACE_S - age_s)
+        if started_at and age_s < grace_s:
+            yield Recheck(grace_s - age_s)
         else:
-            yield Cause(_unschedulable_problem(context, condition.message), Rank.TRANSIENT)
+            yield Cause(problem, Rank.TRANSIENT)
 
 
 def _check_named_node(context: PodContext) -> Causes:

@@ -17,7 +17,14 @@ from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import soonest
 from pincompute.planning.snapshot import Native, Snapshot
 from pincompute.planning.training.gang import Gang, replica_text
-from pincompute.planning.training.outcome import TrainingOutcome, awaited_text, progress_text
+from pincompute.planning.training.outcome import (
+    TrainingOutcome,
+    awaited_text,
+    deadline_problem,
+    deadline_time,
+    first_failure,
+    progress_text,
+)
 
 GANG_CREATION_GRACE_S = 30.0
 """Time that Kubeflow may take to create all pods."""
@@ -59,7 +66,24 @@ def training_finding(
         return Finding()
     not_responding = _not_responding_problem(snapshot, job, gang)
     finding = Finding(not_responding) if not_responding else _replica_finding(snapshot, gang)
-    return finding if finding.problem else _missing_replicas_finding(snapshot, job, gang, finding.recheck_after_s)
+    if finding.problem and finding.problem.reason is reasons.PROGRAM_FAILED:
+        # Kubeflow counts the failure some time later.
+        return finding._replace(problem=first_failure(snapshot, job) or finding.problem)
+    overdue = _overdue_finding(owner, job, snapshot.now)
+    if finding.problem or overdue.problem:
+        return finding if finding.problem else overdue
+    recheck_after_s = soonest(finding.recheck_after_s, overdue.recheck_after_s)
+    return _missing_replicas_finding(snapshot, job, gang, recheck_after_s)
+
+
+def _overdue_finding(owner: PinterestTrainingJob, job: Native, now: datetime) -> Finding:
+    """Problem if Kubeflow has not ended the job some time after its deadline."""
+    end = deadline_time(owner, job)
+    if end is None:
+        return Finding()
+    left_s = (end - now).total_seconds() + GANG_CREATION_GRACE_S
+    overdue = deadline_problem(owner)._replace(note="Kubeflow has not ended it yet")
+    return Finding(None, left_s) if left_s > 0 else Finding(overdue)
 
 
 def kubeflow_served(snapshot: Snapshot) -> bool:

@@ -16,9 +16,9 @@ from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.base import reasons
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import find_reason
-from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, start_failure_problem
 from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
+from pincompute.planning.diagnosis.exits import more_memory
 from pincompute.planning.observed_pods import ContainerStatus, Pod, Terminated
 from pincompute.planning.pods.pod import DEFAULT_MEMORY
 from pincompute.planning.snapshot import Native, Snapshot
@@ -58,7 +58,7 @@ def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang, failures: M
     if owner.status.ended:
         before = recorded_problem(owner)
         # The event of Kubeflow's job may arrive before that of the pod that failed.
-        identified = _first_failure(snapshot, job) if before and job and before.what == UNIDENTIFIED_FAILURE else None
+        identified = first_failure(snapshot, job) if before and job and before.what == UNIDENTIFIED_FAILURE else None
         return TrainingOutcome(True, identified or before)
     cancelled = _cancelled_problem(owner, job)
     if job is None:
@@ -72,7 +72,7 @@ def find_outcome(snapshot: Snapshot, job: Native | None, gang: Gang, failures: M
         _failure_after_leader(snapshot, job, awaited) if job.find_condition("Succeeded") else None
     )
     if problem is None and retries.retries_exhausted(owner, failures):
-        problem = retries.exhausted_problem(owner, failures, _first_failure(snapshot, job))
+        problem = retries.exhausted_problem(owner, failures, first_failure(snapshot, job))
     problem = problem or cancelled
     return TrainingOutcome(problem is not None, problem)
 
@@ -142,8 +142,8 @@ def _job_failure(snapshot: Snapshot, job: Native) -> Problem | None:
     if failed is None:
         return None
     if "deadline" in failed.message:
-        return _deadline_problem(snapshot.owner)
-    return _first_failure(snapshot, job) or _unidentified_failure(snapshot, failed.message)
+        return deadline_problem(snapshot.owner)
+    return first_failure(snapshot, job) or _unidentified_failure(snapshot, failed.message)
 
 
 def _failure_after_leader(snapshot: Snapshot, job: Native, awaited: Gang) -> Problem | None:
@@ -151,15 +151,15 @@ def _failure_after_leader(snapshot: Snapshot, job: Native, awaited: Gang) -> Pro
     owner: PinterestTrainingJob = snapshot.owner
     end = deadline_time(owner, job)
     if any(each.failed for each in awaited.members):
-        return _first_failure(snapshot, job) or _unidentified_failure(snapshot, "")
+        return first_failure(snapshot, job) or _unidentified_failure(snapshot, "")
     if awaited.missing:
         what = f"{join_first_few([replica_text(each) for each in awaited.missing])} lost before its end"
         note = f"the {owner.spec.leader} has succeeded, so that Kubeflow does not recreate it"
         return Problem(reasons.REPLICA_LOST, what, Where(object=owner.metadata.key), note, _rerun(owner))
-    return _deadline_problem(owner) if end and snapshot.now >= end else None
+    return deadline_problem(owner) if end and snapshot.now >= end else None
 
 
-def _first_failure(snapshot: Snapshot, job: Native) -> Problem | None:
+def first_failure(snapshot: Snapshot, job: Native) -> Problem | None:
     """Failure of the replica that failed first, even if its pod is being deleted.
 
     The others fail within the same second, as they lose the connection to it, and Kubernetes' times are whole seconds.
@@ -222,7 +222,7 @@ def _unidentified_failure(snapshot: Snapshot, message: str) -> Problem:
     return Problem(reason, what, Where(object=owner.metadata.key), note, _rerun(owner))
 
 
-def _deadline_problem(owner: PinterestTrainingJob) -> Problem:
+def deadline_problem(owner: PinterestTrainingJob) -> Problem:
     what = f"not done within deadlineSeconds: {owner.spec.deadline_seconds}"
     return Problem(
         reasons.DEADLINE_EXCEEDED,
@@ -242,4 +242,4 @@ def _rerun_with_more(owner: PinterestTrainingJob) -> str:
     memory = spec.memory or ("" if spec.template else DEFAULT_MEMORY)
     if not memory or any(role.memory for role in spec.active_roles.values()):
         return f"raise memory in the file, and: {_rerun(owner)}"
-    return f"{_rerun(owner)} --memory {format_bytes(parse_quantity(memory) * 2)}"
+    return f"{_rerun(owner)} --memory {more_memory(memory)}"
