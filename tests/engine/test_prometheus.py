@@ -79,7 +79,8 @@ def test_scrapes_every_part_with_metrics_on_loopback(tmp_path: Path, *, real: bo
     platform = local_platform(tmp_path, real=real)
     server.write_prometheus_files(platform)
     promtool("check", "config", "--syntax-only", "prometheus.yaml", folder=platform.home.configs)
-    (job,) = yaml.safe_load((platform.home.configs / "prometheus.yaml").read_text())["scrape_configs"]
+    job, *others = yaml.safe_load((platform.home.configs / "prometheus.yaml").read_text())["scrape_configs"]
+    assert [each["static_configs"][0]["labels"]["process"] for each in others] == (["log-store"] if real else [])
     assert [each["labels"]["process"] for each in job["static_configs"]] == processes
     assert {target.partition(":")[0] for each in job["static_configs"] for target in each["targets"]} == {"127.0.0.1"}
     assert f"127.0.0.1:{platform.ports['desk-metrics']}" in [each["targets"][0] for each in job["static_configs"]]
@@ -127,7 +128,7 @@ async def test_is_read_with_the_certificate_of_the_owner_only(running: Platform)
     rules = msgspec.json.decode(fetch(running, "/api/v1/rules", reader))["data"]["groups"]
     assert {each["name"] for each in rules} == {each["name"] for each in RULES["groups"]}
     loaded = msgspec.json.decode(fetch(running, "/api/v1/status/config", reader))["data"]["yaml"]
-    assert loaded.count("process: ") == len(own_services.metrics_urls(running))
+    assert loaded.count("process: ") == len(own_services.metrics_urls(running)) + 1
     # Certificates of the platform's CA are those of its parts, and of administrators of its cluster.
     for certificate in (None, (authority.certificate("pincompute-desk"), authority.key("pincompute-desk"))):
         with pytest.raises((urllib.error.URLError, ssl.SSLError, ConnectionError)):

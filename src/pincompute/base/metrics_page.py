@@ -9,6 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Metric, ge
 from prometheus_client.registry import Collector
 
 PATH = "/metrics"
+CONTENT_TYPE = CONTENT_TYPE_LATEST
 _CollectMetrics = Callable[[], Iterable[Metric]]
 
 
@@ -31,6 +32,6 @@ def add_metrics_page(application: web.Application, collect: _CollectMetrics) -> 
     """Adds the page to an application whose middlewares require the token of the metrics."""
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=exposition(collect), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(body=exposition(collect), headers={"Content-Type": CONTENT_TYPE})
 
     application.router.add_get(PATH, metrics)

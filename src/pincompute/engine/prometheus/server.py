@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from pincompute.api.names import METRICS_READER
 from pincompute.base.certificate_authority import Authority
 from pincompute.engine import metrics_token, own_services
 from pincompute.engine.config_files import write_if_changed
@@ -44,6 +45,8 @@ def write_prometheus_files(platform: Platform) -> None:
     authority.establish()
     authority.issue(NAME, hosts=(_LOOPBACK, "localhost"))
     authority.issue(READER)
+    if platform.log_store_url:
+        platform.authority.issue(METRICS_READER)
     write_if_changed(_web_file(platform), yaml.safe_dump(_web_configuration(authority)))
     write_if_changed(_configuration_file(platform), yaml.safe_dump(scrape_configuration(platform)))
 
@@ -73,11 +76,31 @@ def scrape_configuration(platform: Platform) -> dict[str, object]:
         {"targets": [url.removeprefix("http://").partition("/")[0]], "labels": {"process": part}}
         for part, url in own_services.metrics_urls(platform).items()
     ]
+    jobs: list[dict[str, object]] = [
+        {"job_name": "pincompute", "authorization": {"credentials_file": token}, "static_configs": targets}
+    ]
+    if platform.log_store_url and not platform.bare:
+        jobs.append(_log_store_job(platform))
     return {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
         "rule_files": [str(RULES)],
-        "scrape_configs": [
-            {"job_name": "pincompute", "authorization": {"credentials_file": token}, "static_configs": targets}
+        "scrape_configs": jobs,
+    }
+
+
+def _log_store_job(platform: Platform) -> dict[str, object]:
+    """The log store knows its callers by certificate; this one may read its metrics, and nothing else anywhere."""
+    authority = platform.authority
+    return {
+        "job_name": "pincompute-log-store",
+        "scheme": "https",
+        "tls_config": {
+            "ca_file": str(authority.bundle),
+            "cert_file": str(authority.certificate(METRICS_READER)),
+            "key_file": str(authority.key(METRICS_READER)),
+        },
+        "static_configs": [
+            {"targets": [platform.log_store_url.removeprefix("https://")], "labels": {"process": "log-store"}}
         ],
     }
 
