@@ -23,8 +23,8 @@ def figures() -> Iterator[Figure]:
             ("cured", "cured", "named", "named faults", None),
             ("cured-of-curable", "curable_cured", "curable", "curable faults that are named", 0.75),
         )
-        for name, part, whole, noun, bar in shares:
-            label = f"of {found[whole]} {noun} of the half {half}, share {name}"
+        for name, part, whole, subject, bar in shares:
+            label = f"of {found[whole]} {subject} of the half {half}, share {name}"
             share = found[part] / max(found[whole], 1)
             yield Figure(f"U6-{half}-{name}", label, [share], bar, "of 1", higher_is_better=True)
     states = measured[HEALTHY]["states"]

@@ -201,7 +201,14 @@ def test_problem_found_while_applying_comes_from_the_status() -> None:
 
 
 @pytest.mark.parametrize(
-    ("generation", "reason", "wrong"), [(1, "NotOwned", True), (2, "NotOwned", False), (1, "CrashLoop", False)]
+    ("generation", "reason", "wrong"),
+    [
+        (1, "NotOwned", True),
+        (1, "QuotaUsedUp", True),
+        (1, "DeletionStuck", True),
+        (2, "NotOwned", False),
+        (1, "CrashLoop", False),
+    ],
 )
 def test_problem_found_while_applying_counts_even_if_all_replicas_are_ready(
     generation: int, reason: str, wrong: bool

@@ -31,6 +31,7 @@ from pincompute.planning.diagnosis.evidence import (
     who_acts,
 )
 from pincompute.planning.diagnosis.excerpts import format_duration
+from pincompute.planning.diagnosis.failed_create import REFUSED_WRITE_REASONS
 from pincompute.planning.diagnosis.graph import VERTICES
 from pincompute.planning.diagnosis.notes import collect_notes
 from pincompute.planning.diagnosis.path import build_path
@@ -46,7 +47,7 @@ from pincompute.planning.views.workload_detail import event_scope_of
 
 OPERATOR_RESPONSE_GRACE_S = 30.0
 """Time in which the operator should have observed a change, also on a machine that is short of CPU."""
-_FOUND_BY_THE_OPERATOR = frozenset((*VERTICES["operator"].reasons, *VERTICES["address"].reasons))
+_FOUND_BY_THE_OPERATOR = REFUSED_WRITE_REASONS.union(VERTICES["operator"].reasons, VERTICES["address"].reasons)
 """Problems that a plan of one workload cannot know: those that the operator's writes discover, and those that depend on
 the workloads of all projects or on the cluster's ingress classes."""
 

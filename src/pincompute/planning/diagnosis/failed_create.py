@@ -61,6 +61,8 @@ _REPLICA_SET_REJECTED = "ReplicaSetCreateError"
 """Reason of a Deployment that may not even create its ReplicaSet, as policies apply to that as well."""
 _TRANSIENT_REJECTIONS = ("error looking up service account", "already exists", "being terminated")
 """The service account is created at the same time as the pods, and a name is free only after the old pod is gone."""
+REFUSED_WRITE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_DENIED, ADMISSION_UNREACHABLE})
+"""Reasons of a refused object besides those of the operator's own writes."""
 RETRYABLE_REASONS = frozenset({QUOTA_USED_UP, ADMISSION_UNREACHABLE})
 """Rejections that may have gone when the controller retries."""
 
