@@ -11,7 +11,9 @@ from pincompute.engine.nodes import machine
 
 if os.geteuid() == 0:
     try:
-        debian.ensure_programs(*machine.PROGRAMS, "docker-registry", "nginx", "buildah", "mmdebstrap", "busybox")
+        debian.ensure_programs(
+            *machine.PROGRAMS, "docker-registry", "nginx", "buildah", "mmdebstrap", "busybox", "promtool"
+        )
     except Refused as refused:
         # The tests go on without them and report which ones they skipped.
         print(refused.text(), file=sys.stderr)

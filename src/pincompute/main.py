@@ -26,6 +26,7 @@ COMMAND_GROUPS = {
     },
     "Inspect workloads": {
         "get": ("pincompute.cli.get:get", "List workloads, or show one briefly."),
+        "top": ("pincompute.cli.top:top", "Show use of CPU and memory, highest first."),
         "show": ("pincompute.cli.show:show", "Show everything known about a workload."),
         "why": ("pincompute.cli.why:why", "Explain why a workload is not ready or not done."),
         "events": ("pincompute.cli.events:events", "Show the Kubernetes events of a workload."),

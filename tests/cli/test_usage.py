@@ -109,7 +109,9 @@ def test_list_asks_no_nodes_by_default(run: Any, fake_platform: FakePlatform) ->
 
 def test_json_has_the_summary_and_the_use(run: Any) -> None:
     found = {each["name"]: each for each in json.loads(run("-o", "json").stdout)}
-    assert found["all"]["usage"]["cpu"] == {"used": 1200, "allotted": 500, "unknown": 0}
+    assert found["all"]["usage"]["cpu"] == {
+        "used": 1200, "allotted": 500, "requested": 0, "limit": None, "unknown": 0,
+    }  # fmt: skip
     assert (found["dead"]["usage"]["cpu"]["used"], found["dead"]["usage"]["note"]) == (None, DEAD)
     assert found["idle"]["usage"] is None
     assert {*msgspec.to_builtins(available_summary("all"))} == {*found["all"]} - {"usage"}

@@ -106,6 +106,43 @@ def test_failures_keep_the_memory_of_their_attempt_and_time_counts_all_attempts(
     )
 
 
+def test_cancelled_tasks_are_not_counted_as_failed() -> None:
+    output = format_status(
+        "PinterestJobSet",
+        {"tasks": 3},
+        {
+            "revision": 1,
+            "tasks": 3,
+            "done": 1,
+            "failed": 2,
+            "failures": [
+                {"reason": "TaskFailed", "exitCode": 3, "tasks": "0", "count": 1},
+                {"reason": "Cancelled", "message": "cancelled by ann: too slow", "tasks": "2", "count": 1},
+            ],
+            "attempts": [{"number": 1, "began": CREATED}],
+            "conditions": [condition("Succeeded", "False", "Cancelled", "1 of 3 done, 1 failed, 1 cancelled")],
+        },
+    )
+    assert output == (
+        "resize@1  1 done  1 failed  1 cancelled  of 3   3m12s\n"
+        "  1  exit 3                      tasks 0  next: pin logs resize/0\n"
+        "  1  cancelled by ann: too slow  tasks 2  next: pin rerun resize\n"
+    )
+
+
+def test_training_job_that_has_ended_counts_what_succeeded() -> None:
+    status = {
+        "revision": 1,
+        "ended": "2026-01-31T12:00:00Z",
+        "roles": [{"name": "master", "wanted": 1, "failed": 1}],
+        "conditions": [condition("Succeeded", "False", "Cancelled", "cancelled by ann")],
+    }
+    running = {**status, "ended": "", "conditions": [condition("Succeeded", "Unknown", "Progressing", "")]}
+    ended, others = (format_status("PinterestTrainingJob", {"image": "train:1"}, each) for each in (status, running))
+    assert ended.startswith("resize@1  0 of 1 replicas succeeded   ")
+    assert others.startswith("resize@1  0 of 1 replicas so far   ")
+
+
 def test_failing_service_shows_reason_and_next_step() -> None:
     output = format_status(
         "PinterestService",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pincompute.controller.counters import DURATION_BUCKETS_S, LoopCounters
+from pincompute.controller.counters import LoopCounters
 from pincompute.controller.pass_history import MAX_KEYS, MAX_PASSES_PER_KEY, PassHistory, PassRecord
 from pincompute.controller.passes import Key, Outcome, PassResult, Trigger
 
@@ -57,8 +57,5 @@ def test_counts_passes_steps_and_durations() -> None:
     assert counters.total_passes == 3
     assert counters.passes["Workload", Outcome.CHANGED] == counters.passes["Project", Outcome.UNCHANGED] == 1
     assert counters.steps["Create", "Deployment"] == 1
-    assert (
-        counters.duration_bucket_counts[0],
-        counters.duration_bucket_counts[1],
-        counters.duration_bucket_counts[len(DURATION_BUCKETS_S)],
-    ) == (1, 1, 1)
+    buckets = counters.durations.cumulative_buckets()
+    assert (buckets[0], buckets[1], buckets[-2:]) == (("0.001", 1), ("0.0025", 2), [("30.0", 2), ("+Inf", 3)])

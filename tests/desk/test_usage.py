@@ -47,8 +47,8 @@ async def test_viewers_see_usage_of_their_project_only(plane: ControlPlane, tmp_
         assert found == {
             "name": "hello",
             "running": 1,
-            "cpu": {"used": None, "allotted": 500, "unknown": 1},
-            "memory": {"used": None, "allotted": 0, "unknown": 1},
+            "cpu": {"used": None, "allotted": 500, "requested": 500, "limit": None, "unknown": 1},
+            "memory": {"used": None, "allotted": 0, "requested": 0, "limit": None, "unknown": 1},
             "restarts": 3,
             "note": "the node does not exist any more (absent)",
         }

@@ -64,6 +64,14 @@ def test_text_output_has_the_command_that_reads_the_metrics():
     assert line in render_status(status).splitlines()
 
 
+def test_text_output_has_the_addresses_of_other_metrics():
+    operator = PartStatus(name="operator", health=Health.READY, address="http://127.0.0.1:20005")
+    metrics = {"operator": "http://127.0.0.1:20005/metrics", "desk": "http://127.0.0.1:20006/metrics"}
+    status = msgspec.structs.replace(DAMAGED, metrics_header="/h", metrics=metrics, parts=[operator])
+    urls = [line.split()[-1] for line in render_status(status).splitlines() if line.endswith("/metrics")]
+    assert urls == list(metrics.values())
+
+
 DUE = "2027-01-31T12:00:00Z"
 BY_HAND = f"pin up, before certificates expire at {DUE}: the supervisor does not run"
 
@@ -96,7 +104,7 @@ def test_text_output_tells_the_renewal_of_certificates(
 def test_json_output_has_stable_fields():
     seen = json.loads(msgspec.json.encode(DAMAGED))
     assert list(seen) == [
-        "name", "health", "kubeconfig", "server", "http", "metrics_header", "nodes", "parts",
+        "name", "health", "kubeconfig", "server", "http", "metrics_header", "metrics", "prometheus", "nodes", "parts",
         "certificates_expire", "certificates_renewed", "renewal_problem",
     ]  # fmt: skip
     assert list(seen["parts"][0]) == [

@@ -37,9 +37,17 @@ def test_workers_converge_to_the_same_line(world: int):
     assert losses[-1] < 0.02
 
 
+def test_worker_without_a_shard_fails_and_the_others_lose_it():
+    port = choose_ports({}, None)["registry"]
+    first, other = (start(rank, 2, port, SHARDS="north") for rank in range(2))
+    assert other.communicate(timeout=TIMEOUT_S)[0] == "rank 1 has no shard: 1 for 2 machines\n"
+    assert first.communicate(timeout=TIMEOUT_S)[0].splitlines()[-1] == "rank 0: connection closed by a peer"
+    assert (first.returncode, other.returncode) == (1, 1)
+
+
 def test_worker_fails_if_another_one_ends():
     port = choose_ports({}, None)["registry"]
     first, other = start(0, 2, port), start(1, 2, port, STEPS="2")
     assert other.communicate(timeout=TIMEOUT_S)[0]
-    assert first.communicate(timeout=TIMEOUT_S)[0].splitlines()[-1] == "rank 0: one that trains with it went away"
+    assert first.communicate(timeout=TIMEOUT_S)[0].splitlines()[-1] == "rank 0: connection closed by a peer"
     assert first.returncode == 1

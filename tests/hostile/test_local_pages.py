@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from pincompute.agents.health import MetricsPage, serve_health
 from pincompute.agents.identity.issuer import Issuer
 from pincompute.agents.identity.process import serve_status
 from pincompute.agents.identity.signer import Signer
@@ -26,6 +27,7 @@ from pincompute.engine.platform import Platform, Programs
 from pincompute.engine.ports import choose_ports
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
+from pincompute.kube.retrying_transport import RequestStats
 from pincompute.operator.http_server import HttpServer
 from pincompute.operator.manager import ControllerManager
 from real_platform import free_port
@@ -184,6 +186,22 @@ async def test_metrics_of_the_signer_are_closed_without_the_token(token_file: Pa
     assert "pincompute_signer_queue_length" in opened.text
 
 
+async def test_metrics_of_an_agent_are_closed_without_the_token(token_file: Path) -> None:
+    port = free_port()
+    async with serve_health(f"127.0.0.1:{port}", lambda: 1.0, MetricsPage(token_file, RequestStats())):
+        rejected = {(await request(port, path, header)).status for header in HEADERS for path in ("/metrics", "/x")}
+        opened = await request(port, "/metrics", f"Authorization: Bearer {TOKEN}")
+        assert (await request(port, "/healthz")).status == 200
+    assert rejected <= {400, 401}
+    assert "pincompute_agent_cache_age_seconds 1.0" in opened.text
+
+
+async def test_agent_without_a_token_has_no_metrics() -> None:
+    port = free_port()
+    async with serve_health(f"127.0.0.1:{port}", lambda: 1.0):
+        assert (await request(port, "/metrics")).status == 404
+
+
 def test_token_is_in_private_files_and_no_command_line(tmp_path: Path) -> None:
     home = Home("t", tmp_path / "state" / "t")
     authority = Authority(home.certificates)
@@ -200,7 +218,9 @@ def test_token_is_in_private_files_and_no_command_line(tmp_path: Path) -> None:
     }
     parts = {part.name: part for stage in own_services.own_service_stages(platform) for part in stage}
     option = ("--token-file", str(metrics_token.token_file(home)))
-    assert parts["operator"].command[-2:] == parts["signer"].command[-2:] == option
+    for name in ("operator", "signer", "storage"):
+        assert parts[name].command[-2:] == option
+    assert f"--metrics-token-file {metrics_token.token_file(home)}" in " ".join(parts["desk"].command)
     described = str([(part.command, part.environment) for part in parts.values()])
     assert token.decode() not in described
     # Scrapers are configured with it, so a later start keeps it.

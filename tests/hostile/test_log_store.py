@@ -16,7 +16,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from pincompute.agents.logs import server as server_module, subscribers
-from pincompute.agents.logs.callers import Caller
+from pincompute.agents.logs.callers import LOOPBACK_CALLER, Caller
 from pincompute.agents.logs.lines import MAX_STORED_LINE_BYTES
 from pincompute.agents.logs.namespaces import Namespace
 from pincompute.agents.logs.position import Batch, Position, Stream
@@ -24,7 +24,7 @@ from pincompute.agents.logs.retention import RetentionLimits
 from pincompute.agents.logs.server import MAX_BODY_BYTES, build_app
 from pincompute.agents.logs.store import LogStore
 from pincompute.api.logs import ContainerRun, LogBatch, LogLine
-from pincompute.api.names import DESK, LOG_SHIPPER, WORKLOAD_LABEL
+from pincompute.api.names import DESK, LOG_SHIPPER, METRICS_READER, WORKLOAD_LABEL
 from pincompute.base.clock import Clock
 from pincompute.planning.pods.container_runs import LoggedPod
 from pincompute.platforms.kubernetes.logs.lines import keep_last
@@ -370,3 +370,16 @@ def test_reader_keeps_the_last_lines_that_fit() -> None:
     items = [(number, LogLine("a", "", "x" * 800)) for number in range(1_000)]
     assert [at for at, _ in keep_last(items, 3_000)] == [997, 998, 999]
     assert [at for at, _ in keep_last(items, 10)] == [999]
+
+
+@pytest.mark.parametrize("caller", [POD, Caller(), Caller(DESK), Caller(LOG_SHIPPER), LOOPBACK_CALLER])
+async def test_only_the_reader_of_metrics_reads_them(tmp_path: Path, caller: Caller) -> None:
+    store = LogStore(tmp_path)
+    async with serving(store, caller) as request, request("GET", "/metrics") as answer:
+        assert (answer.status, "pincompute_" in await answer.text()) == (403, False)
+    async with serving(store, Caller(METRICS_READER)) as request:
+        async with request("GET", "/metrics") as answer:
+            assert "pincompute_log_store_disk_full 0.0" in await answer.text()
+        # That certificate opens nothing else.
+        async with request("GET", "/v1/lives", project="evil", workload="web") as answer:
+            assert answer.status == 403

@@ -55,8 +55,8 @@ def test_counts_own_containers_of_a_pod_only() -> None:
 def test_sums_replicas_on_several_nodes() -> None:
     stats = {"n1": kubelet_summary(measured("web-1")), "n2": kubelet_summary(measured("web-2"))}
     found = workload_usage("web", [pod_of("web-1", restarts=2), pod_of("web-2", "n2", restarts=1)], stats)
-    assert found.cpu == ResourceUsage(used=240, allotted=1000)
-    assert found.memory == ResourceUsage(used=400 * MIB, allotted=1024 * MIB)
+    assert found.cpu == ResourceUsage(used=240, allotted=1000, requested=1000)
+    assert found.memory == ResourceUsage(used=400 * MIB, allotted=1024 * MIB, requested=1024 * MIB, limit=1024 * MIB)
     assert (found.running, found.restarts, found.note) == (2, 3, "")
 
 
@@ -64,9 +64,26 @@ def test_node_that_does_not_answer_leaves_its_replicas_unknown_and_not_zero() ->
     stats = {"n1": kubelet_summary(measured("web-1")), "n2": NodeStats(problem="its kubelet does not answer")}
     found = workload_usage("web", [pod_of("web-1"), pod_of("web-2", "n2")], stats)
     # The allotment is that of the measured replica, too.
-    assert found.cpu == ResourceUsage(used=120, allotted=500, unknown=1)
+    assert found.cpu == ResourceUsage(used=120, allotted=500, requested=500, unknown=1)
     assert found.note == "its kubelet does not answer (n2)"
-    assert workload_usage("web", [pod_of("web-2", "n2")], stats).cpu == ResourceUsage(allotted=500, unknown=1)
+    assert workload_usage("web", [pod_of("web-2", "n2")], stats).cpu == ResourceUsage(
+        allotted=500, requested=500, unknown=1
+    )
+
+
+def test_one_container_without_a_limit_makes_the_workload_unlimited() -> None:
+    limited = pod_of("web-1")
+    resources = {"requests": {"memory": "128Mi"}}
+    unlimited = msgspec.structs.replace(
+        pod_of("web-2"),
+        spec=msgspec.convert(
+            {"nodeName": "n1", "containers": [{"name": "main", "resources": resources}]}, type(limited.spec)
+        ),
+    )
+    stats = {"n1": kubelet_summary(measured("web-1"), measured("web-2"))}
+    assert workload_usage("web", [limited], stats).memory.limit == 512 * MIB
+    both = workload_usage("web", [limited, unlimited], stats).memory
+    assert (both.requested, both.limit) == (640 * MIB, None)
 
 
 def test_note_has_the_most_frequent_problem_and_two_nodes() -> None:

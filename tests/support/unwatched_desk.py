@@ -80,6 +80,7 @@ class UnwatchedPlatform(KubernetesPlatform):
 class UnwatchedDesk(NamedTuple):
     http: TestClient[Any, Any]
     platform: UnwatchedPlatform
+    desk: Desk
 
     async def hold_ms(self, method: str, path: str, body: str = "") -> float:
         """The longest time for which a request holds the event loop."""
@@ -137,6 +138,6 @@ async def unwatched_desk(
         database, dispatcher, build_verifier(folder, database), clock=clock, ids=SequentialIds(), policies=checker
     )
     async with TestClient(TestServer(create_app(desk, authenticator, limits=NO_RATE_LIMIT))) as http:
-        yield UnwatchedDesk(http, platform)
+        yield UnwatchedDesk(http, platform, desk)
         await asyncio.sleep(0)
     await database.close()

@@ -16,16 +16,21 @@ def agent() -> None:
 
 @agent.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Kubeconfig of the agent.")
-@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Address of the health page.")
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Address of health and metrics.")
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="Folder for the volumes.")
 @click.option("--node", default="", help="Node that runs on this machine. Default: none, all nodes are simulated.")
-def storage(kubeconfig: Path, listen: str, folder: Path, node: str) -> None:
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the bearer token of the metrics. Default: no metrics.",
+)
+def storage(kubeconfig: Path, listen: str, folder: Path, *, node: str, token_file: Path | None) -> None:
     """Provision persistent volumes as folders of this machine."""
     from pincompute.agents.storage import run
     from pincompute.base import logging
 
     logging.configure(process="storage")
-    asyncio.run(run(kubeconfig, listen, folder.absolute(), node))
+    asyncio.run(run(kubeconfig, listen, folder.absolute(), node, token_file))
 
 
 @agent.command()

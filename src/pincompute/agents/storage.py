@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from pincompute.agents.health import serve_health
+from pincompute.agents.health import MetricsPage, serve_health
 from pincompute.agents.process import cancel_on_signal
 from pincompute.agents.volumes import (
     Claim,
@@ -39,12 +39,13 @@ MAX_CONCURRENT_STEPS = 20
 log = structlog.get_logger()
 
 
-async def run(kubeconfig: Path, listen: str, folder: Path, node: str) -> None:
+async def run(kubeconfig: Path, listen: str, folder: Path, node: str, token_file: Path | None = None) -> None:
     """Runs until a signal."""
     with cancel_on_signal():
         async with Client(load_kubeconfig(kubeconfig), agent="storage") as client:
             agent = StorageAgent(client, folder, node)
-            async with serve_health(listen, agent.staleness_s):
+            metrics = MetricsPage(token_file, client.request_stats) if token_file else None
+            async with serve_health(listen, agent.staleness_s, metrics):
                 await agent.run()
 
 

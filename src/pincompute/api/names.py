@@ -20,6 +20,7 @@ OPERATOR: Final = "pincompute-operator"
 DESK: Final = "pincompute-desk"
 ENGINE: Final = "pincompute-engine"
 LOG_STORE: Final = "pincompute-log-store"
+METRICS_READER: Final = "pincompute-metrics-reader"
 LOG_STORE_PORT: Final = 8081
 """Port in the store's own pod, if the store runs in the cluster and the API server forwards to it."""
 LOG_SHIPPER: Final = "pincompute-log-shipper"

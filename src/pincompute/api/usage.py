@@ -12,12 +12,16 @@ class ResourceUsage(LenientStruct, frozen=True, omit_defaults=False):
     """Sum over the replicas with a known use; null if none is known."""
     allotted: int = 0
     """Sum of the limits of these replicas, or of their requests where there is no limit."""
+    requested: int = 0
+    """Sum of the requests of these replicas."""
+    limit: int | None = None
+    """Sum of the limits of these replicas; null if one of their containers has none."""
     unknown: int = 0
     """Number of running replicas with an unknown use."""
 
 
 class WorkloadUsage(LenientStruct, frozen=True, omit_defaults=False):
-    """Use of a workload's own containers; injected sidecars are not counted."""
+    """Use of the own containers of a workload, or of one replica; injected sidecars are not counted."""
 
     name: str
     running: int = 0

@@ -21,6 +21,8 @@ class ReplicaDetail(LenientStruct, frozen=True, omit_defaults=False):
     """CPU that it uses now; null if unknown."""
     memory_bytes: int | None = None
     """Memory that it uses now; null if unknown."""
+    usage: WorkloadUsage | None = None
+    """Its use against its request and limit."""
 
 
 class NativeDetail(LenientStruct, frozen=True, omit_defaults=False):

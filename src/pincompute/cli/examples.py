@@ -126,6 +126,10 @@ EXAMPLES = {
     ),
     "show": (("pin show web", "everything known about web"), ("pin show web -o json", "for programs")),
     "status": (("pin status", "the state of every part"), ("pin status -o wide", "with pids, addresses and logs")),
+    "top": (
+        ("pin top --sort-by memory", "workloads, those with the most memory first"),
+        ("pin top web --watch", "each replica of web, every ten seconds"),
+    ),
     "trust": (
         ("pin trust", "how to make programs trust HTTPS of this platform"),
         ("pin trust --name demo", "of another platform"),
@@ -137,6 +141,7 @@ EXAMPLES = {
     "up": (
         ("pin up", "start a platform"),
         ("pin up --name demo --simulated", "start another one, without a real node"),
+        ("pin up --with prometheus", "with Prometheus, which scrapes its parts"),
     ),
     "version": (("pin version", "the version of pin"), ("pin --version", "the same")),
     "wait": (

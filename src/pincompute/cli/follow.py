@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from pincompute.api.logs import LogQuery
-from pincompute.api.status import SUCCEEDED
+from pincompute.api.status import READY, SUCCEEDED
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Problem, Refused, Where
@@ -34,6 +35,8 @@ from pincompute.objects.image import nearest_image
 
 MILESTONES = ("scheduled", "started")
 LAST_LOG_LINES = 20
+_MAX_PULL_BACKOFF = "5 minutes"
+"""Longest time after which the kubelet tries to pull an image again."""
 _TERMINATED_REASONS = {each.code for each in (CRASH_LOOP, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED)}
 """Reasons of a workload whose program has terminated."""
 
@@ -134,27 +137,38 @@ async def _failure_problem(platform: PlatformClient, summary: WorkloadSummary, p
     notes = [f"| {line}" for line in await _last_log_lines(platform, summary)]
     if summary.serving_note:
         notes.append(summary.serving_note)
-    if reason is IMAGE_PULL_FAILED and (nearest := nearest_image(summary.image, await platform.list_images())):
-        notes.append(f"did you mean {nearest}?")
+    next_ = summary.next
+    if reason is IMAGE_PULL_FAILED:
+        images = await platform.list_images()
+        if summary.image in images:
+            notes.append(f"{summary.image} has been loaded since; the node pulls it again within {_MAX_PULL_BACKOFF}")
+            next_ = f"pin {'restart' if summary.goal == READY else 'get'} {summary.name}"
+        elif nearest := nearest_image(summary.image, images):
+            notes.append(f"did you mean {nearest}?")
     is_final = summary.failed
     return Problem(
         reason if is_final else TIMED_OUT,
         prefix + (summary.message or "not reconciled by the operator yet"),
         Where(object=f"{summary.project}/{summary.label}"),
         "\n".join(notes),
-        summary.next or (reason.remedy if is_final else f"pin why {summary.name}"),
+        next_ or (reason.remedy if is_final else f"pin why {summary.name}"),
     )
 
 
 async def _last_log_lines(platform: PlatformClient, summary: WorkloadSummary) -> list[str]:
-    """Return the last lines of the replica that failed, or else of the youngest.
+    """Return the last lines of the replica that the next step names, of the one that failed, or else of the youngest.
 
     Replicas of the previous revision keep serving during a rollout, and their logs say nothing about its failure.
     """
     try:
         formatter = LogFormatter(summary.name)
         terminated = summary.reason in _TERMINATED_REASONS or summary.goal == SUCCEEDED
-        query = LogQuery(tail=LAST_LOG_LINES, select_run="ended" if terminated else "youngest")
+        named = re.match(rf"pin logs {re.escape(summary.name)}/([\w-]+)", summary.next)
+        query = LogQuery(
+            tail=LAST_LOG_LINES,
+            replica=named[1] if named else "",
+            select_run="ended" if terminated else "youngest",
+        )
         async with aclosing(platform.logs(summary.project, summary.name, query)) as items:
             lines = [line for item in [each async for each in items] for line in formatter.format_item(item)]
             return [click.unstyle(line) for line in lines]

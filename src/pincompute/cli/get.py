@@ -170,7 +170,7 @@ def _format_list(
     wide = output == "wide"
     if wide:
         # Loaded only where it is needed.
-        from pincompute.cli.usage import echo_unknown_usage
+        from pincompute.cli.usage import echo_unknown_usage, usages_of
 
-        echo_unknown_usage(workloads)
+        echo_unknown_usage(usages_of(workloads), "pin get -o json")
     return workload_table(workloads, wide=wide, with_usage=wide, with_project=with_project) + "\n"

@@ -50,17 +50,20 @@ def usage_cells(summary: WorkloadSummary) -> tuple[str, ...]:
         return ("-", "-", "-")
     if not usage.running:
         return (UNKNOWN, UNKNOWN, UNKNOWN) if usage.note else ("-", "-", str(usage.restarts))
-    return (_cell(usage.cpu, format_cpu), _cell(usage.memory, format_memory), str(usage.restarts))
+    return (used_cell(usage.cpu, format_cpu), used_cell(usage.memory, format_memory), str(usage.restarts))
 
 
-def echo_unknown_usage(summaries: Sequence[WorkloadSummary]) -> None:
+def usages_of(summaries: Sequence[WorkloadSummary]) -> list[WorkloadUsage]:
+    return [each.usage for each in summaries if isinstance(each, MeasuredSummary) and each.usage]
+
+
+def echo_unknown_usage(usages: Sequence[WorkloadUsage], command: str) -> None:
     """Tell on stderr why figures are unknown: one line, as most nodes fail for the same reason."""
-    noted = [each for each in summaries if isinstance(each, MeasuredSummary) and each.usage and each.usage.note]
+    noted = [each for each in usages if each.note]
     if not noted:
         return
-    first = noted[0].usage
-    more = f"; and of {len(noted) - 1} more: pin get -o json" if len(noted) > 1 else ""
-    click.echo(printable(f"use of {noted[0].name} is unknown: {first.note if first else ''}{more}"), err=True)
+    more = f"; and of {len(noted) - 1} more: {command}" if len(noted) > 1 else ""
+    click.echo(printable(f"use of {noted[0].name} is unknown: {noted[0].note}{more}"), err=True)
 
 
 def format_usage(usage: WorkloadUsage) -> str:
@@ -75,7 +78,7 @@ def format_usage(usage: WorkloadUsage) -> str:
     return f"{cpu}, {memory}{rest}"
 
 
-def _cell(resource: ResourceUsage, render: Callable[[int], str]) -> str:
+def used_cell(resource: ResourceUsage, render: Callable[[int], str]) -> str:
     if resource.used is None:
         return UNKNOWN
     return f"{'>=' if resource.unknown else ''}{render(resource.used)}"

@@ -11,9 +11,10 @@ from pincompute.api.daemon import PinterestDaemon
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
 from pincompute.api.status import EXPIRED, EXPIRES_SOON, HOST_UNLISTED, UNREVIEWED, Condition, find_condition
+from pincompute.api.training_job import PinterestTrainingJob
 from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
-from pincompute.base.reasons import OUT_OF_MEMORY, PROGRESSING, find_reason
+from pincompute.base.reasons import CANCELLED, OUT_OF_MEMORY, PROGRESSING, find_reason
 from pincompute.cli.durations import elapsed_s, format_age, format_duration
 from pincompute.cli.table import format_table
 from pincompute.objects.number_sets import format_numbers, parse_numbers
@@ -64,12 +65,15 @@ def _unreached_goal(workload: Workload, summary: WorkloadSummary) -> str:
     plural = workload.REPLICA_NOUN[1]
     if summary.former_serves:
         return f"{summary.ready} of {summary.wanted} {plural} ready ({summary.progress.ready} new)"
-    return f"{summary.ready} of {summary.wanted} {plural} so far"
+    ended = isinstance(workload, PinterestTrainingJob) and workload.status.ended
+    return f"{summary.ready} of {summary.wanted} {plural} {'succeeded' if ended else 'so far'}"
 
 
 def _task_counts(workload: PinterestJobSet) -> str:
     status = workload.status
-    counts = ((status.done, "done"), (status.failed, "failed"), (status.running, "running"))
+    cancelled = sum(each.count for each in status.failures if each.reason == CANCELLED.code)
+    failed = status.failed - cancelled
+    counts = ((status.done, "done"), (failed, "failed"), (cancelled, "cancelled"), (status.running, "running"))
     parts = [f"{count} {state}" for count, state in counts if count or state == "done"]
     parts += [f"{status.retrying} retrying"] if status.retrying else []
     return f"{'  '.join(parts)}  of {status.tasks or workload.spec.task_count}"
@@ -158,11 +162,13 @@ def _failure_cause(workload: PinterestJobSet, failure: TaskFailure, attempt: int
     if failure.exit_code:
         message = f' "{failure.message}"' if failure.message else ""
         return f"exit {failure.exit_code}{message}"
+    if failure.reason == CANCELLED.code:
+        return failure.message
     return f"{failure.reason}{f': {failure.message}' if failure.message else ''}"
 
 
 def _failure_remedy(workload: PinterestJobSet, failure: TaskFailure) -> str:
-    if failure.reason == OUT_OF_MEMORY.code or not failure.tasks:
+    if failure.reason in {OUT_OF_MEMORY.code, CANCELLED.code} or not failure.tasks:
         tasks = parse_numbers(failure.tasks)
         memory = memory_of_tasks(workload.spec, workload.status.attempts, tasks)
         return rerun_command(workload, failure.reason, memory)

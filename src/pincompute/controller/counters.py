@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 
+from pincompute.base.histogram import DurationHistogram
 from pincompute.controller.passes import Key, Outcome, PassResult
 
 DURATION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -21,9 +21,7 @@ class LoopCounters:
         """Passes by kind and outcome."""
         self.steps: Counter[tuple[str, str]] = Counter()
         """Executed steps by verb and kind, such as (`Apply`, `Deployment`)."""
-        self.duration_bucket_counts = [0] * (len(DURATION_BUCKETS_S) + 1)
-        """Passes per bucket, not cumulative; the last bucket counts those longer than every bound."""
-        self.duration_sum_s = 0.0
+        self.durations = DurationHistogram(DURATION_BUCKETS_S)
 
     @property
     def total_passes(self) -> int:
@@ -34,5 +32,4 @@ class LoopCounters:
         for step in result.steps:
             verb, _, target = step.partition(" ")
             self.steps[verb, target.partition("/")[0]] += 1
-        self.duration_bucket_counts[bisect_left(DURATION_BUCKETS_S, duration_s)] += 1
-        self.duration_sum_s += duration_s
+        self.durations.record_duration(duration_s)

@@ -20,6 +20,7 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -116,6 +117,8 @@ class Pipeline:
         self._checker = checker
         self._parser = RequestParser(clock, ids, self._platform.name)
         self.long_texts = LongTexts()
+        self.outcome_counts: Counter[tuple[str, str]] = Counter()
+        """Submissions since the start by outcome and reason, which is empty unless they were refused."""
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self.delivery_timeout_s = DELIVERY_TIMEOUT_S
 
@@ -125,7 +128,21 @@ class Pipeline:
         It runs to its end even if the caller is cancelled. HTTP responses are made of the records by
         `http.responses.submission_response` and `set_response`.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._submit(request, context)))
+        return await asyncio.shield(asyncio.ensure_future(self._submit_counted(request, context)))
+
+    @property
+    def undelivered_count(self) -> int:
+        """Accepted submissions that this desk, if it is the leader, has not delivered yet."""
+        return self._dispatcher.pending_count
+
+    async def _submit_counted(self, request: Request, context: CallContext) -> list[SubmissionRecord]:
+        try:
+            records = await self._submit(request, context)
+        except Refused as refused:
+            self.outcome_counts[_UNRECORDED, refused.problems[0].reason.code] += 1
+            raise
+        self.outcome_counts.update(_outcome_of(each) for each in records)
+        return records
 
     async def _submit(self, request: Request, context: CallContext) -> list[SubmissionRecord]:
         # 1. Parse. A text that cannot be parsed becomes an item that is refused, so that it is recorded like any other.
@@ -305,6 +322,8 @@ class Pipeline:
 
 _PERMISSIONS = {DEPLOY: Permission.DEPLOY, BREAK_GLASS: Permission.BREAK_GLASS, DELETE: Permission.DELETE}
 """By verb. Every other verb is the name of a change."""
+_UNRECORDED = "unrecorded"
+"""Outcome of a request without permission, or that the desk could not decide."""
 _PROJECT_PERMISSIONS = {DEPLOY: Permission.CONFIGURE, DELETE: Permission.ADMINISTER}
 
 
@@ -313,6 +332,10 @@ def _permission_for(verb: str, kind: str) -> Permission:
         return Permission.ADMINISTER
     permissions = _PROJECT_PERMISSIONS if kind == Project.__name__ else _PERMISSIONS
     return permissions.get(verb, Permission.CHANGE)
+
+
+def _outcome_of(record: SubmissionRecord) -> tuple[str, str]:
+    return record.state, record.decisions[-1].rule if record.state is SubmissionState.REFUSED else ""
 
 
 def _read_lookup(connection: Connection, submissions: Sequence[Submission]) -> _Lookup:

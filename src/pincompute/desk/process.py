@@ -29,6 +29,7 @@ from pincompute.desk.leadership import run_leader_tasks
 from pincompute.desk.ledger_sync import LedgerSync
 from pincompute.desk.limits.connections import serve_app
 from pincompute.desk.limits.middleware import Limits
+from pincompute.desk.metrics import serve_metrics
 from pincompute.desk.outbound_credentials import (
     ARTIFACTS_TOKEN_FILE,
     GIT_AUTHORITY_FILE,
@@ -40,6 +41,7 @@ from pincompute.desk.repository import RepositoryMirrors
 from pincompute.desk.store.database import Database, open_database
 from pincompute.kube.client import Client
 from pincompute.kube.in_cluster import load_or_in_cluster
+from pincompute.kube.request_metrics import request_metrics
 from pincompute.platforms.artifact_store import open_artifact_store
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient, open_log_store
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
@@ -100,6 +102,8 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--registry", default="", help="Address of the platform's image registry. Default: none.")
 @click.option("--registry-key", type=_FILE, help="Key that signs tokens of that registry.")
 @click.option("--registry-roots", type=_FILE, help="CA certificate of that registry.")
+@click.option("--metrics-listen", default="", metavar="ADDRESS:PORT", help="Address of the metrics. Default: none.")
+@click.option("--metrics-token-file", type=_FILE, help="File with the bearer token of the metrics.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0),
@@ -113,6 +117,8 @@ def desk(token_file: Path | None, **options: Any) -> None:
     relax_gc()
     sys.setswitchinterval(_THREAD_SWITCH_INTERVAL_S)
     token = token_file.read_text().strip() if token_file else ""
+    if bool(options["metrics_listen"]) != bool(options["metrics_token_file"]):
+        raise click.UsageError("give --metrics-listen and --metrics-token-file, or none of them")
     authn_options = {name: options.pop(name) for name in AuthnSettings.option_names()}
     asyncio.run(_run(DeskOptions(authn=AuthnSettings(token, **authn_options), **options)))
 
@@ -133,6 +139,8 @@ class DeskOptions(NamedTuple):
     registry: str
     registry_key: Path | None
     registry_roots: Path | None
+    metrics_listen: str
+    metrics_token_file: Path | None
 
     def registry_issuer(self) -> RegistryIssuer | None:
         if not (self.registry and self.registry_key and self.registry_roots):
@@ -163,6 +171,10 @@ async def _run(options: DeskOptions) -> None:
             options.authn.sign_in(),
         )
         app = create_app(desk, authenticator, sign_in, Limits(options.rate), options.registry_issuer())
+        if options.metrics_listen and options.metrics_token_file:
+            page = (options.metrics_listen, options.metrics_token_file)
+            platform_metrics = partial(request_metrics, client.request_stats)
+            await stack.enter_async_context(serve_metrics(*page, app, desk, platform_metrics))
         host, _, port = options.listen.rpartition(":")
         async with serve_app(app, host, int(port), options.authn.tls_context()):
             await stop.wait()

@@ -22,8 +22,9 @@ from pincompute.base.reasons import DISK_FULL, INTERNAL, PLATFORM_DOWN
 from pincompute.base.settings import setting_value
 from pincompute.engine.home import Home, home_of, require_platform
 
-ADDONS = click.Choice(["kubeflow"])
-"""`kubeflow`: Kubeflow's training operator, which PinterestTrainingJob needs."""
+ADDONS = click.Choice(["kubeflow", "prometheus"])
+"""`kubeflow`: Kubeflow's training operator, which PinterestTrainingJob needs. `prometheus`: metrics of the platform,
+with alerts."""
 
 name_option = click.option("--name", metavar="PLATFORM", help="Name of the platform. Default: main.")
 

@@ -29,6 +29,7 @@ PACKAGES = (
     Package("containerd", ("containerd", "containerd-shim-runc-v2", "ctr"), daemon=True),
     Package("docker-registry", ("docker-registry",), daemon=True),
     Package("nginx", ("nginx",), daemon=True),
+    Package("prometheus", ("prometheus", "promtool"), daemon=True),
     Package("runc", ("runc",)),
     Package("containernetworking-plugins", ("host-local", "loopback", "portmap", "ptp")),
     Package("iptables", ("iptables",)),

@@ -10,7 +10,7 @@ from pincompute.engine.home import Home
 
 
 def token_file(home: Home) -> Path:
-    """The token alone: `--token-file` of the operator and the signer, `credentials_file` of Prometheus."""
+    """The token alone: `--token-file` of our processes, `credentials_file` of Prometheus."""
     return home.root / "metrics.token"
 
 

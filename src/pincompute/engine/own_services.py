@@ -108,6 +108,8 @@ def _desk(platform: Platform) -> Part:
         "--tls-certificate", authority.certificate(DESK), "--tls-key", authority.key(DESK),
         "--token-file", _token(platform), "--person", getuser(), "--database", platform.home.data / "desk.sqlite",
         "--folder", platform.home.data / "desk", "--artifacts", platform.home.data / "artifacts",
+        "--metrics-listen", f"{_LOOPBACK}:{_desk_metrics_port(platform)}",
+        "--metrics-token-file", metrics_token.token_file(platform.home),
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
         *_registry_options(platform),
     )  # fmt: skip
@@ -138,7 +140,8 @@ def _ingress(platform: Platform, nginx: Path) -> Part:
 def _storage(platform: Platform) -> Part:
     folder = platform.home.volumes
     node = ("--node", platform.node_name) if platform.real else ()
-    return _server("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node)
+    token = () if platform.bare else _token_option(platform)
+    return _server("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node, *token)
 
 
 def _signer(platform: Platform) -> Part:
@@ -149,6 +152,22 @@ def _signer(platform: Platform) -> Part:
 
 def _token_option(platform: Platform) -> tuple[object, ...]:
     return "--token-file", metrics_token.token_file(platform.home)
+
+
+def metrics_urls(platform: Platform) -> dict[str, str]:
+    """URLs of the metrics that require the token, by part."""
+    if platform.bare:
+        return {}
+    ports = {"operator": platform.ports["operator"], "desk": _desk_metrics_port(platform)}
+    ports["storage"] = platform.ports["storage"]
+    if platform.real:
+        ports["signer"] = platform.ports["signer"]
+    return {part: f"http://{_LOOPBACK}:{port}/metrics" for part, port in ports.items()}
+
+
+def _desk_metrics_port(platform: Platform) -> int:
+    # A platform of 0.2 that is not started again yet has no port of this name.
+    return platform.ports.get("desk-metrics", 0)
 
 
 def _log_rotate(platform: Platform) -> Part:

@@ -58,7 +58,7 @@ class Platform(NamedTuple):
     """Whether the platform has a real node."""
     simulated: SimulatedNodes = SimulatedNodes()
     addons: Mapping[str, Path] = MappingProxyType({})
-    """Enabled add-ons, such as `kubeflow`, each with the folder of its programs."""
+    """Enabled add-ons, such as `prometheus`, each with the folder of its programs."""
     bare: bool = False
     """Whether it is Kubernetes without PinCompute, to be used with `pin install`."""
     wide_services: bool = True

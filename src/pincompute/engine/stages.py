@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, zip_longest
+from pathlib import Path
 
 from pincompute.base.problem import Refused
 from pincompute.base.progress import Progress
@@ -13,6 +14,7 @@ from pincompute.engine.images import registry
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.nodes import real_node, simulated_nodes
 from pincompute.engine.platform import Platform
+from pincompute.engine.prometheus import server as prometheus
 
 
 def platform_stages(platform: Platform) -> Stages:
@@ -28,6 +30,8 @@ def platform_stages(platform: Platform) -> Stages:
         members.append(real_node.real_node_stages(platform))
     if training_operator.NAME in platform.addons:
         members.append(training_operator.training_operator_stages(platform))
+    if prometheus.NAME in platform.addons:
+        members.append(prometheus.prometheus_stages(platform))
     stages = [list(chain.from_iterable(together)) for together in zip_longest(*members, fillvalue=[])]
     return [*stages, [own_services.supervisor_part(platform)]]
 
@@ -45,6 +49,15 @@ def prepare_parts(platform: Platform, progress: Progress) -> None:
         real_node.prepare_node(platform)
     if training_operator.NAME in platform.addons:
         training_operator.write_training_operator_files(platform)
+    if prometheus.NAME in platform.addons:
+        prometheus.write_prometheus_files(platform)
+
+
+def prepare_addon(name: str, cache: Path, progress: Progress) -> Path:
+    """Folder with the programs of an add-on; builds or downloads them if necessary."""
+    if name == prometheus.NAME:
+        return prometheus.ensure_prometheus()
+    return training_operator.build_training_operator(cache, progress)
 
 
 def _available(name: str, consequence: str, progress: Progress) -> bool:

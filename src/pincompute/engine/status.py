@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from pincompute.engine import control_plane, metrics_token, proc, processes
+from pincompute.engine import control_plane, metrics_token, own_services, proc, processes
 from pincompute.engine.home import Home, require_platform
 from pincompute.engine.nodes.simulated_spec import SimulatedNodes
 from pincompute.engine.parts import HttpProbe, Part, ReadinessProbe, SocketProbe
 from pincompute.engine.platform import Programs
 from pincompute.engine.processes import Process, ProcessState
+from pincompute.engine.prometheus import server as prometheus
 from pincompute.engine.readiness import is_ready
 from pincompute.engine.record import PlatformRecord, read_record
 from pincompute.engine.stages import platform_stages
@@ -65,6 +66,10 @@ class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
     http: str
     metrics_header: str = ""
     """File with the header that the metrics and the pass history require; empty if the platform has no operator."""
+    metrics: dict[str, str] = {}
+    """URL of the metrics of each part that requires this header."""
+    prometheus: list[str] = []
+    """URL of Prometheus, after the options of curl with the files that it requires; empty without this add-on."""
     nodes: Nodes
     parts: list[PartStatus]
     certificates_expire: str = ""
@@ -98,6 +103,10 @@ def platform_status(home: Home) -> PlatformStatus:
         server=platform.server if record.ports else "",
         http=f"http://NAME.PROJECT.localhost:{record.ports['http']}" if record.ports else "",
         metrics_header="" if platform.bare else str(metrics_token.header_file(home)),
+        metrics=own_services.metrics_urls(platform) if record.processes else {},
+        prometheus=[*prometheus.curl_arguments(platform), prometheus.address(platform)]
+        if prometheus.NAME in platform.addons
+        else [],
         nodes=Nodes(real=record.real, simulated=record.simulated),
         parts=parts,
         certificates_expire=format_time(expiry) if (expiry := control_plane.certificates_expiry(platform)) else "",
@@ -175,6 +184,7 @@ def _header_lines(status: PlatformStatus) -> list[str]:
             for folder in {str(Path(part.log).parent) for part in status.parts if part.log}
         ),
         *_metrics_lines(status),
+        *([f"  prometheus  curl {shlex.join(status.prometheus)}/api/v1/alerts"] if status.prometheus else []),
         *_renewal_lines(status),
     ]
 
@@ -192,10 +202,14 @@ def _renewal_lines(status: PlatformStatus) -> list[str]:
 
 
 def _metrics_lines(status: PlatformStatus) -> list[str]:
-    """The command that prints the operator's metrics."""
+    """The command that prints the operator's metrics, and the addresses of the metrics of other parts."""
     addresses = [part.address for part in status.parts if part.name == "operator"]
     header = shlex.quote(f"@{status.metrics_header}")
-    return [f"  metrics     curl -H {header} {each}/metrics" for each in addresses if status.metrics_header]
+    lines = [f"  metrics     curl -H {header} {each}/metrics" for each in addresses if status.metrics_header]
+    return [
+        *lines,
+        *(f"              {each}" for each in status.metrics.values() if each.split("/metrics")[0] not in addresses),
+    ]
 
 
 def _table_row(part: PartStatus) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from pincompute.engine.nodes.node_readiness import await_nodes
 from pincompute.engine.platform import Platform
 from pincompute.engine.processes import Process, ProcessState
 from pincompute.engine.record import PlatformRecord, read_record, write_record
-from pincompute.engine.stages import platform_stages, prepare_parts
+from pincompute.engine.stages import platform_stages, prepare_addon, prepare_parts
 from pincompute.engine.up_options import UpOptions, platform_of, resolve_options
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
@@ -49,7 +49,7 @@ def up(home: Home, options: UpOptions, cache: Path, progress: Progress) -> Platf
         record, obstacles = resolve_options(home, before, options)
         if obstacles:
             progress.echo("\n".join(["no real node on this machine:", *(problem.text() for problem in obstacles)]))
-        addons = {name: str(training_operator.build_training_operator(cache, progress)) for name in record.addons}
+        addons = {name: str(prepare_addon(name, cache, progress)) for name in record.addons}
         record = msgspec.structs.replace(record, engine=str(programs.folder), addons=addons, renewal_problem="")
         if before.network_slot not in (None, record.network_slot):
             # With the slot every address changes, so no process can be kept.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
@@ -56,11 +57,13 @@ class HttpServer:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         # Imported here, because an operator that is never scraped need not load the Prometheus client.
-        from pincompute.operator.metrics import exposition
+        from pincompute.base.metrics_page import exposition
+        from pincompute.operator.metrics import operator_metrics
 
         if self.manager is None:
             return web.Response(status=503)
-        return web.Response(body=exposition(self.manager), headers={"Content-Type": "text/plain; version=0.0.4"})
+        body = exposition(partial(operator_metrics, self.manager))
+        return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})
 
     async def _history(self, request: web.Request) -> web.Response:
         project, name = request.match_info.get("project", ""), request.match_info["name"]

@@ -129,6 +129,15 @@ class UsagePod(LenientStruct, frozen=True):
     def allotted(self, resource: str) -> Fraction:
         return sum((each.resources.allotted(resource) for each in self.spec.containers), Fraction(0))
 
+    def requested(self, resource: str) -> Fraction:
+        requests = (each.resources.requests.get(resource, 0) for each in self.spec.containers)
+        return sum(map(parse_quantity, requests), Fraction(0))
+
+    def limit(self, resource: str) -> Fraction | None:
+        limits = [each.resources.limits.get(resource) for each in self.spec.containers]
+        known = [parse_quantity(each) for each in limits if each is not None]
+        return sum(known, Fraction(0)) if len(known) == len(limits) else None
+
 
 def parse_stats(body: bytes) -> NodeStats:
     """The pods in a kubelet's summary. Raises UsageStatsInvalid."""
@@ -198,10 +207,15 @@ def _resource_usage(
 ) -> ResourceUsage:
     """Use and allotment of the same replicas: with others the use would seem smaller than it is."""
     known = [each for each in running if use[each.metadata.uid] is not None]
-    allotted = sum((each.allotted(resource) for each in known or running), Fraction(0))
+    counted = known or running
+    limits = [each.limit(resource) for each in counted]
+    known_limits = [each for each in limits if each is not None]
+    is_limited = bool(limits) and len(known_limits) == len(limits)
     return ResourceUsage(
         used=sum(filter(None, use.values())) if known else None,
-        allotted=round(allotted * scale),
+        allotted=round(sum((each.allotted(resource) for each in counted), Fraction(0)) * scale),
+        requested=round(sum((each.requested(resource) for each in counted), Fraction(0)) * scale),
+        limit=round(sum(known_limits, Fraction(0)) * scale) if is_limited else None,
         unknown=len(running) - len(known),
     )
 

@@ -26,7 +26,7 @@ from pincompute.desk.http.requests import call_context, request_body
 from pincompute.desk.http.server import shield_writes
 from pincompute.desk.limits import middleware as limit_settings
 from pincompute.desk.limits.fair_queue import QueueLimits
-from pincompute.desk.limits.middleware import Limits, limit_middlewares
+from pincompute.desk.limits.middleware import Limits, RequestLimiter, limit_middlewares
 
 ONE_AT_A_TIME = QueueLimits(max_running=1, max_waiting=2, max_per_client=2)
 
@@ -119,7 +119,7 @@ class LimitedApp(NamedTuple):
 @asynccontextmanager
 async def limited_app(limits: Limits) -> AsyncGenerator[LimitedApp]:
     handlers = Handlers()
-    reject_or_admit, wait_turn = limit_middlewares(limits, StoppedClock())
+    reject_or_admit, wait_turn = limit_middlewares(RequestLimiter(limits, StoppedClock()))
     middlewares = [problem_middleware, handlers.authenticate, reject_or_admit, shield_writes, wait_turn]
     app = web.Application(middlewares=middlewares, client_max_size=100_000)
     app.add_routes(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Metric, generate_latest
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from pincompute.agents.identity.issuer import Issuer
 from pincompute.agents.identity.root_ca import RootAuthority
 from pincompute.agents.identity.signer import Signer
 from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.api.names import LOG_SHIPPER, LOG_STORE, NODES_NAMESPACE, SYSTEM_NAMESPACE
+from pincompute.base.metrics_page import add_metrics_page
 from pincompute.base.page_token import token_middlewares
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
@@ -60,33 +61,21 @@ async def serve_status(listen: str, signer: Signer, token_file: Path | None = No
         text = f"last message of the API server {signer.staleness_s:.0f} s ago, {signer.queue_length} requests queued\n"
         return web.Response(text=text, status=200 if signer.staleness_s < STALE_AFTER_S else 503)
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_SignerMetrics(signer))
     application = web.Application(middlewares=token_middlewares(token_file))
     application.router.add_get("/healthz", healthz)
-    application.router.add_get("/metrics", metrics)
+    add_metrics_page(application, partial(_signer_metrics, signer))
     async with serve_http(listen, application):
         yield
 
 
-class _SignerMetrics(Collector):
-    """Metrics of the signer, computed from its counters at each scrape."""
-
-    def __init__(self, signer: Signer) -> None:
-        self._signer = signer
-
-    def collect(self) -> Iterator[Metric]:
-        signer = self._signer
-        results = CounterMetricFamily("pincompute_signer_results", "Certificate requests by result.", labels=["result"])
-        for result in ("Issued", "Denied", "Failed", "Deleted", "Retried"):
-            results.add_metric([result.lower()], signer.result_counts[result])
-        yield results
-        yield GaugeMetricFamily("pincompute_signer_queue_length", "Queued certificate requests.", signer.queue_length)
-        yield GaugeMetricFamily(
-            "pincompute_signer_certificate_expiry_timestamp_seconds",
-            "Expiry of the signer's own certificate.",
-            signer.issuer.expires_at,
-        )
+def _signer_metrics(signer: Signer) -> Iterator[Metric]:
+    results = CounterMetricFamily("pincompute_signer_results", "Certificate requests by result.", labels=["result"])
+    for result in ("Issued", "Denied", "Failed", "Deleted", "Retried"):
+        results.add_metric([result.lower()], signer.result_counts[result])
+    yield results
+    yield GaugeMetricFamily("pincompute_signer_queue_length", "Queued certificate requests.", signer.queue_length)
+    yield GaugeMetricFamily(
+        "pincompute_signer_certificate_expiry_timestamp_seconds",
+        "Expiry of the signer's own certificate.",
+        signer.issuer.expires_at,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 import structlog
@@ -13,11 +14,14 @@ from aiohttp.typedefs import Handler
 
 from pincompute.agents.logs.callers import Caller
 from pincompute.agents.logs.intake import Intake
+from pincompute.agents.logs.metrics import log_store_metrics
 from pincompute.agents.logs.pods import PodRecord
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.store import LogStore
 from pincompute.agents.logs.subscribers import Subscription
 from pincompute.api.logs import HEARTBEAT_INTERVAL_S, ContainerRun
+from pincompute.api.names import METRICS_READER
+from pincompute.base.metrics_page import CONTENT_TYPE, exposition
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import LOGS_FULL
 
@@ -46,6 +50,7 @@ def build_app(store: LogStore, authenticate: _Authenticate, readers: frozenset[s
     app.add_routes(
         [
             web.get("/healthz", _healthz),
+            web.get("/metrics", routes.metrics),
             web.get("/v1/positions", routes.position),
             web.post("/v1/batches", routes.append_batch),
             web.get("/v1/lives", routes.container_runs),
@@ -64,6 +69,13 @@ class Routes:
         self._authenticate = authenticate
         self._readers = readers
         self._intake = Intake()
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        if self._authenticate(request).user != METRICS_READER:
+            raise web.HTTPForbidden(text=f"only {METRICS_READER} may read metrics")
+        return web.Response(
+            body=exposition(partial(log_store_metrics, self._store)), headers={"Content-Type": CONTENT_TYPE}
+        )
 
     async def position(self, request: web.Request) -> web.Response:
         stream = _stream(request.query)

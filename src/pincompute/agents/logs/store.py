@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -56,6 +57,10 @@ class LogStore:
         self._clock = clock or SystemClock()
         self._usable_bytes: int | None = None
         """Total size that the streams may have; unknown before the first run of retention."""
+        self.batch_counts: Counter[bool] = Counter()
+        """Batches since the start by whether they were stored; else their shipper continues at another position."""
+        self.stored_bytes = 0
+        """Bytes of the stored batches since the start."""
         self.disk_full = False
         """Whether the disk had less space than expected, so that retention should run before its next interval."""
         self._unwritten: dict[str, PodRecord] = {}
@@ -84,7 +89,9 @@ class LogStore:
             self.disk_full = True
             self._usable_bytes = self._index.size_bytes
             raise Refused(_logs_full(error.strerror or str(error))) from error
+        self.batch_counts[stored] += 1
         if stored:
+            self.stored_bytes += len(batch.lines)
             deleted_at = parse_time_ns(pod.deleted_at) / 1e9 if pod.deleted_at else None
             of_pod = self._index.add_pod(pod.project, pod.uid, self._record_path(pod).parent, deleted_at)
             self._index.set_size(of_pod, run, stream_file, stream_file.size_bytes())

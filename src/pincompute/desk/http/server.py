@@ -57,6 +57,7 @@ from pincompute.desk.http.infrastructure_routes import InfrastructureRoutes
 from pincompute.desk.http.path_parameters import path_word
 from pincompute.desk.http.project_routes import ProjectRoutes
 from pincompute.desk.http.registry_routes import RegistryIssuer, RegistryRoutes
+from pincompute.desk.http.request_counters import REQUEST_COUNTERS, RequestCounters, counting_middleware
 from pincompute.desk.http.requests import (
     BreakGlassQuery,
     UidQuery,
@@ -69,7 +70,7 @@ from pincompute.desk.http.requests import (
 )
 from pincompute.desk.http.responses import json_response, receipt_of, set_response, stream_response, submission_response
 from pincompute.desk.limits.connections import ACTIVE_CONNECTIONS, track_active_connections
-from pincompute.desk.limits.middleware import Limits, limit_middlewares
+from pincompute.desk.limits.middleware import REQUEST_LIMITER, Limits, RequestLimiter, limit_middlewares
 from pincompute.desk.request import ApplyChange, DeployBuild, DeployDocuments, RecordUnreadable, RemoveWorkload
 from pincompute.desk.store.former_spellings import decode_change
 from pincompute.desk.store.record import SubmissionRecord
@@ -87,9 +88,11 @@ def create_app(
 ) -> web.Application:
     """The whole API."""
     authenticate, authorize = auth_middlewares(authenticator, desk.authorizer, desk.clock)
-    reject_or_admit, wait_turn = limit_middlewares(limits or Limits(), desk.clock)
+    counters, limiter = RequestCounters(), RequestLimiter(limits or Limits(), desk.clock)
+    reject_or_admit, wait_turn = limit_middlewares(limiter)
     # Rate-limit first: a rejected request costs nothing. Authorization may ask the cluster, so it waits its turn.
     middlewares = [
+        counting_middleware(counters, desk.clock),
         track_active_connections,
         problem_middleware,
         authenticate,
@@ -100,6 +103,7 @@ def create_app(
     ]
     app = web.Application(middlewares=middlewares, client_max_size=MAX_FILE_BYTES)
     app[ACTIVE_CONNECTIONS] = set()
+    app[REQUEST_COUNTERS], app[REQUEST_LIMITER] = counters, limiter
     routes = route_table(desk, sign_in or SignIn(), registry)
     by_path = {route.path: route for route in routes}
     aliases = [web.get(former, by_path[path].handler) for former, path in FORMER_PATHS.items()]

@@ -88,6 +88,11 @@ class FairQueue:
         """Number of admitted requests that have not left."""
         return self._size
 
+    @property
+    def running(self) -> int:
+        """Number of requests that have started and not left."""
+        return self._running
+
     def enter(self, client: str) -> Admitted | QueueFull:
         """Admits a request, evicts another one for it, or rejects it.
 

@@ -50,15 +50,15 @@ class RequestLimiter:
         self._rate = limits.rate
         self._rate_limiter = RateLimiter(limits.rate, BURST_SECONDS)
         self._clock = clock
-        self._reads = RequestQueue("read requests", limits.reads, clock)
-        self._writes = RequestQueue("write requests", limits.writes, clock)
-        self._streams = RequestQueue("streams", limits.streams, clock)
+        self.reads = RequestQueue("read requests", limits.reads, clock)
+        self.writes = RequestQueue("write requests", limits.writes, clock)
+        self.streams = RequestQueue("streams", limits.streams, clock)
 
     def queue_for(self, request: web.Request) -> RequestQueue:
         if is_stream(request):
-            return self._streams
+            return self.streams
         reads = request.method == "GET" or required_permission(request) is Permission.VIEW
-        return self._reads if reads else self._writes
+        return self.reads if reads else self.writes
 
     def enter(self, client: str, queue: RequestQueue) -> Slot:
         """Reserves a slot for a client's request, or raises Busy. A request that the queue rejects is charged, too."""
@@ -69,13 +69,15 @@ class RequestLimiter:
         return queue.enter(client)
 
 
-def limit_middlewares(limits: Limits, clock: Clock) -> tuple[Middleware, Middleware]:
+REQUEST_LIMITER: web.AppKey[RequestLimiter] = web.AppKey("request_limiter")
+
+
+def limit_middlewares(limiter: RequestLimiter) -> tuple[Middleware, Middleware]:
     """Two middlewares, to stand after authentication, as limits are per caller.
 
     The first rejects and costs next to nothing. The second reads the body and waits; it stands inside `shield_writes`,
     so that a write keeps its slot until it is done, also after its client has disconnected.
     """
-    limiter = RequestLimiter(limits, clock)
 
     @web.middleware
     async def reject_or_admit(request: web.Request, handler: Handler) -> web.StreamResponse:

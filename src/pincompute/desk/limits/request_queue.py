@@ -33,6 +33,14 @@ class RequestQueue:
         self._clock = clock
         self._waiters: dict[Ticket, asyncio.Future[None]] = {}
 
+    @property
+    def admitted_count(self) -> int:
+        return self._queue.size
+
+    @property
+    def running(self) -> int:
+        return self._queue.running
+
     def enter(self, client: str) -> Slot:
         """Reserves a slot, or raises Busy. Does not wait."""
         found = self._queue.enter(client)

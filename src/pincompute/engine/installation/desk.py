@@ -36,6 +36,8 @@ _FIXED_OPTIONS = (
     f"--tls-key={_CERTIFICATE}/tls.key",
     "--folder=/data/desk",
     "--credentials=/run/credentials",
+    "--metrics-listen=:8080",
+    "--metrics-token-file=/run/metrics/token",
 )
 
 

@@ -30,9 +30,12 @@ _UNKNOWN_HOST = re.compile(r"lookup (?P<host>\S+?)(?: on \S+)?: no such host")
 _PREFIX = re.compile(
     r"Back-off pulling image \"[^\"]*\": (?:ErrImagePull: )?"
     r"|failed to (?:pull and unpack image|resolve reference) \"[^\"]*\": "
+    r"|rpc error: code = \w+ desc = "
 )
-"""Prefixes that only repeat the image. The one about the backoff comes and goes between two attempts, so that a message
-with it would change all the time."""
+"""Prefixes that only repeat the image, or name the protocol of the container runtime.
+
+The one about the backoff comes and goes between two attempts, so that a message with it would change all the time.
+"""
 _MISSING_OR_DENIED = "repository does not exist or may require authorization"
 """Some registries do not distinguish the two, so that their content cannot be guessed."""
 _MISSING = ("not found", "manifest unknown", "name unknown", "does not exist")

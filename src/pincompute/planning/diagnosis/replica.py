@@ -8,9 +8,10 @@ from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import TaskFailure
 from pincompute.api.workload_detail import Diagnosis, ReplicaDetail, WorkloadDetail
 from pincompute.base.problem import Problem, Refused, Where
-from pincompute.base.reasons import AVAILABLE, PROGRESSING, REPLICA_FAILED, REPLICA_UNKNOWN, SUCCEEDED
+from pincompute.base.reasons import AVAILABLE, OUT_OF_MEMORY, PROGRESSING, REPLICA_FAILED, REPLICA_UNKNOWN, SUCCEEDED
 from pincompute.objects.number_sets import parse_numbers
-from pincompute.planning.batch.outcome import last_attempt_of_task
+from pincompute.objects.quantity import format_bytes, parse_quantity
+from pincompute.planning.batch.outcome import last_attempt_of_task, memory_of_tasks
 
 _MAX_NAMED_REPLICAS = 10
 _WORKING_STATES = {"Ready", "Running", "Succeeded", "Starting", "Pending", "Terminating"}
@@ -40,7 +41,7 @@ def _explain_task(job_set: PinterestJobSet, detail: WorkloadDetail, task: int) -
             reason=failure.reason,
             what=_failure_text(failure, attempt if len(status.attempts) > 1 else 0),
             note=_other_tasks(failure),
-            next=f"pin logs {name}, then: pin rerun {job_set.metadata.name} --task {task}",
+            next=_task_remedy(job_set, failure, task),
             waits_for="you",
         )
     if task in parse_numbers(status.completed):
@@ -57,7 +58,16 @@ def _failure_text(failure: TaskFailure, attempt: int) -> str:
 
 
 def _other_tasks(failure: TaskFailure) -> str:
-    return f"{failure.count - 1} more tasks failed for the same reason" if failure.count > 1 else ""
+    others = failure.count - 1
+    return f"{others} other task{'s' if others > 1 else ''} failed for the same reason" if others else ""
+
+
+def _task_remedy(job_set: PinterestJobSet, failure: TaskFailure, task: int) -> str:
+    rerun = f"pin rerun {job_set.metadata.name} --task {task}"
+    if failure.reason == OUT_OF_MEMORY.code:
+        memory = memory_of_tasks(job_set.spec, job_set.status.attempts, [task])
+        return f"{rerun} --memory {format_bytes(parse_quantity(memory) * 2)}"
+    return f"pin logs {job_set.metadata.name}/{task}, then: {rerun}"
 
 
 def _explain_pod(detail: WorkloadDetail, replica: str, pod: ReplicaDetail) -> Diagnosis:
@@ -68,7 +78,7 @@ def _explain_pod(detail: WorkloadDetail, replica: str, pod: ReplicaDetail) -> Di
         label=f"{name}/{replica}",
         is_problem=is_problem,
         reason=(REPLICA_FAILED if is_problem else AVAILABLE if pod.ready else PROGRESSING).code,
-        what=f"{pod.state}{node}, {pod.restarts} restarts",
+        what=f"{pod.state}{node}, {pod.restarts} restart{'' if pod.restarts == 1 else 's'}",
         where=f"Pod/{pod.name}",
         next=f"pin why {name}" if is_problem or not pod.ready else "",
         waits_for="you" if is_problem else "",

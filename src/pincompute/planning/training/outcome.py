@@ -5,6 +5,7 @@ Kubeflow reports a job as succeeded when its leader has succeeded. Here all repl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -32,6 +33,11 @@ from pincompute.planning.training.gang import (
 
 UNIDENTIFIED_FAILURE = "a replica failed"
 """Message if it is unknown which replica failed."""
+_LOST_CONNECTION = re.compile(
+    r"(connection|socket) (was )?(reset|closed|aborted|refused)|broken pipe|EOFError|remote process exited",
+    re.IGNORECASE,
+)
+"""Last lines of programs whose peer has ended: of Python, gloo, NCCL and gRPC."""
 
 
 class TrainingOutcome(NamedTuple):
@@ -154,14 +160,19 @@ def _failure_after_leader(snapshot: Snapshot, job: Native, awaited: Gang) -> Pro
 
 
 def first_failure(snapshot: Snapshot, job: Native) -> Problem | None:
-    """Failure of the replica that failed first, even if its pod is being deleted."""
+    """Failure of the replica that failed first, even if its pod is being deleted.
+
+    The others fail within the same second, as they lose the connection to it, and Kubernetes' times are whole seconds.
+    """
     owner: PinterestTrainingJob = snapshot.owner
     pods = [each for each in snapshot.pods if each.metadata.controller_uid == job.metadata.uid]
     ends = [(pod, *_failed_container(owner, pod)) for pod in pods]
     failures = [(pod, container, end) for pod, container, end in ends if container and end]
     if not failures:
         return None
-    pod, container, end = min(failures, key=lambda each: (each[2].finished_at, each[0].metadata.name))
+    pod, container, end = min(
+        failures, key=lambda each: (_lost_a_peer(each[2]), each[2].finished_at, each[0].metadata.name)
+    )
     labels = pod.metadata.labels
     replica = f"{labels.get(REPLICA_TYPE_LABEL, 'replica')} {labels.get(REPLICA_INDEX_LABEL, '')}".strip()
     where = "" if container.name == owner.main_container_name else f" in container {container.name}"
@@ -179,8 +190,13 @@ def first_failure(snapshot: Snapshot, job: Native) -> Problem | None:
         f"{replica} failed{where} with exit code {end.exit_code}",
         Where(object=owner.metadata.key),
         note,
-        _rerun(owner),
+        f"pin logs {owner.metadata.name}/{replica.replace(' ', '-')}, then: {_rerun(owner)}",
     )
+
+
+def _lost_a_peer(end: Terminated) -> bool:
+    """True if the program ended because another replica had: its last line tells of a lost connection."""
+    return _LOST_CONNECTION.search(last_line(end.message)) is not None
 
 
 def _failed_container(owner: PinterestTrainingJob, pod: Pod) -> tuple[ContainerStatus | None, Terminated | None]:

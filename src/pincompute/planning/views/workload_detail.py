@@ -13,7 +13,7 @@ from pincompute.objects.times import format_time
 from pincompute.planning.observed_pods import ContainerStatus, Pod
 from pincompute.planning.revision import SPEC_KEY
 from pincompute.planning.snapshot import Snapshot
-from pincompute.planning.usage import NodeStats, UsagePod, use_of_pod, workload_usage
+from pincompute.planning.usage import NodeStats, UsagePod, workload_usage
 from pincompute.planning.views.events import Event, EventScope, fold_events
 from pincompute.planning.views.history import RevisionRecord, describe_changes
 from pincompute.planning.views.summary import summarize
@@ -44,10 +44,13 @@ def workload_detail(
 
 def with_usage(detail: WorkloadDetail, pods: Sequence[UsagePod], stats: Mapping[str, NodeStats]) -> WorkloadDetail:
     """Adds what the workload and each of its replicas use."""
-    uses = {each.metadata.name: use_of_pod(each, stats) for each in pods}
+    usages = {each.metadata.name: workload_usage(each.metadata.name, [each], stats) for each in pods}
     replicas = [
         msgspec.structs.replace(
-            each, cpu_millicores=uses[each.name].millicores, memory_bytes=uses[each.name].memory_bytes
+            each,
+            cpu_millicores=usages[each.name].cpu.used,
+            memory_bytes=usages[each.name].memory.used,
+            usage=usages[each.name],
         )
         for each in detail.replicas
     ]

@@ -1,0 +1,1 @@
+"""Prometheus as an add-on of a platform, with our rules."""
