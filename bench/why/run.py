@@ -97,7 +97,7 @@ def save(answers: Sequence[Answer], file: Path = MEASURED_FILE) -> dict[str, Any
         halves = {half: counts(each for each in own if each.case.half == half) for half in HALVES}
         classes[name] = {**halves, "opsbench": _by_type(own)}
     whole = {"classes": classes, HEALTHY: before.get(HEALTHY, {})}
-    if healthy := [each for each in answers if not isinstance(each.case.script, Fault)]:
+    if healthy := [each for each in answers if not (isinstance(each.case.script, Fault) or each.error)]:
         alarms = sum(each.diagnosis is not None for each in healthy)
         whole[HEALTHY] = {"states": len(healthy), "alarms": alarms}
     file.write_text(json.dumps(whole, indent=2, sort_keys=True) + "\n")
