@@ -412,9 +412,9 @@ RACES = (
     ),
     Mutant(
         "controller/reconcile.py",
-        "        applied = await self._apply_steps(key, difference)\n",
+        "        applied = await self._apply_steps(key, snapshot, difference)\n",
         "        await self._report(key, snapshot.owner, plan.status)\n"
-        "        applied = await self._apply_steps(key, difference)\n",
+        "        applied = await self._apply_steps(key, snapshot, difference)\n",
         "PinterestService --faults crash-before crash-response-lost",
     ),
     Mutant(

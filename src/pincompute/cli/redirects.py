@@ -43,7 +43,6 @@ OTHER_ARGUMENTS = {
     "start": "pin resume NAME, or: pin scale NAME 1",
     "stop": "pin scale NAME 0",
     "submit": "pin deploy FILE",
-    "top": "pin show NAME",
     "update": "pin edit NAME",
 }
 """What to type for other guessed commands."""
