@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from pincompute.base import reasons
 from pincompute.base.problem import Problem
 from pincompute.planning.diagnosis import (
     container_start,
@@ -83,6 +84,10 @@ def first_cause(snapshot: Snapshot, pods: tuple[Pod, ...]) -> Finding:
     return Finding(problem, recheck_after_s)
 
 
+_CRASHES_TOLD_AS = {reasons.REPLICA_FAILED: reasons.PROGRAM_FAILED}
+"""A replica of a training job fails by its program, and others by losing their connection to it."""
+
+
 def other_cause(snapshot: Snapshot, pods: tuple[Pod, ...], first: Problem) -> Problem | None:
     """The most important cause besides the first one that is independent of it; None if there is no other."""
     groups = _grouped(each for each in walk(snapshot, pods) if isinstance(each, Blocked))
@@ -90,7 +95,9 @@ def other_cause(snapshot: Snapshot, pods: tuple[Pod, ...], first: Problem) -> Pr
     for group in groups:
         cause, vertex = group[0].cause, group[0].vertex
         # A first cause that planning or an event refined is the same cause as the one at its vertex.
-        is_first = cause.problem.reason is first.reason or (not is_found and vertex == vertex_of(first.reason))
+        is_first = cause.problem.reason in {first.reason, _CRASHES_TOLD_AS.get(first.reason)} or (
+            not is_found and vertex == vertex_of(first.reason)
+        )
         if not is_first and cause.rank is not Rank.SYMPTOM:
             return _group_problem(snapshot, group, len(pods))
     return None

@@ -10,8 +10,8 @@ from pincompute.api.workload_detail import Diagnosis, ReplicaDetail, WorkloadDet
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import AVAILABLE, OUT_OF_MEMORY, PROGRESSING, REPLICA_FAILED, REPLICA_UNKNOWN, SUCCEEDED
 from pincompute.objects.number_sets import parse_numbers
-from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.batch.outcome import last_attempt_of_task, memory_of_tasks
+from pincompute.planning.diagnosis.exits import more_memory
 
 _MAX_NAMED_REPLICAS = 10
 _WORKING_STATES = {"Ready", "Running", "Succeeded", "Starting", "Pending", "Terminating"}
@@ -66,7 +66,7 @@ def _task_remedy(job_set: PinterestJobSet, failure: TaskFailure, task: int) -> s
     rerun = f"pin rerun {job_set.metadata.name} --task {task}"
     if failure.reason == OUT_OF_MEMORY.code:
         memory = memory_of_tasks(job_set.spec, job_set.status.attempts, [task])
-        return f"{rerun} --memory {format_bytes(parse_quantity(memory) * 2)}"
+        return f"{rerun} --memory {more_memory(memory)}"
     return f"pin logs {job_set.metadata.name}/{task}, then: {rerun}"
 
 

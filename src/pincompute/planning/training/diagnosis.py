@@ -20,6 +20,7 @@ from pincompute.planning.training.gang import Gang, replica_text
 from pincompute.planning.training.outcome import (
     TrainingOutcome,
     awaited_text,
+    cause_awaited_s,
     deadline_problem,
     deadline_time,
     first_failure,
@@ -67,13 +68,20 @@ def training_finding(
     not_responding = _not_responding_problem(snapshot, job, gang)
     finding = Finding(not_responding) if not_responding else _replica_finding(snapshot, gang)
     if finding.problem and finding.problem.reason is reasons.PROGRAM_FAILED:
-        # Kubeflow counts the failure some time later.
-        return finding._replace(problem=first_failure(snapshot, job) or finding.problem)
+        return _failed_program_finding(snapshot, job, finding)
     overdue = _overdue_finding(owner, job, snapshot.now)
     if finding.problem or overdue.problem:
         return finding if finding.problem else overdue
     recheck_after_s = soonest(finding.recheck_after_s, overdue.recheck_after_s)
     return _missing_replicas_finding(snapshot, job, gang, recheck_after_s)
+
+
+def _failed_program_finding(snapshot: Snapshot, job: Native, finding: Finding) -> Finding:
+    """The replica that failed first. Kubeflow counts the failure some time later."""
+    awaited_s = cause_awaited_s(snapshot, job)
+    if awaited_s > 0:
+        return Finding(None, awaited_s)
+    return finding._replace(problem=first_failure(snapshot, job) or finding.problem)
 
 
 def _overdue_finding(owner: PinterestTrainingJob, job: Native, now: datetime) -> Finding:

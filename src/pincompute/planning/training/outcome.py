@@ -33,6 +33,8 @@ from pincompute.planning.training.gang import (
 
 UNIDENTIFIED_FAILURE = "a replica failed"
 """Message if it is unknown which replica failed."""
+PEER_END_GRACE_S = 15.0
+"""Time that the end of the replica that others lost may take to be reported after theirs."""
 _LOST_CONNECTION = re.compile(
     r"(connection|socket) (was )?(reset|closed|aborted|refused)|broken pipe|EOFError|remote process exited",
     re.IGNORECASE,
@@ -143,6 +145,8 @@ def _job_failure(snapshot: Snapshot, job: Native) -> Problem | None:
         return None
     if "deadline" in failed.message:
         return deadline_problem(snapshot.owner)
+    if cause_awaited_s(snapshot, job) > 0:
+        return None
     return first_failure(snapshot, job) or _unidentified_failure(snapshot, failed.message)
 
 
@@ -159,20 +163,45 @@ def _failure_after_leader(snapshot: Snapshot, job: Native, awaited: Gang) -> Pro
     return deadline_problem(owner) if end and snapshot.now >= end else None
 
 
-def first_failure(snapshot: Snapshot, job: Native) -> Problem | None:
-    """Failure of the replica that failed first, even if its pod is being deleted.
+class _Failure(NamedTuple):
+    pod: Pod
+    container: ContainerStatus
+    end: Terminated
 
-    The others fail within the same second, as they lose the connection to it, and Kubernetes' times are whole seconds.
+
+def cause_awaited_s(snapshot: Snapshot, job: Native) -> float:
+    """Seconds for which the known failure is taken for an effect.
+
+    Its last line tells of a lost connection, and the end of the replica at the other side may be reported later.
     """
+    failure = _find_first_failure(snapshot, job)
+    all_ended = all(each.status.phase in {"Failed", "Succeeded"} for each in _pods_of(snapshot, job))
+    if failure is None or all_ended or not _lost_a_peer(failure.end) or not failure.end.finished_at:
+        return 0.0
+    return PEER_END_GRACE_S - (snapshot.now - datetime.fromisoformat(failure.end.finished_at)).total_seconds()
+
+
+def _pods_of(snapshot: Snapshot, job: Native) -> list[Pod]:
+    return [each for each in snapshot.pods if each.metadata.controller_uid == job.metadata.uid]
+
+
+def _find_first_failure(snapshot: Snapshot, job: Native) -> _Failure | None:
+    """The others fail within the same second, as they lose the connection to it. Times are whole seconds."""
     owner: PinterestTrainingJob = snapshot.owner
-    pods = [each for each in snapshot.pods if each.metadata.controller_uid == job.metadata.uid]
-    ends = [(pod, *_failed_container(owner, pod)) for pod in pods]
-    failures = [(pod, container, end) for pod, container, end in ends if container and end]
-    if not failures:
-        return None
-    pod, container, end = min(
-        failures, key=lambda each: (_lost_a_peer(each[2]), each[2].finished_at, each[0].metadata.name)
+    ends = [(pod, *_failed_container(owner, pod)) for pod in _pods_of(snapshot, job)]
+    failures = [_Failure(pod, container, end) for pod, container, end in ends if container and end]
+    return min(
+        failures, key=lambda each: (_lost_a_peer(each.end), each.end.finished_at, each.pod.metadata.name), default=None
     )
+
+
+def first_failure(snapshot: Snapshot, job: Native) -> Problem | None:
+    """Failure of the replica that failed first, even if its pod is being deleted."""
+    owner: PinterestTrainingJob = snapshot.owner
+    failure = _find_first_failure(snapshot, job)
+    if failure is None:
+        return None
+    pod, container, end = failure
     labels = pod.metadata.labels
     replica = f"{labels.get(REPLICA_TYPE_LABEL, 'replica')} {labels.get(REPLICA_INDEX_LABEL, '')}".strip()
     where = "" if container.name == owner.main_container_name else f" in container {container.name}"
