@@ -86,7 +86,8 @@ def reach() -> socket.socket:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            return socket.create_connection(MASTER, timeout=PATIENCE)
+            # The name may still lead to the master of an earlier attempt, which never answers: then look it up again.
+            return socket.create_connection(MASTER, timeout=2.0)
         except OSError as error:
             if time.monotonic() > end:
                 sys.exit(f"rank 0 is not found at {MASTER[0]}:{MASTER[1]}: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ from policed_cluster import (
     role_binding,
     templates,
 )
+from polling import until
 from running_operator import operated_cluster
 
 pytestmark = pytest.mark.cluster
@@ -75,6 +77,19 @@ async def test_token_secret_from_before_cannot_change_its_account(project: Polic
     await project.admin.create(kinds.NAMESPACES, {"metadata": {"name": place}}, manager="tests")
     await project.create(project.admin, kinds.SECRETS, token_secret("old", "default"), place=place)
     await _label_namespace(project.admin, place)
+    numbers = count(1)
+
+    async def new_one_is_refused() -> bool:
+        try:
+            await project.create(
+                project.admin, kinds.SECRETS, token_secret(f"new-{next(numbers)}", "default"), place=place
+            )
+        except Forbidden:
+            return True
+        return False
+
+    # The API server reads the labels of namespaces from a cache.
+    await until(new_one_is_refused, within=60)
     annotations = {"metadata": {"annotations": {ACCOUNT_ANNOTATION: WEB}}}
     with pytest.raises(Forbidden, match="never expire"):
         await project.admin.patch(kinds.SECRETS, "old", place, annotations, style="merge", manager="tests")

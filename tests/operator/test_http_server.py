@@ -90,7 +90,7 @@ async def test_history_and_metrics_show_passes(plane: ControlPlane) -> None:
     lines = metrics[1].splitlines()
     assert 'pincompute_reconcile_total{kind="Workload",outcome="changed"} ' in metrics[1]
     assert 'pincompute_reconcile_steps_total{kind="Deployment",verb="Create"} 1.0' in lines
-    assert 'pincompute_api_requests_total{code="200",resource="deployments",verb="create"} 1.0' in lines
+    assert 'pincompute_api_requests_total{code="200",resource="deployments",verb="patch"} 1.0' in lines
     assert "pincompute_leader 1.0" in lines
     assert f'pincompute_unreviewed_workloads{{expired="true",project="{operated.project}"}} 1.0' in lines
     assert any(line.startswith('pincompute_cache_age_seconds{kind="Deployment"}') for line in lines)
