@@ -141,7 +141,7 @@ async def build_image(registry: ImageRegistry, build: Build, target: Path, progr
 
 def buildah_arguments(options: Options, bases: Mapping[str, str]) -> list[str]:
     """Command in the sandbox. The times of all files are 0, so that an unchanged folder has the same digest."""
-    storage = ("--root=/work/store", "--runroot=/work/tmp/run", "--storage-driver=overlay")
+    storage = ("--root=/build/store", "--runroot=/build/tmp/run", "--storage-driver=overlay")
     return [
         "buildah",
         *storage,

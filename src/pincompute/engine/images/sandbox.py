@@ -36,9 +36,9 @@ the mounts."""
 
 BASES = "/bases"
 """Folder of the base images in the sandbox."""
-CONTEXT = "/work/context"
-DOCKERFILE = "/work/Dockerfile"
-IMAGE = "/work/out/image.tar"
+CONTEXT = "/build/context"
+DOCKERFILE = "/build/Dockerfile"
+IMAGE = "/build/out/image.tar"
 
 _CHUNK_BYTES = 1 << 16
 _DISK = "/boot"
@@ -61,11 +61,11 @@ mkfs.ext4 -q -m 0 -O ^has_journal -E lazy_itable_init=1,nodiscard "$folder/disk"
 mount -o loop "$folder/disk" {_DISK}
 rm "$folder/disk"
 cd {_DISK}
-mkdir -p root/usr root/proc root/dev root/sys root/run root/var root/etc/containers root/work root{BASES}
+mkdir -p root/usr root/proc root/dev root/sys root/run root/var root/etc/containers root/build root{BASES}
 ln -s usr/bin usr/sbin usr/lib usr/lib64 root
-ln -s /work/tmp root/tmp
-ln -s /work/tmp root/var/tmp
-echo root:x:0:0:root:/work/home:/bin/sh > root/etc/passwd
+ln -s /build/tmp root/tmp
+ln -s /build/tmp root/var/tmp
+echo root:x:0:0:root:/build/home:/bin/sh > root/etc/passwd
 echo root:x:0: > root/etc/group
 echo '{{"default": [{{"type": "insecureAcceptAnything"}}]}}' > root/etc/containers/policy.json
 touch root/etc/hosts root/etc/resolv.conf root/etc/containers/registries.conf
@@ -76,7 +76,7 @@ chown -hR "$id:$id" work
 mount --bind -o ro,nosuid,nodev /usr root/usr
 mount -t tmpfs -o ro,size=0 none root/usr/local
 mount --bind -o ro,nosuid,nodev "$folder/bases" root{BASES}
-mount --bind work root/work
+mount --bind work root/build
 code=0
 runc --root {_DISK}/runc run --bundle "$folder" "$group" || code=$?
 if [ -f work/out/image.tar ] && [ $code = 0 ]; then
@@ -160,8 +160,8 @@ def container_config(arguments: Sequence[str], group: str) -> dict[str, Any]:
         "process": {
             "user": {"uid": 0, "gid": 0},
             "args": list(arguments),
-            "env": ["PATH=/usr/sbin:/usr/bin", "HOME=/work/home", "TMPDIR=/work/tmp", "LC_ALL=C"],
-            "cwd": "/work",
+            "env": ["PATH=/usr/sbin:/usr/bin", "HOME=/build/home", "TMPDIR=/build/tmp", "LC_ALL=C"],
+            "cwd": "/build",
             "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), _CAPABILITIES),
             "noNewPrivileges": True,
             "rlimits": [{"type": "RLIMIT_CORE", "hard": 0, "soft": 0}],
