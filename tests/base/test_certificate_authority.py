@@ -12,28 +12,13 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from manual_clock import ManualClock
 from pincompute.base.certificate_authority import CLOCK_SKEW, LIFETIME, Authority
-
-
-class ManualClock:
-    """A clock that tests set."""
-
-    def __init__(self) -> None:
-        self.at = datetime.now(UTC)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.at += timedelta(seconds=seconds)
 
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(datetime.now(UTC))
 
 
 @pytest.fixture

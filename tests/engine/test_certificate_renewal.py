@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from issued_certificates import ManualClock, issued_platform
+from issued_certificates import issued_platform
+from manual_clock import ManualClock
 from pincompute.base.certificate_authority import LIFETIME, Authority
 from pincompute.engine import control_plane, identity, own_services
 from pincompute.engine.images import registry

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from issued_certificates import ManualClock, issued_platform
+from issued_certificates import issued_platform
+from manual_clock import ManualClock
 from pincompute.base.certificate_authority import CA_LIFETIME, LIFETIME
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PART_FAILED

@@ -1,10 +1,10 @@
-"""A platform's certificates without its processes, and the clock by which they are issued."""
+"""A platform's certificates without its processes."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from manual_clock import ManualClock
 from pincompute.base.certificate_authority import Authority
 from pincompute.engine import control_plane, log_services, own_services
 from pincompute.engine.home import Home
@@ -13,21 +13,6 @@ from pincompute.engine.platform import Platform, Programs
 from pincompute.engine.ports import choose_ports
 
 ISSUERS = (control_plane, simulated_nodes, own_services, log_services)
-
-
-class ManualClock:
-    """A clock that tests set."""
-
-    at = datetime(2026, 1, 31, 12, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.at += timedelta(seconds=seconds)
 
 
 def issued_platform(folder: Path, clock: ManualClock) -> Platform:
