@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from pincompute.api.job_set import PinterestJobSet
 from pincompute.api.job_set_status import AttemptStatus, TaskFailure
 from pincompute.api.workload_summary import WorkloadSummary
@@ -32,5 +34,5 @@ async def _read_results(platform: PlatformClient, summary: WorkloadSummary) -> W
     if not isinstance(workload, PinterestJobSet) or workload.metadata.uid != summary.uid:
         # Another workload has got this name since the summaries were read.
         return summary
-    fields = {field: getattr(summary, field) for field in summary.__struct_fields__}
+    fields = msgspec.structs.asdict(summary)
     return BatchSummary(**fields, failures=workload.status.failures, attempts=workload.status.attempts)

@@ -78,7 +78,7 @@ async def _measure(
 ) -> list[ListedUsage]:
     projects = sorted(each.project for each in await platform.list_projects()) if everywhere else [project]
     usages = [
-        ListedUsage(**{field: getattr(each, field) for field in each.__struct_fields__}, project=name)
+        ListedUsage(**msgspec.structs.asdict(each), project=name)
         for name in projects
         for each in await (_replica_usages(platform, name, ref) if ref else platform.list_usage(name))
         if each.running

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import click
+import msgspec
 
 from pincompute.api.usage import ResourceUsage, WorkloadUsage
 from pincompute.api.workload_summary import WorkloadSummary
@@ -29,7 +30,7 @@ async def fetch_measured(platform: PlatformClient, project: str) -> list[Measure
     summaries, usages = await asyncio.gather(platform.list_summaries(project), _fetch_usage(platform, project))
     return [
         MeasuredSummary(
-            **{field: getattr(each, field) for field in each.__struct_fields__},
+            **msgspec.structs.asdict(each),
             usage=usages.get(each.name) if isinstance(usages, Mapping) else WorkloadUsage(name=each.name, note=usages),
         )
         for each in summaries
