@@ -214,7 +214,7 @@ def test_pods_are_ready_again_when_their_node_returns(platform: SharedPlatform, 
     lost = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     patch = ("patch", "pod", name, "--subresource=status", "--type=strategic", "--patch", json.dumps(lost))
     assert "patched" in platform.pin("kubectl", *patch)
-    platform.pin("kubectl", "wait", "--for=condition=Ready", f"pod/{name}", "--timeout=20s")
+    platform.pin("kubectl", "wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s")
     platform.pin("kubectl", "delete", "pod", name)
 
 

@@ -73,7 +73,7 @@ async def test_all_verbs_of_a_service(real_platform: Platform, tmp_path: Path) -
             assert before < await pod_uids(client, "web")
             assert "its replicas are recreated" in await person.pin("restart", "web")
             # The new replicas are ready; Kubernetes marks the last former one as deleted a moment later.
-            await until(lambda: have_gone(client, before), within=30)
+            await until(lambda: have_gone(client, before))
             await person.pin("pause", "web")
             (tmp_path / "web.yaml").write_text(WEB.replace(IMAGE, "busybox:nowhere"))
             assert "[Paused]" in await person.pin("deploy", "web.yaml", code=1)

@@ -207,7 +207,7 @@ async def test_git_ends_with_its_helpers(
 
         monkeypatch.setattr(asyncio, "create_subprocess_exec", create_slowly)
     asked = asyncio.create_task(repositories.history(slow, "0" * 40, "shop.yaml"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         # Opened once the helper has opened it, and at its end once no process has it.
         with await asyncio.to_thread(pipe.open, "rb") as ended:
             asked.cancel()

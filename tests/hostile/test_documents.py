@@ -52,6 +52,8 @@ HOSTILE = {
     "long commands": HEAD + "  command:\n" + "".join("    - {a: b}\n" for _ in range(FIELDS // 2)),
 }
 MAX_ERROR_BYTES = 100_000
+MAX_CPU_S = 1.0
+"""Quadratic work on these files takes minutes."""
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
@@ -61,7 +63,7 @@ def test_errors_are_few_and_cheap(text: str) -> None:
     began = time.process_time()
     with pytest.raises(Refused) as refused:
         parse_resources(documents, "me")
-    assert time.process_time() - began < 0.2
+    assert time.process_time() - began < MAX_CPU_S
     assert len(refused.value.problems) <= 51
     assert len(msgspec.json.encode(refused.value.json())) < MAX_ERROR_BYTES
 

@@ -337,7 +337,7 @@ async def test_slow_body_blocks_neither_nodes_nor_other_projects(store: LogStore
         store.observe_pod(logged_pod(project, uid))
     callers = {"e1": POD, "g1": Caller("", "good", "web")}
     app = build_app(store, lambda request: callers[request.query["uid"]], frozenset({DESK}))
-    async with TestServer(app) as server, aiohttp.ClientSession() as session, asyncio.timeout(15):
+    async with TestServer(app) as server, aiohttp.ClientSession() as session, asyncio.timeout(60):
 
         async def endless() -> AsyncGenerator[bytes]:
             yield LINE

@@ -10,7 +10,7 @@ async def equals(actual: Awaitable[object], expected: object) -> bool:
     return await actual == expected
 
 
-async def until(condition: Callable[[], Awaitable[object]], within: float = 10) -> None:
+async def until(condition: Callable[[], Awaitable[object]], within: float = 60) -> None:
     """Polls until the condition holds."""
     async with asyncio.timeout(within):
         while not await condition():  # noqa: ASYNC110  (an HTTP client can only poll)

@@ -72,7 +72,7 @@ def send(address: str, attempt: Attempt, token: str = "", certificate: tuple[str
     headers = {"Content-Type": attempt.media_type, "Accept": _ACCEPTED}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    connection = http.client.HTTPSConnection(address, timeout=10, context=tls)
+    connection = http.client.HTTPSConnection(address, timeout=60, context=tls)
     try:
         connection.request(attempt.method, attempt.path, attempt.body or None, headers)
         return str(connection.getresponse().status)

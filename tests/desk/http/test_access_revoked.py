@@ -45,7 +45,7 @@ class RevocableAuth:
 
 
 async def last(answer: Any) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         *_, line = [line async for line in answer.content]
     return msgspec.json.decode(line)["errors"][0]
 

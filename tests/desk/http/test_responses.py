@@ -125,7 +125,7 @@ async def test_stream_without_a_value_ends_as_an_error_response() -> None:
     app = web.Application(middlewares=[problem_middleware, lasting(ended)])
     app.add_routes([web.get("/", follow)])
     async with served(app) as address, aiohttp.ClientSession() as session, session.get(address) as answer:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             told = msgspec.json.decode(await answer.content.read())
             await left.wait()
         assert (answer.status, told["errors"][0]) == (401, NO_LONGER.json())
