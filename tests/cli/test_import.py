@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from click.testing import CliRunner, Result
 
-from pincompute.api.documents import read_documents
+from pincompute.api.documents import MAX_VALUES, read_documents
 from pincompute.base.clock import Clock
 from pincompute.base.progress import Progress
 from pincompute.cli import import_many
@@ -31,6 +31,15 @@ spec:
         resources: {requests: {cpu: 100m, memory: 1Gi}, limits: {memory: 1Gi}}
 """
 CHANGED = CLEAN.replace("mailer", "shop").replace(", limits: {memory: 1Gi}", "")
+JOB_SPEC = """\
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: render
+        image: render:1
+        resources: {{requests: {{cpu: 100m, memory: 1Gi}}, limits: {{memory: 1Gi}}}}
+"""
 IMPOSSIBLE = CLEAN.replace("apps/v1", "apps/v1beta1").replace("mailer", "old")
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {key: s3cret}\n"
 
@@ -59,6 +68,16 @@ def test_prints_documents_and_a_summary() -> None:
     assert "1 clean, 0 changed, 0 impossible" in result.stderr
     assert "left as they are: 1 Secret" in result.stderr
     assert "s3cret" not in result.output
+
+
+def test_imports_an_exported_namespace_larger_than_any_workload_file() -> None:
+    padding = "".join(f"    pinterest.com/note-{number}: '{'x' * 100}'\n" for number in range(MAX_VALUES // 10))
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations:\n{padding}spec:\n" + JOB_SPEC
+    jobs = [job.format(name=f"render-{number}", padding=padding) for number in range(6)]
+    result = run("-f", write("all.yaml", *jobs), "--accept", "retention")
+    assert result.exit_code == 0, result.output
+    (document,) = read_documents(result.stdout)
+    assert document.content["spec"]["tasks"] == 6
 
 
 def test_writes_what_is_accepted_and_reports_the_rest() -> None:

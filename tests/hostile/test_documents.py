@@ -53,7 +53,7 @@ HOSTILE = {
 }
 MAX_ERROR_BYTES = 100_000
 MAX_CPU_S = 1.0
-"""Quadratic work on these files takes minutes."""
+"""Generous: processor time grows on a core that is shared."""
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)

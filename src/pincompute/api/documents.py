@@ -26,14 +26,25 @@ MAX_FIELD_CHARS = 1_000
 """Length of a field's location in a problem. Names can be as long as the file, and every field below repeats them."""
 _MAX_NAME_CHARS = 400
 """Length of a name that a message quotes."""
-MAX_EXPANDED_CHARS = MAX_FILE_BYTES
-"""Length of all names and values together, after aliases are replaced by what they refer to."""
 _MERGE_KEY = "<<"
 MAX_VALUES = 20_000
 """Field names count as values, and an alias as the values it refers to.
 
 A size limit alone is not enough: a small file can hold very many values.
 """
+
+
+class FileLimits(NamedTuple):
+    """Limits of one file."""
+
+    size_bytes: int = MAX_FILE_BYTES
+    """Also the length of all names and values together, after aliases are replaced by what they refer to."""
+    values: int = MAX_VALUES
+
+
+FILE_LIMITS = FileLimits()
+EXPORT_LIMITS = FileLimits(256 << 20, 5_000_000)
+"""For the objects of a whole namespace, which the person who exported them reads on a machine of their own."""
 
 
 class Document(NamedTuple):
@@ -68,15 +79,15 @@ def _field_text(path: FieldPath) -> str:
     return shorten(".".join(steps), MAX_FIELD_CHARS)
 
 
-def read_documents(text: str, file: str = "") -> tuple[Document, ...]:
+def read_documents(text: str, file: str = "", limits: FileLimits = FILE_LIMITS) -> tuple[Document, ...]:
     """Parse every document of the text and report all YAML errors at once."""
-    if len(text.encode()) > MAX_FILE_BYTES:
-        raise Refused(Problem(DOCUMENT_INVALID, f"the file is larger than {MAX_FILE_BYTES:,} bytes", Where(file)))
+    if len(text.encode()) > limits.size_bytes:
+        raise Refused(Problem(DOCUMENT_INVALID, f"the file is larger than {limits.size_bytes:,} bytes", Where(file)))
     problems: list[Problem] = []
     documents: list[Document] = []
     try:
         # Collected one by one, so that documents before a syntax error are checked, too.
-        for document in _DocumentReader(text, file, problems).documents():
+        for document in _DocumentReader(text, file, problems, limits).documents():
             documents.append(document)  # noqa: PERF402
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
@@ -123,8 +134,9 @@ class _DocumentReader:
     An alias becomes a copy of its value, as if the value were written there, and counts like it.
     """
 
-    def __init__(self, text: str, file: str, problems: list[Problem]) -> None:
+    def __init__(self, text: str, file: str, problems: list[Problem], limits: FileLimits) -> None:
         self._text = text
+        self._limits = limits
         self._file = file
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._problems = problems
@@ -242,10 +254,11 @@ class _DocumentReader:
         self._values += values
         self._chars += chars
         self._deepest = max(self._deepest, depth)
-        if self._values > MAX_VALUES:
-            raise self._limit_exceeded(f"the file has more than {MAX_VALUES:,} names and values", line)
-        if self._chars > MAX_EXPANDED_CHARS:
-            raise self._limit_exceeded(f"the file has more than {MAX_EXPANDED_CHARS:,} characters with aliases", line)
+        size_bytes, values_limit = self._limits
+        if self._values > values_limit:
+            raise self._limit_exceeded(f"the file has more than {values_limit:,} names and values", line)
+        if self._chars > size_bytes:
+            raise self._limit_exceeded(f"the file has more than {size_bytes:,} characters with aliases", line)
         if depth > MAX_DEPTH:
             raise self._limit_exceeded(f"more than {MAX_DEPTH} levels of nesting", line)
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pincompute.api.documents import Document, read_documents
+from pincompute.api.documents import FILE_LIMITS, Document, FileLimits, read_documents
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.reasons import USAGE
 from pincompute.cli.text_files import read_text_file
@@ -17,13 +17,13 @@ MAX_FILES = 1_000
 """More than any set has: a folder such as / must not be read whole."""
 
 
-def read_files(files: Sequence[Path]) -> list[Document]:
+def read_files(files: Sequence[Path], limits: FileLimits = FILE_LIMITS) -> list[Document]:
     """Read every document, and refuse with the problems of all files together."""
     documents: list[Document] = []
     problems: list[Problem] = []
     for file in _expand_folders(files):
         try:
-            documents += read_documents(read_text_file(file), str(file))
+            documents += read_documents(read_text_file(file), str(file), limits)
         except Refused as refused:
             problems += refused.problems
     refuse_all(problems)

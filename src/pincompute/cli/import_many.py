@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from pincompute.api.documents import EXPORT_LIMITS
 from pincompute.base.problem import Problem, Refused, refuse_all
 from pincompute.base.progress import Progress
 from pincompute.base.reasons import CANNOT_IMPORT, USAGE
@@ -27,7 +28,7 @@ class ImportOutput(NamedTuple):
 
 
 def read_native_files(files: Sequence[str], namespace: str) -> NativeObjects:
-    natives = read_natives(read_files([Path(each) for each in files]), namespace)
+    natives = read_natives(read_files([Path(each) for each in files], EXPORT_LIMITS), namespace)
     refuse_all(natives.problems)
     return natives
 

@@ -12,8 +12,8 @@ from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import USAGE
 
 STDIN = Path("-")
-_MAX_STDIN_BYTES = (1 << 20) + 1
-"""One byte more than a file may have, so that the parser refuses the rest."""
+_MAX_STDIN_BYTES = (256 << 20) + 1
+"""One byte more than an exported namespace may have, so that the parser refuses the rest."""
 
 
 file_option = click.option("--filename", "-f", "files", multiple=True, help="A file, folder or -, as with kubectl.")
