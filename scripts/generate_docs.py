@@ -7,6 +7,7 @@ import re
 import statistics
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,8 @@ def _reasons() -> str:
 def _importing() -> str:
     """The page of imports, with the figures of the corpus at its end."""
     written, marker, _ = (ROOT / "docs" / "importing.md").read_text().partition(_GENERATED)
-    rows = [row for file in sorted((ROOT / _CORPUS).glob("*.yaml")) for row in _survey_file(file)]
+    files = sorted((ROOT / _CORPUS).glob("*.yaml"))
+    rows = [row for file in files for row in _survey_file(file)]
     kinds = sorted({row.label.partition("/")[0] for row in rows})
     lines = ["| kind | workloads | clean | changed | impossible |", "|---|---|---|---|---|"]
     for kind in (*kinds, ""):
@@ -198,16 +200,15 @@ def _importing() -> str:
     changes = ", ".join(
         f"`{keyword}` {count}" for keyword, count in sorted(keywords.items(), key=lambda each: -each[1])
     )
-    median = statistics.median(
-        format_compact(row.imported.document).count("\n") for row in rows if row.imported is not None
-    )
+    restricted = [row for file in files for row in _survey_file(file, restricted=True)]
+    lengths = f"The median file has {_median_lines(rows):g} lines, with `--restricted` {_median_lines(restricted):g}."
     causes = [f"- {row.label}: {row.problems[0].what}" for row in rows if row.imported is None]
     return "\n".join(
         [
             f"{written}{marker}",
             *lines,
             "",
-            f"Changes to accept, by workloads: {changes}. The median file has {median:g} lines.",
+            f"Changes to accept, by workloads: {changes}. {lengths}",
             "",
             "Impossible are:",
             *causes,
@@ -216,8 +217,15 @@ def _importing() -> str:
     )
 
 
-def _survey_file(file: Path) -> tuple[SurveyRow, ...]:
-    return survey_objects(read_natives(read_documents(file.read_text(), file.name), "shop").objects)
+def _survey_file(file: Path, *, restricted: bool = False) -> tuple[SurveyRow, ...]:
+    objects = read_natives(read_documents(file.read_text(), file.name), "shop").objects
+    return survey_objects(objects, restricted=restricted)
+
+
+def _median_lines(rows: Iterable[SurveyRow]) -> float:
+    return statistics.median(
+        format_compact(row.imported.document).count("\n") for row in rows if row.imported is not None
+    )
 
 
 def _causal_graph() -> str:

@@ -80,6 +80,16 @@ def test_imports_an_exported_namespace_larger_than_any_workload_file() -> None:
     assert document.content["spec"]["tasks"] == 6
 
 
+def test_restricted_import_has_no_lines_for_permissive_defaults() -> None:
+    kept = run("-f", write("kept.yaml", CLEAN))
+    restricted = run("-f", write("restricted.yaml", CLEAN), "--restricted")
+    assert "runAsNonRoot: false" in kept.stdout
+    assert restricted.exit_code == 0, restricted.output
+    for setting in ("securityContext", "enableServiceLinks", "automountServiceAccountToken"):
+        assert setting in kept.stdout
+        assert setting not in restricted.stdout
+
+
 def test_writes_what_is_accepted_and_reports_the_rest() -> None:
     file = write("all.yaml", CLEAN, CHANGED, IMPOSSIBLE)
     result = run("-f", file, "-n", "shop", "-o", "out")
@@ -147,6 +157,6 @@ def test_progress_is_one_line_of_a_terminal_and_is_erased(monkeypatch: pytest.Mo
     clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
     monkeypatch.setattr(import_many, "Progress", lambda: Progress(terminal, cast("Clock", clock)))
     natives = import_many.read_native_files([write("all.yaml", CLEAN, CHANGED, IMPOSSIBLE)], "shop")
-    assert len(import_many.survey_with_progress(natives)) == 3
+    assert len(import_many.survey_with_progress(natives, restricted=False)) == 3
     lines = terminal.getvalue().split("\r\033[K")
     assert lines == [f"{number} of 3 objects imported" for number in range(3)] + [""]

@@ -32,6 +32,8 @@ from pincompute.planning.migration.changes import known_keywords, noticeable_cha
 from pincompute.planning.migration.managed_by import external_managers
 from pincompute.planning.migration.native_documents import NativeObjects
 from pincompute.planning.migration.native_import import ADOPTABLE_KINDS, API_VERSIONS, import_native
+from pincompute.planning.migration.related_objects import RelatedObjects
+from pincompute.planning.migration.restricted import restrict_native, with_restrictions
 from pincompute.planning.migration.workload_import import WorkloadImport
 from pincompute.platforms.kubernetes.deployment_import import (
     read_namespace,
@@ -60,6 +62,7 @@ class ImportOptions(NamedTuple):
     adopt: bool
     dry_run: bool
     take_over: bool
+    restricted: bool
 
 
 def _parse_accepted(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> frozenset[str]:
@@ -84,6 +87,11 @@ def _parse_accepted(_: click.Context, __: click.Parameter, values: tuple[str, ..
     callback=_parse_accepted,
     help="Accept noticeable changes, such as memory-limit,requests; or all.",
 )
+@click.option(
+    "--restricted",
+    is_flag=True,
+    help="Use the platform's security defaults where an object sets none.",
+)
 @click.option("--adopt", is_flag=True, help="Turn the object into a workload and keep its running pods.")
 @click.option("--dry-run", is_flag=True, help="With --adopt: print the steps and change nothing.")
 @click.option("--take-over", is_flag=True, help="Adopt the object even if another tool manages it.")
@@ -102,6 +110,7 @@ def import_(  # noqa: PLR0913  (one parameter an option)
     adopt: bool,
     dry_run: bool,
     take_over: bool,
+    restricted: bool,
 ) -> None:
     """Show existing Kubernetes objects as workload files, or adopt one.
 
@@ -123,10 +132,10 @@ def import_(  # noqa: PLR0913  (one parameter an option)
             natives = read_native_files(files, namespace)
         else:
             natives = asyncio.run(_read_all(_cluster_access(target), namespace))
-        output_imports(survey_with_progress(natives), natives, ImportOutput(output, accepted))
+        output_imports(survey_with_progress(natives, restricted=restricted), natives, ImportOutput(output, accepted))
         return
     options = ImportOptions(
-        *_parse_native_name(native), workload_name, port or 0, output, accepted, adopt, dry_run, take_over
+        *_parse_native_name(native), workload_name, port or 0, output, accepted, adopt, dry_run, take_over, restricted
     )
     asyncio.run(_import(_cluster_access(target), namespace, options))
 
@@ -139,7 +148,7 @@ async def _read_all(access: Access, namespace: str) -> NativeObjects:
 async def _import(access: Access, namespace: str, options: ImportOptions) -> None:
     async with Client(access, agent="pin") as client:
         related = await read_native(client, options.kind, namespace, options.name)
-        imported = import_native(related, options.workload_name, options.port)
+        imported = _import_related(related, options)
         managers = tuple(external_managers(imported.adopted))
         unaccepted = _ask_for_changes(imported, options)
         text = format_compact(imported.document)
@@ -167,6 +176,14 @@ async def _import(access: Access, namespace: str, options: ImportOptions) -> Non
         return
     click.echo(f"{name} is adopted; its pods were not restarted and its rollout is paused", err=True)
     click.echo(f"next: pin resume {name}, or deploy its file: either replaces the pods by a rollout", err=True)
+
+
+def _import_related(found: RelatedObjects, options: ImportOptions) -> WorkloadImport:
+    if not options.restricted:
+        return import_native(found, options.workload_name, options.port)
+    native = restrict_native(found.native)
+    imported = import_native(found._replace(native=native), options.workload_name, options.port)
+    return with_restrictions(imported, found, native)
 
 
 def _ask_for_changes(imported: WorkloadImport, options: ImportOptions) -> tuple[Problem, ...]:

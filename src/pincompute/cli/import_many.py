@@ -33,11 +33,13 @@ def read_native_files(files: Sequence[str], namespace: str) -> NativeObjects:
     return natives
 
 
-def survey_with_progress(natives: NativeObjects) -> tuple[SurveyRow, ...]:
+def survey_with_progress(natives: NativeObjects, *, restricted: bool) -> tuple[SurveyRow, ...]:
     """Imports all objects; a line tells how many are done, if that takes a while."""
     progress = Progress()
     rows = survey_objects(
-        natives.objects, lambda done, total: progress.update(f"{done:,} of {total:,} objects imported")
+        natives.objects,
+        lambda done, total: progress.update(f"{done:,} of {total:,} objects imported"),
+        restricted=restricted,
     )
     progress.erase()
     return rows

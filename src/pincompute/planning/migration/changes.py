@@ -17,6 +17,8 @@ ALL = "all"
 _EXPECTED = re.compile(
     r"serviceAccountName: default -> |terminationGracePeriodSeconds: |rollout\.|history\.|schedulingGates: none"
     r"|securityContext\.fsGroupChangePolicy: none|labels of the "
+    r"|(\S+ )?\S*securityContext\.(runAsNonRoot|seccompProfile|allowPrivilegeEscalation|capabilities)\b"
+    r"|(enableServiceLinks|automountServiceAccountToken): "
     r"|container \S+\.(lifecycle|readinessProbe|env\.PORT): none -> "
 )
 """Differences without consent, after the name of a role."""

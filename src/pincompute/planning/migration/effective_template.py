@@ -23,6 +23,8 @@ ConfigMapsByName = Mapping[str, Object]
 KUBERNETES_POD_SECURITY: Object = {"runAsNonRoot": False, "seccompProfile": {"type": "Unconfined"}}
 KUBERNETES_CONTAINER_SECURITY: Object = {"allowPrivilegeEscalation": True, "capabilities": {}}
 """Kubernetes' own defaults of a pod's and of a container's security context."""
+KUBERNETES_POD_FEATURES = ("enableServiceLinks", "automountServiceAccountToken")
+"""Features that Kubernetes gives to every pod, and the platform only on request."""
 
 
 def effective_template(template: Object, files: ConfigMapsByName, account: str = "") -> Object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from pincompute.objects.content import Object
@@ -77,6 +77,19 @@ def pod_template_of(native: Object) -> Object:
         spec = next(iter(roles.values()))
     template: Object = spec["template"]
     return template
+
+
+def replace_pod_templates(native: Object, change: Callable[[Object], Object]) -> Object:
+    """A copy of the object with other pod templates: of a training job those of all roles."""
+    spec: Object = native["spec"]
+    if native["kind"] == "CronJob":
+        job = {**spec["jobTemplate"]["spec"], "template": change(spec["jobTemplate"]["spec"]["template"])}
+        return {**native, "spec": {**spec, "jobTemplate": {**spec["jobTemplate"], "spec": job}}}
+    field = ROLES_FIELDS.get(native["kind"])
+    if field:
+        roles = {role: {**each, "template": change(each["template"])} for role, each in spec[field].items()}
+        return {**native, "spec": {**spec, field: roles}}
+    return {**native, "spec": {**spec, "template": change(spec["template"])}}
 
 
 def config_map_names(template: Object) -> Iterator[str]:

@@ -19,6 +19,7 @@ from pincompute.objects.defaults import implicit_pull_policy, strip_pod_defaults
 from pincompute.planning.kinds.serving import container_ports
 from pincompute.planning.migration.effective_template import (
     KUBERNETES_CONTAINER_SECURITY,
+    KUBERNETES_POD_FEATURES,
     KUBERNETES_POD_SECURITY,
     ConfigMapsByName,
     references_variable,
@@ -39,8 +40,6 @@ _SET_BY_PLATFORM = (
     "priority",
     "preemptionPolicy",
 )
-_ON_BY_DEFAULT_IN_KUBERNETES = ("enableServiceLinks", "automountServiceAccountToken")
-"""Features that Kubernetes gives to every pod, and the platform only on request."""
 _MAX_ENVIRONMENT_ENTRIES = 256
 _MAX_IMPORTED_CONFIGURATION_BYTES = 1 << 16
 """A larger ConfigMap would make the file unreadable, and stays a ConfigMap."""
@@ -70,7 +69,7 @@ def short_form_spec(
     main = choose_main_container(containers, name, traffic.container)
     spec: Object = {"port": traffic.port or None, "ports": list(traffic.ports), **_tier_field(pod)}
     load_balancer = {**traffic.load_balancer} if traffic.port else {}
-    handled = {*_SET_BY_PLATFORM, *_ON_BY_DEFAULT_IN_KUBERNETES}
+    handled = {*_SET_BY_PLATFORM, *KUBERNETES_POD_FEATURES}
     rest = {field: value for field, value in pod.items() if field not in handled}
     _move_configuration(rest, main, spec, files)
     check: Object = {}
@@ -95,7 +94,7 @@ def explicit_template(template: Object) -> Object:
     """The whole template without defaults of Kubernetes, except for those that the platform does not share."""
     stripped = strip_pod_defaults(template)
     pod: Object = stripped["spec"]
-    handled = {*_SET_BY_PLATFORM, *_ON_BY_DEFAULT_IN_KUBERNETES}
+    handled = {*_SET_BY_PLATFORM, *KUBERNETES_POD_FEATURES}
     rest = {field: value for field, value in pod.items() if field not in handled}
     main, *others = rest["containers"]
     rest["containers"] = [_other_container(main, default_pull_policy(main["image"])), *map(_other_container, others)]
@@ -311,5 +310,5 @@ def _explicit_pod_defaults(pod: Object) -> Object:
     context = {**KUBERNETES_POD_SECURITY, **pod.get("securityContext", {})}
     generated = POD_SECURITY_DEFAULTS | ({"runAsNonRoot": False} if context.get("runAsUser") == 0 else {})
     differing = {field: value for field, value in context.items() if value != generated.get(field)}
-    features = {field: True for field in _ON_BY_DEFAULT_IN_KUBERNETES if pod.get(field, True)}
+    features = {field: True for field in KUBERNETES_POD_FEATURES if pod.get(field, True)}
     return {**features, "securityContext": differing}

@@ -20,6 +20,7 @@ from pincompute.planning.migration.changes import Change, noticeable_changes
 from pincompute.planning.migration.job_import import import_job
 from pincompute.planning.migration.native_import import API_VERSIONS, import_native
 from pincompute.planning.migration.related_objects import RelatedObjects, pod_template_of
+from pincompute.planning.migration.restricted import restrict_native
 from pincompute.planning.migration.sibling_jobs import merge_siblings, sibling_groups, sibling_key, sibling_name
 from pincompute.planning.migration.workload_import import WorkloadImport
 
@@ -61,13 +62,16 @@ class SurveyRow(NamedTuple):
 
 
 def survey_objects(
-    objects: Sequence[Object], on_progress: Callable[[int, int], None] = lambda _done, _total: None
+    objects: Sequence[Object],
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+    *,
+    restricted: bool = False,
 ) -> tuple[SurveyRow, ...]:
     """Imports every object with pods, in the order of the objects. One that cannot be imported stops no other.
 
     Objects that another one of them controls, such as the Jobs of a CronJob, come over with it. Jobs of one template
     become one job set, in place of the first of them. `on_progress` is called with the number of objects that are
-    done, and with that of all.
+    done, and with that of all. `restricted` replaces the permissive defaults of Kubernetes.
     """
     uids = {each["metadata"].get("uid") for each in objects} - {None}
     wanted = [each for each in objects if each["kind"] in API_VERSIONS and controller_uid(each) not in uids]
@@ -75,27 +79,29 @@ def survey_objects(
     for each in objects:
         if each["kind"] in RELATED_KINDS:
             by_namespace.setdefault(each["metadata"]["namespace"], []).append(each)
-    siblings = _survey_siblings(wanted, by_namespace)
+    siblings = _survey_siblings(wanted, by_namespace, restricted)
     rows: dict[int, SurveyRow] = {}
     for number, each in enumerate(wanted):
         on_progress(number, len(wanted))
         row = siblings.get(id(each))
         if row is None or row.imported is None:
-            row = survey_object(each, by_namespace.get(each["metadata"]["namespace"], ()))._replace(
-                apart=row.apart if row else ""
-            )
+            others = by_namespace.get(each["metadata"]["namespace"], ())
+            row = survey_object(each, others, restricted=restricted)._replace(apart=row.apart if row else "")
             rows[id(each)] = row
         else:
             rows.setdefault(id(row), row)
     return tuple(_without_name_conflicts(rows.values()))
 
 
-def survey_object(native: Object, others: Iterable[Object], name: str = "", port: int = 0) -> SurveyRow:
+def survey_object(
+    native: Object, others: Iterable[Object], name: str = "", port: int = 0, *, restricted: bool = False
+) -> SurveyRow:
     """Imports one object of a file, whose content may be of any shape."""
     namespace, label = native["metadata"]["namespace"], object_label(native)
     try:
         _require_known_shape(native)
-        imported = import_native(RelatedObjects.of(native, others), name, port)
+        found = RelatedObjects.of(restrict_native(native) if restricted else native, others)
+        imported = import_native(found, name, port)
     except Refused as refused:
         return SurveyRow(namespace, label, problems=refused.problems)
     except _MALFORMED as error:
@@ -107,7 +113,9 @@ def survey_object(native: Object, others: Iterable[Object], name: str = "", port
     return SurveyRow(namespace, label, imported, noticeable_changes(imported.differences), imported.blockers)
 
 
-def _survey_siblings(wanted: Sequence[Object], by_namespace: Mapping[str, Sequence[Object]]) -> dict[int, SurveyRow]:
+def _survey_siblings(
+    wanted: Sequence[Object], by_namespace: Mapping[str, Sequence[Object]], restricted: bool
+) -> dict[int, SurveyRow]:
     """The row of each Job that is like others, by the identity of the Job; without an import if it stays apart."""
     groups = sibling_groups((each for each in wanted if each["kind"] == "Job"), _checked_sibling_key)
     grouped = {id(job) for jobs in groups for job in jobs}
@@ -116,19 +124,20 @@ def _survey_siblings(wanted: Sequence[Object], by_namespace: Mapping[str, Sequen
     for jobs in groups:
         namespace, base = jobs[0]["metadata"]["namespace"], sibling_name(jobs)
         name = next(each for each in _numbered(base) if (namespace, each) not in taken)
-        row = _import_siblings(jobs, name, by_namespace.get(namespace, ()))
+        row = _import_siblings(jobs, name, by_namespace.get(namespace, ()), restricted)
         if row.imported is not None:
             taken.add((namespace, name))
         rows |= dict.fromkeys(map(id, jobs), row)
     return rows
 
 
-def _import_siblings(jobs: Sequence[Object], name: str, others: Iterable[Object]) -> SurveyRow:
+def _import_siblings(jobs: Sequence[Object], name: str, others: Iterable[Object], restricted: bool) -> SurveyRow:
     first, last = (each["metadata"]["name"] for each in (jobs[0], jobs[-1]))
     row = SurveyRow(jobs[0]["metadata"]["namespace"], f"{len(jobs)} Jobs {first} … {last}")
     try:
         merged = merge_siblings(jobs, name)
-        imported = import_job(RelatedObjects.of(merged.native, others), name, merged.items)
+        native = restrict_native(merged.native) if restricted else merged.native
+        imported = import_job(RelatedObjects.of(native, others), name, merged.items)
     except Refused as refused:
         return row._replace(apart=f"{refused.problems[0].what} ({len(jobs)} Jobs of one template)")
     except _MALFORMED:
