@@ -12,6 +12,7 @@ from typing import Any
 
 from pincompute.base import logging as logs
 from pincompute.base.gc_settings import relax_gc
+from pincompute.controller.pod_sharing import share_pod_values
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
@@ -32,7 +33,7 @@ def reset_peak() -> None:
 async def informer(port: str, run: str) -> dict[str, float]:
     """Syncs with the operator's own pod type; and once more after its resourceVersion has expired."""
     async with Client(Access(f"http://127.0.0.1:{port}"), agent="bench") as client:
-        pods = Informer(client, PODS, type=Pod, namespace=run)
+        pods = Informer(client, PODS, type=Pod, namespace=run, share=share_pod_values)
         before = memory("VmRSS")
         reset_peak()
         began, worked = time.perf_counter(), time.process_time()

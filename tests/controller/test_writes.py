@@ -37,10 +37,13 @@ async def test_rollout_writes_each_changed_object_once(plane: ControlPlane) -> N
     async with operated_cluster(plane) as operated:
         counter = WriteCounter(operated)
         await operated.write(replicas=0)
-        created = ("configmaps", "ingresses", "poddisruptionbudgets", "serviceaccounts", "services")
+        created = ("configmaps", "ingresses", "serviceaccounts", "services")
         every_time = {("patch", "deployments"): 1, ("update", "pinterestservices/status"): 1}
         assert await counter.new(1) == {("create", each): 1 for each in created} | every_time
         for number in (2, 3):
             await operated.write(replicas=0, environment={"A": str(number)})
             assert await counter.new(number) == {("create", "configmaps"): 1} | every_time
+        # A restart is no new revision, so that no record of one is written.
+        await operated.write(replicas=0, environment={"A": "3"}, rollout={"restarts": 1})
+        assert await counter.new(3) == every_time
         assert (await operated.client.list(EVENTS, operated.project)).items == []

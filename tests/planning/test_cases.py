@@ -203,9 +203,9 @@ def _patched(pod: Pod, step: PatchImages) -> Pod:
         annotations={**pod.metadata.annotations, **step.annotations},
     )
     images = {each.name: each.image for each in step.sidecars}
-    containers = [
+    containers = tuple(
         msgspec.structs.replace(each, image=images.get(each.name, each.image)) for each in pod.spec.init_containers
-    ]
+    )
     spec = msgspec.structs.replace(pod.spec, init_containers=containers)
     return msgspec.structs.replace(pod, metadata=metadata, spec=spec)
 

@@ -17,7 +17,7 @@ from pincompute.planning.batch.runs import MAX_MANUAL_RUN_NUMBER
 from pincompute.planning.diff import diff
 from pincompute.planning.edits import apply_change
 from pincompute.planning.kinds.cron_job import plan
-from pincompute.planning.observed_pods import Pod
+from pincompute.planning.observed_pods import OwnerReference, Pod
 from pincompute.planning.plan import Plan
 from pincompute.planning.snapshot import Cluster, Native, Snapshot
 from pincompute.planning.steps import Create, Delete
@@ -238,8 +238,8 @@ def test_suspended_cron_job_can_run_manually() -> None:
 @pytest.mark.parametrize(("overlap", "expected"), [("forbid", []), ("replace", []), ("allow", ["nightly-now-1"])])
 def test_manual_run_waits_for_active_run_unless_overlap_is_allowed(overlap: str, expected: list[str]) -> None:
     active = native("Job", "nightly-29497620")
-    controller = {"kind": "CronJob", "name": "nightly", "uid": "cron-1", "controller": True}
-    metadata = msgspec.structs.replace(active.metadata, owner_references=[controller])
+    controller = OwnerReference(kind="CronJob", name="nightly", uid="cron-1", controller=True)
+    metadata = msgspec.structs.replace(active.metadata, owner_references=(controller,))
     active = msgspec.structs.replace(active, metadata=metadata)
     assert wanted_jobs(plan(snapshot(owner("1", overlap=overlap), cron_job(), active))) == expected
 

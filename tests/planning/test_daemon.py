@@ -42,10 +42,10 @@ class Node(NamedTuple):
             spec=PodSpec(node_name=self.name),
             status=PodStatus(
                 phase="Running",
-                conditions=[PodCondition(type="Ready", status=str(self.ready))],
-                container_statuses=[
-                    ContainerStatus(name="exporter", state=ContainerState(running=Running(started_at=self.since)))
-                ],
+                conditions=(PodCondition(type="Ready", status=str(self.ready)),),
+                container_statuses=(
+                    ContainerStatus(name="exporter", state=ContainerState(running=Running(started_at=self.since))),
+                ),
             ),
         )
 

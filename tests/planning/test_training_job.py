@@ -154,7 +154,7 @@ def test_other_fields_replace_the_job(change: dict[str, Any]) -> None:
 def member(role: str, index: int, phase: str = "Pending", *, gated: bool = True) -> GangMember:
     pod = Pod(
         metadata=OwnedMetadata(name=f"a-{role}-{index}", uid=f"{role}{index}"),
-        spec=PodSpec(scheduling_gates=[SchedulingGate(name=GANG_GATE)] if gated else []),
+        spec=PodSpec(scheduling_gates=(SchedulingGate(name=GANG_GATE),) if gated else ()),
         status=PodStatus(phase=phase),
     )
     return GangMember((role, index), pod)

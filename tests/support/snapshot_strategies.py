@@ -159,7 +159,7 @@ def snapshot_after(snapshot: Snapshot, planned: Plan) -> Snapshot:
 
 
 def _ungated(pod: Pod, remaining: Sequence[str]) -> Pod:
-    gates = [each for each in pod.spec.scheduling_gates if each.name in remaining]
+    gates = tuple(each for each in pod.spec.scheduling_gates if each.name in remaining)
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=gates))
 
 

@@ -248,7 +248,7 @@ def values_of(info: Any, path: FieldPath = (), forced: FieldPath = ()) -> Strate
     info = unwrapped_type(info)
     if isinstance(info, inspect.StructType):
         return _struct(info, path, forced)
-    if isinstance(info, inspect.ListType):
+    if isinstance(info, inspect.ListType | inspect.VarTupleType):
         return _list(info, path, forced)
     if isinstance(info, inspect.DictType):
         least = max(info.min_length or 0, bool(forced))
@@ -345,7 +345,7 @@ def _with_chosen(draw: st.DrawFn, required: dict[str, Strategy], drawn: dict[str
     return {name: draw(drawn[name]) for name in drawn if name in required or name in chosen}
 
 
-def _list(info: inspect.ListType, path: FieldPath, forced: FieldPath) -> Strategy:
+def _list(info: inspect.ListType | inspect.VarTupleType, path: FieldPath, forced: FieldPath) -> Strategy:
     least = max(info.min_length or 0, bool(forced))
     most = max(least, min(least + 2, 1000 if info.max_length is None else info.max_length))
     entries = values_of(info.item_type, (*path, "*"), forced[1:])

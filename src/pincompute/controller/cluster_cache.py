@@ -34,6 +34,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import KIND_NOT_SERVED, RIGHTS_MISSING
 from pincompute.controller.passes import Key, Trigger
 from pincompute.controller.planning_context import PlanningContextCache
+from pincompute.controller.pod_sharing import share_pod_values
 from pincompute.controller.resources import (
     CUSTOM_RESOURCES,
     OPTIONAL_NATIVES,
@@ -106,13 +107,21 @@ class ClusterCache:
                 )
                 for kind, type_ in RECONCILED_KINDS.items()
             },
-            PODS.kind: self._new_informer(client, PODS, Pod, self._pods, WORKLOAD_LABEL),
+            PODS.kind: Informer(
+                client,
+                PODS,
+                type=Pod,
+                labels=WORKLOAD_LABEL,
+                on_change=partial(self._on_member_event, self._pods, PODS.kind),
+                on_problem=partial(self._on_watch_problem, PODS.kind),
+                share=share_pod_values,
+            ),
             **{
-                kind: self._new_informer(client, each, Native, self._natives, WORKLOAD_LABEL)
+                kind: self._new_native_informer(client, each, WORKLOAD_LABEL)
                 for kind, each in {**WORKLOAD_NATIVES, **POD_CONTROLLERS}.items()
             },
             **{
-                kind: self._new_informer(client, each, Native, self._natives, PROJECT_NATIVE_SELECTOR)
+                kind: self._new_native_informer(client, each, PROJECT_NATIVE_SELECTOR)
                 for kind, each in PROJECT_NATIVES.items()
             },
             INGRESS_CLASSES.kind: Informer(
@@ -243,16 +252,14 @@ class ClusterCache:
     def _all_owners(self) -> Iterator[CustomResource]:
         return (owner for owners in self._owners.values() for owner in owners.values())
 
-    def _new_informer(
-        self, client: Client, resource: Resource, type_: type[Any], cache: defaultdict[Key, ObjectsOfKey], labels: str
-    ) -> Informer[Any]:
+    def _new_native_informer(self, client: Client, resource: Resource, labels: str) -> Informer[Native]:
         return Informer(
             client,
             resource,
-            type=type_,
+            type=Native,
             # Only objects with our labels are sent and decoded; a cluster may hold far more objects than ours.
             labels=labels,
-            on_change=partial(self._on_member_event, cache, resource.kind),
+            on_change=partial(self._on_member_event, self._natives, resource.kind),
             on_problem=partial(self._on_watch_problem, resource.kind),
         )
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -16,6 +17,7 @@ from pincompute.kube import exec_stream, port_forward, request as requests
 from pincompute.kube.access import Access
 from pincompute.kube.errors import ApiError, Gone, invalid_response
 from pincompute.kube.exec_stream import ExecStream, exec_request
+from pincompute.kube.object_reader import Page
 from pincompute.kube.port_forward import PortForward, port_forward_request
 from pincompute.kube.request import PatchStyle, Request, Target
 from pincompute.kube.resource import PODS, Object, Resource
@@ -37,24 +39,6 @@ class ListResult(NamedTuple):
     resource_version: str
 
 
-class ListPage(NamedTuple):
-    """One page of a list, its items not decoded yet."""
-
-    items: list[msgspec.Raw]
-    resource_version: str
-
-
-class _PageMetadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(name="continue", default="")
-
-
-class _Page(msgspec.Struct):
-    metadata: _PageMetadata
-    items: list[msgspec.Raw] | None = None
-
-
-_page_decoder = msgspec.json.Decoder(_Page)
 _object_decoder = msgspec.json.Decoder(Object)
 
 
@@ -108,10 +92,13 @@ class Client:
         type: type[Any] | None = None,  # noqa: A002
     ) -> ListResult:
         """Lists every object that matches, as dicts or as the given type."""
-        decoder = msgspec.json.Decoder(type or dict[str, Any])
-        return await self.list_decoded(
-            requests.select(resource, namespace, labels=labels, fields=fields), decoder.decode
-        )
+        selection = requests.select(resource, namespace, labels=labels, fields=fields)
+        decoder: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(Page[type or dict[str, Any]])
+        for _ in range(2):
+            with suppress(Gone):
+                return await self._list_all(selection, decoder)
+            # etcd compacted the list's resourceVersion between two pages: list again at the current one.
+        return await self._list_all(selection, decoder)
 
     async def create(
         self,
@@ -295,22 +282,16 @@ class Client:
         """Sends any other request, such as `raw("GET", "/readyz")`, and returns the response body."""
         return await self._transport.send(Request(method, path, query or {}, body, content, path, method.lower()))
 
-    async def list_decoded(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> ListResult:
-        """Lists every object that matches. Each page is decoded as it arrives: one page at most is held undecoded."""
-        for _ in range(2):
-            with suppress(Gone):
-                return await self._list_all(selection, read)
-            # etcd compacted the list's resourceVersion between two pages: list again at the current one.
-        return await self._list_all(selection, read)
+    async def list_pages(self, selection: Request, decode: Callable[[bytes], Page[T]]) -> AsyncGenerator[Page[T]]:
+        """Yields page by page, each decoded as it arrives: one page at most is held undecoded.
 
-    async def list_pages(self, selection: Request) -> AsyncGenerator[ListPage]:
-        """Yields page by page. Raises Gone if etcd compacts the list's resourceVersion in between."""
+        Raises Gone if etcd compacts the list's resourceVersion in between.
+        """
         token = ""
         while True:
-            body = await self._transport.send(requests.page(selection, self.limits.page_size, token))
-            page = _decode(_page_decoder, body, selection)
+            page = decode(await self._transport.send(requests.page(selection, self.limits.page_size, token)))
+            yield page
             token = page.metadata.continue_
-            yield ListPage(page.items or [], page.metadata.resource_version)
             if not token:
                 return
 
@@ -324,13 +305,14 @@ class Client:
         request = requests.watch_list(selection, self.limits.watch_timeout_s)
         return self._transport.lines(request, silence=self.limits.watch_timeout_s + self.limits.watch_grace_s)
 
-    async def _list_all(self, selection: Request, read: Callable[[msgspec.Raw], T]) -> ListResult:
-        items: list[T] = []
+    async def _list_all(self, selection: Request, decoder: msgspec.json.Decoder[Page[Any]]) -> ListResult:
+        items: list[Any] = []
         resource_version = ""
-        async with aclosing(self.list_pages(selection)) as pages:
+        decode = partial(_decode, decoder, request=selection)
+        async with aclosing(self.list_pages(selection, decode)) as pages:
             async for page in pages:
-                items += [read(item) for item in page.items]
-                resource_version = page.resource_version
+                items += page.items or ()
+                resource_version = page.metadata.resource_version
         return ListResult(items, resource_version)
 
     async def _send_for_object(self, request: Request) -> Object:

@@ -20,23 +20,12 @@ from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import KIND_NOT_SERVED
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, Forbidden, Gone, NotFound
+from pincompute.kube.object_reader import Key, ObjectReader, Reading
 from pincompute.kube.request import select
 from pincompute.kube.resource import Resource
-from pincompute.kube.watch import (
-    ADDED,
-    BOOKMARK,
-    DELETED,
-    MODIFIED,
-    Event,
-    RawEvent,
-    ends_initial_events,
-    parse_event,
-    parse_identity,
-)
+from pincompute.kube.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Event, ends_initial_events
 
 T = TypeVar("T")
-Key = tuple[str, str]
-"""Namespace (empty for cluster-scoped objects) and name."""
 
 MIN_STABLE_WATCH_S = 1.0
 """A watch that ends sooner counts as a failure: a server that shuts down ends watches as soon as they start."""
@@ -70,6 +59,7 @@ class Informer(Generic[T]):
         on_change: Callable[[Event[T]], None] = _ignore,
         on_problem: Callable[[Problem | None], None] = _ignore,
         on_unreadable: Callable[[Event[msgspec.Raw], str], None] = _ignore,
+        share: Callable[[T, T], None] | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.items: dict[Key, T] = {}
@@ -82,7 +72,10 @@ class Informer(Generic[T]):
         self._client = client
         self._kind = resource
         self._selection = select(resource, namespace, labels=labels, fields=fields)
-        self._decoder = msgspec.json.Decoder(type)
+        self._reader = ObjectReader(type, self._selection.about)
+        self._share = share
+        """Lets a new item take over equal values of another one, to save memory."""
+        self._newest: T | None = None
         self._on_change = on_change
         self._on_problem = on_problem
         self._on_unreadable = on_unreadable
@@ -169,15 +162,13 @@ class Informer(Generic[T]):
     async def _list(self) -> None:
         unlisted = set(self.items)
         resource_version = ""
-        async with aclosing(self._client.list_pages(self._selection)) as pages:
+        async with aclosing(self._client.list_pages(self._selection, self._reader.read_page)) as pages:
             async for page in pages:
                 self._last_heard = self._clock.monotonic()
-                for raw in page.items:
-                    key, item = self._decode_listed(raw)
-                    unlisted.discard(key)
-                    if item is not None:
-                        self._store(key, item)
-                resource_version = page.resource_version
+                for reading in page.items or ():
+                    unlisted.discard(reading.key)
+                    self._take_in(reading)
+                resource_version = page.metadata.resource_version
         self._finish_list(unlisted, resource_version)
 
     async def _watch(self, lines: AsyncGenerator[bytes], unlisted: set[Key] | None) -> None:
@@ -189,17 +180,16 @@ class Informer(Generic[T]):
             self._watching_since = self._clock.monotonic()
         async with aclosing(lines):
             async for line in lines:
-                event = parse_event(line, self._selection.about)
+                reading = self._reader.read_line(line)
                 self._last_heard = self._clock.monotonic()
-                identity = parse_identity(event.object)
-                if event.type != BOOKMARK:
-                    self._apply_event(event, identity.key)
+                if reading.type != BOOKMARK:
+                    self._take_in(reading)
                 if unlisted is None:
-                    self._advance(identity.metadata.resource_version)
-                elif event.type != BOOKMARK:
-                    unlisted.discard(identity.key)
-                elif ends_initial_events(event.object):
-                    self._finish_list(unlisted, identity.metadata.resource_version)
+                    self._advance(reading.resource_version)
+                elif reading.type != BOOKMARK:
+                    unlisted.discard(reading.key)
+                elif ends_initial_events(reading.raw):
+                    self._finish_list(unlisted, reading.resource_version)
                     unlisted = None
                 else:
                     # An old server ignores `sendInitialEvents` and starts an ordinary watch.
@@ -207,9 +197,13 @@ class Informer(Generic[T]):
         # The regular end of the response is a sign of life, too.
         self._last_heard = self._clock.monotonic()
 
-    def _apply_event(self, event: RawEvent, key: Key) -> None:
-        item = self._decode(event, key)
-        if event.type == DELETED:
+    def _take_in(self, reading: Reading[T]) -> None:
+        """Applies one event or listed item. An object with invalid fields keeps its last valid version in the items."""
+        key, item = reading.key, reading.item
+        if reading.error:
+            log.error("undecodable object", about=self._selection.about, key="/".join(key), why=reading.error)
+            self._on_unreadable(Event(reading.type, reading.raw), reading.error)
+        if reading.type == DELETED:
             last = item if item is not None else self.items.get(key)
             if last is not None:
                 self._remove(key, last)
@@ -264,27 +258,15 @@ class Informer(Generic[T]):
             self.problem = problem
             self._on_problem(problem)
 
-    def _decode_listed(self, raw: msgspec.Raw) -> tuple[Key, T | None]:
-        key = parse_identity(raw).key
-        return key, self._decode(Event(ADDED, raw), key)
-
-    def _decode(self, event: Event[msgspec.Raw] | RawEvent, key: Key) -> T | None:
-        """The declared fields of an object, or None if one of them has another type.
-
-        One object with invalid fields must not hide the others. Its last valid version stays in the items.
-        """
-        try:
-            return self._decoder.decode(event.object)
-        except msgspec.ValidationError as error:
-            log.error("undecodable object", about=self._selection.about, key="/".join(key), why=str(error))
-            self._on_unreadable(Event(event.type, event.object), str(error))
-            return None
-
     def _store(self, key: Key, item: T) -> None:
         known = self.items.get(key)
         if known == item:
             # None of the declared fields has changed.
             return
+        if self._share:
+            other, self._newest = self._newest if known is None else known, item
+            if other is not None:
+                self._share(item, other)
         self.items[key] = item
         self._notify(Event(ADDED if known is None else MODIFIED, item, known))
 

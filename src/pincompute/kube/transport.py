@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import re
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
+from urllib.parse import urlencode
 
 import aiohttp
 from yarl import URL
@@ -20,6 +22,9 @@ from pincompute.base.websocket_limits import MAX_MESSAGE_BYTES
 from pincompute.kube.access import Access
 from pincompute.kube.credentials import AuthMaterial, Credentials
 from pincompute.kube.errors import ApiError, ConnectionFailure, CredentialsUnavailable, Unreachable, parse_error
+from pincompute.kube.http_connection import HttpConnection
+from pincompute.kube.http_framing import ResponseHead
+from pincompute.kube.http_pool import ConnectFailedError, ConnectionPool, describe_error
 from pincompute.kube.line_splitter import LineSplitter
 from pincompute.kube.request import Request
 
@@ -44,32 +49,37 @@ DEFAULT_LIMITS = ClientLimits()
 
 
 class HttpTransport:
-    """Transport by aiohttp. It knows no kinds: it sends and returns bytes."""
+    """Transport by connections of our own; websockets by aiohttp. It knows no kinds: it sends and returns bytes."""
 
     def __init__(self, access: Access, agent: str, limits: ClientLimits, clock: Clock | None = None) -> None:
         self._access = access
         self._agent = agent
         self._limits = limits
         self._clock = clock or SystemClock()
+        self._pool = ConnectionPool(access.server, access.server_name, limits.connect_timeout_s)
+        address = self._pool.address
+        self._path_prefix = address.path.rstrip("/") if address.netloc else ""
+        self._common_headers = (
+            f"Host: {address.netloc.rpartition('@')[2]}\r\n"
+            f"User-Agent: {_user_agent(agent)}\r\n"
+            "Accept: application/json\r\n"
+            # Compressing large responses costs the API server more than the network saves.
+            "Accept-Encoding: identity\r\n"
+        )
 
     async def __aenter__(self) -> Self:
         self._credentials = Credentials(self._access, self._clock)
         self._session = aiohttp.ClientSession(
-            # Each watch holds a connection, so that aiohttp's default limit of 100 would block later requests.
             connector=aiohttp.TCPConnector(limit=0),
             middlewares=(_raise_websocket_error,),
-            headers={
-                "User-Agent": f"pincompute/{__version__} {self._agent}",
-                "Accept": "application/json",
-                # Compressing large responses costs the API server more than the network saves.
-                "Accept-Encoding": "identity",
-            },
+            headers={"User-Agent": _user_agent(self._agent)},
         )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._pool.close()
         await self._session.close()
         # Aborted connections close their sockets in the next iterations of the event loop, which may stop after us.
         for _ in range(3):
@@ -77,27 +87,24 @@ class HttpTransport:
 
     async def send(self, request: Request) -> bytes:
         """Sends the request and returns the whole response body."""
-        client_timeout = aiohttp.ClientTimeout(
-            total=self._limits.request_timeout_s, sock_connect=self._limits.connect_timeout_s
-        )
-        async with await self._open(request, client_timeout) as response:
-            with self._connection_errors(request):
-                return await response.read()
+        return await self._authenticated(request, partial(self._send_once, request))
 
     async def lines(self, request: Request, *, silence: float | None) -> AsyncGenerator[bytes]:
         """Yields the response line by line. Raises Unreachable after `silence` seconds without a byte."""
-        client_timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._limits.connect_timeout_s, sock_read=silence
-        )
         splitter = LineSplitter()
-        response = await self._open(request, client_timeout)
+        connection = await self._authenticated(request, partial(self._open_stream, request, silence))
         try:
             with self._connection_errors(request):
-                async for chunk in response.content.iter_any():
+                while True:
+                    async with asyncio.timeout(silence):
+                        chunk = await connection.read_chunk()
+                    if not chunk:
+                        break
                     for line in splitter.feed(chunk):
                         yield line
         finally:
-            _abort(response)
+            # A response that was not read to its end closes the connection.
+            self._pool.release(connection)
         if rest := splitter.flush():
             yield rest
 
@@ -114,10 +121,6 @@ class HttpTransport:
             with self._connection_errors(request):
                 yield socket
 
-    async def _open(self, request: Request, client_timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """Sends the request and returns once a successful response has begun."""
-        return await self._authenticated(request, partial(self._send_once, request, client_timeout))
-
     async def _authenticated(self, request: Request, send: Callable[[AuthMaterial], Awaitable[T]]) -> T:
         """Sends with the current credentials, and once more with refreshed ones after a 401."""
         auth = await self._current_auth(request)
@@ -129,26 +132,61 @@ class HttpTransport:
                 raise
         return await send(await self._current_auth(request))
 
-    async def _send_once(
-        self, request: Request, client_timeout: aiohttp.ClientTimeout, auth: AuthMaterial
-    ) -> aiohttp.ClientResponse:
+    async def _send_once(self, request: Request, auth: AuthMaterial) -> bytes:
         with self._connection_errors(request):
-            response = await self._session.request(
-                request.method,
-                self._url(request),
-                params=request.query,
-                data=request.body or None,
-                headers=_bearer_header(auth) | ({"Content-Type": request.content_type} if request.body else {}),
-                timeout=client_timeout,
-                ssl=auth.ssl_context,
-                server_hostname=self._access.server_name or None,
-                # A redirect would send our credentials to another server.
-                allow_redirects=False,
-            )
-            if response.status < 300:
-                return response
-            async with response:
-                raise await _error_of_response(response, request.about)
+            async with asyncio.timeout(self._limits.request_timeout_s):
+                head, connection = await self._exchange(request, auth)
+                try:
+                    body = await connection.read_body()
+                finally:
+                    self._pool.release(connection)
+        if head.status >= 300:
+            raise _error_of_response(head, body, request.about)
+        return body
+
+    async def _open_stream(self, request: Request, silence: float | None, auth: AuthMaterial) -> HttpConnection:
+        """Sends the request and returns once a successful response has begun."""
+        with self._connection_errors(request):
+            async with asyncio.timeout(silence):
+                head, connection = await self._exchange(request, auth)
+                if head.status < 300:
+                    return connection
+                try:
+                    body = await connection.read_body()
+                finally:
+                    self._pool.release(connection)
+        raise _error_of_response(head, body, request.about)
+
+    async def _exchange(self, request: Request, auth: AuthMaterial) -> tuple[ResponseHead, HttpConnection]:
+        """Sends the request and returns the head of the response, and the connection on which its body follows."""
+        message = self._message(request, auth)
+        context = auth.ssl_context if isinstance(auth.ssl_context, ssl.SSLContext) else None
+        connection = await self._pool.acquire(context)
+        try:
+            try:
+                return await connection.request(message), connection
+            except ConnectionError:
+                # The server may close an idle connection just when a request is under way to it.
+                if not connection.reused or connection.answered or request.method not in _REPEATABLE:
+                    raise
+            connection = await self._pool.acquire(context, fresh=True)
+            return await connection.request(message), connection
+        except BaseException:
+            connection.abort()
+            raise
+
+    def _message(self, request: Request, auth: AuthMaterial) -> bytes:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        target = f"{self._path_prefix}{request.path}{query}"
+        bearer = f"Authorization: Bearer {auth.bearer_token}\r\n" if auth.bearer_token else ""
+        if not _TARGET.fullmatch(target) or not _HEADER_VALUE.fullmatch(auth.bearer_token):
+            # Characters that end a line would begin another header, or another request.
+            raise ApiError(0, "InvalidRequest", "the request has an invalid path or token", about=request.about)
+        content = ""
+        if request.body or request.method != "GET":
+            content = f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
+        head = f"{request.method} {target} HTTP/1.1\r\n{self._common_headers}{bearer}{content}\r\n"
+        return head.encode() + request.body
 
     async def _connect_once(
         self, request: Request, protocol: str, auth: AuthMaterial
@@ -188,6 +226,8 @@ class HttpTransport:
             yield
         except aiohttp.ConnectionTimeoutError as error:
             raise self._unreachable(request, "connect timed out", "absent") from error
+        except ConnectFailedError as error:
+            raise self._unreachable(request, str(error), "absent") from error.__cause__
         except TimeoutError as error:
             raise self._unreachable(request, "timed out", "silent") from error
         except aiohttp.ClientConnectorError as error:
@@ -207,7 +247,8 @@ async def _raise_websocket_error(
     response = await send(request)
     if about is not None and response.status != 101:
         async with response:
-            raise await _error_of_response(response, about)
+            headers = {name.lower().encode(): value.encode() for name, value in response.headers.items()}
+            raise _error_of_response(ResponseHead(response.status, headers), await response.read(), about)
     return response
 
 
@@ -215,25 +256,24 @@ _ABOUT_HEADER = "X-About"
 """Tells the middleware the object of a websocket request. It is removed before the request is sent."""
 
 
-async def _error_of_response(response: aiohttp.ClientResponse, about: str) -> ApiError:
+def _error_of_response(head: ResponseHead, body: bytes, about: str) -> ApiError:
     return parse_error(
-        await response.read(),
-        status=response.status,
-        about=about,
-        retry_after=response.headers.get("Retry-After", ""),
-        date=response.headers.get("Date", ""),
+        body, status=head.status, about=about, retry_after=head.header(b"retry-after"), date=head.header(b"date")
     )
+
+
+_REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
+"""Methods that have the same effect if they are sent twice."""
+_TARGET = re.compile(r"/[!-~]*")
+_HEADER_VALUE = re.compile(r"[ -~]*")
+
+
+def _user_agent(agent: str) -> str:
+    return f"pincompute/{__version__} {agent}"
 
 
 def _bearer_header(auth: AuthMaterial) -> dict[str, str]:
     return {"Authorization": f"Bearer {auth.bearer_token}"} if auth.bearer_token else {}
-
-
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Closes the connection of an unfinished response. A TLS shutdown would wait for the server's confirmation."""
-    if response.connection and response.connection.transport:
-        response.connection.transport.abort()
-    response.close()
 
 
 def _describe_error(error: Exception) -> str:
@@ -242,9 +282,4 @@ def _describe_error(error: Exception) -> str:
         return f"its certificate is not trusted: {error.certificate_error}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "the response was truncated"
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, ConnectionError) and cause.errno:
-        return os.strerror(cause.errno).lower()
-    return str(cause) or type(cause).__name__
+    return describe_error(error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error)

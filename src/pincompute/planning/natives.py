@@ -20,6 +20,7 @@ from pincompute.api.names import (
 )
 from pincompute.api.workload import Workload
 from pincompute.objects.content import Object, content_hash
+from pincompute.objects.number_sets import scaled_value
 from pincompute.objects.owners import owner_reference
 from pincompute.planning import names
 from pincompute.planning.immutable import immutable_part
@@ -119,7 +120,11 @@ def headless_service(snapshot: Snapshot, ports: list[Object]) -> Object:
     return build_native(snapshot, "v1", "Service", {"spec": spec})
 
 
-def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> Object:
+def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> tuple[Object, ...]:
+    """PodDisruptionBudget; none where it would let every replica be evicted at once, as of one replica at 25%."""
+    replicas = snapshot.owner.spec.replicas
+    if scaled_value(unavailable, replicas, up=True) >= replicas:
+        return ()
     spec = {
         "selector": {"matchLabels": selector_labels(snapshot.owner)},
         "maxUnavailable": unavailable,
@@ -127,4 +132,4 @@ def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> Object:
         # that replaces it, and the drain of its node.
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
-    return build_native(snapshot, "policy/v1", "PodDisruptionBudget", {"spec": spec})
+    return (build_native(snapshot, "policy/v1", "PodDisruptionBudget", {"spec": spec}),)

@@ -1,4 +1,8 @@
-"""Pods as planners see them: the fields of their JSON that planning reads, and properties that follow from them."""
+"""Pods as planners see them: the fields of their JSON that planning reads, and properties that follow from them.
+
+Memory limits the number of pods in a cache. Lists of a pod are tuples: all empty ones are one object, and those of
+equal content can be shared.
+"""
 
 from __future__ import annotations
 
@@ -73,18 +77,27 @@ class PodStatus(LenientStruct, frozen=True):
     message: str = ""
     start_time: datetime | None = None
     """Time at which the kubelet accepted the pod."""
-    conditions: list[PodCondition] = []
-    container_statuses: list[ContainerStatus] = []
-    init_container_statuses: list[ContainerStatus] = []
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     observed_generation: int = 0
     """Generation that the kubelet has observed; 0 if it does not report one."""
+
+
+class OwnerReference(LenientStruct, frozen=True):
+    """Another object that this one belongs to."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
 
 
 class OwnedMetadata(Metadata, frozen=True):
     """Metadata with owner references."""
 
-    owner_references: list[dict[str, object]] = []
-    finalizers: list[str] = []
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
     @property
     def holding_finalizers(self) -> list[str]:
@@ -95,7 +108,7 @@ class OwnedMetadata(Metadata, frozen=True):
     @property
     def controller_uid(self) -> str:
         """Uid of the controller among the owners; empty without one."""
-        return next((str(each["uid"]) for each in self.owner_references if each.get("controller")), "")
+        return next((each.uid for each in self.owner_references if each.controller), "")
 
 
 class SchedulingGate(LenientStruct, frozen=True):
@@ -113,8 +126,8 @@ class PodSpec(LenientStruct, frozen=True):
     """Fields of a pod's spec that planning reads."""
 
     node_name: str = ""
-    scheduling_gates: list[SchedulingGate] = []
-    init_containers: list[ContainerImage] = []
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    init_containers: tuple[ContainerImage, ...] = ()
 
 
 class PreviousImage(NamedTuple):

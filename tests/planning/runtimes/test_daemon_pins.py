@@ -13,6 +13,7 @@ from pincompute.base import reasons
 from pincompute.base.reasons.runtimes import PINNED_REVISION_MISSING
 from pincompute.objects.content import Object
 from pincompute.planning.kinds.planners import PLANNERS
+from pincompute.planning.observed_pods import OwnerReference
 from pincompute.planning.plan import Plan
 from pincompute.planning.revision import MAX_REVISIONS
 from pincompute.planning.runtimes.daemon_pins import RuntimePin, missing_pin_problems, pin_of, pinned_revisions
@@ -180,7 +181,7 @@ def test_revision_without_a_valid_record_is_refused_and_nothing_changes(damage: 
     record = history.natives.pop("ConfigMap/shipper-1")
     data = {"altered": '{"image": "evil:1"}', "undecodable": "{"}.get(damage)
     if damage == "foreign":
-        owners: list[dict[str, object]] = [{"uid": "another", "controller": True}]
+        owners = (OwnerReference(uid="another", controller=True),)
         record = msgspec.structs.replace(
             record, metadata=msgspec.structs.replace(record.metadata, owner_references=owners)
         )

@@ -32,9 +32,11 @@ def test_counts_unchanged_objects() -> None:
     preview = preview_change(ServiceSpec(image="web:1", port=80, replicas=3))
     assert [(each.action, each.native) for each in preview.changes] == [
         (ObjectAction.UPDATE, "Deployment/web"),
+        # Of one replica it would protect none.
+        (ObjectAction.CREATE, "PodDisruptionBudget/web"),
     ]
     assert preview.changes[0].fields == [FieldChange(path="spec.replicas", before="1", after="3")]
-    assert (preview.unchanged, preview.restarts_replicas) == (5, False)
+    assert (preview.unchanged, preview.restarts_replicas) == (4, False)
 
 
 def test_image_change_restarts_replicas() -> None:

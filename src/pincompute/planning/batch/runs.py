@@ -42,8 +42,8 @@ def find_runs(snapshot: Snapshot) -> CronRuns:
 
 def _is_run(owner: PinterestCronJob, job: Native) -> bool:
     """True for Jobs that the workload controls, or its CronJob: on schedule, or by `kubectl create job --from`."""
-    controller = next((each for each in job.metadata.owner_references if each.get("controller")), {})
-    of_cron_job = (controller.get("kind"), controller.get("name")) == ("CronJob", owner.metadata.name)
+    controllers = ((each.kind, each.name) for each in job.metadata.owner_references if each.controller)
+    of_cron_job = next(controllers, None) == ("CronJob", owner.metadata.name)
     return of_cron_job or job.metadata.controller_uid == owner.metadata.uid
 
 

@@ -48,7 +48,7 @@ def plan(snapshot: Snapshot) -> Plan:
         *natives.configuration_files(snapshot),
         *_service(snapshot),
         update.native,
-        natives.disruption_budget(snapshot, owner.spec.unavailable),
+        *natives.disruption_budget(snapshot, owner.spec.unavailable),
         *(() if snapshot.host.problem else _ingress(snapshot)),
         revision.revision_record(snapshot, built, current),
     )

@@ -47,7 +47,7 @@ def plan(snapshot: Snapshot) -> Plan:
         *natives.configuration_files(snapshot),
         _service(snapshot),
         update.native,
-        natives.disruption_budget(snapshot, owner.spec.unavailable),
+        *natives.disruption_budget(snapshot, owner.spec.unavailable),
         revision.revision_record(
             snapshot, built, tuple(each for each in replicas.current if each.template_hash == built.template_hash)
         ),

@@ -97,7 +97,9 @@ def budget_share(found: RelatedObjects) -> int | str | None:
 
 def budget_differences(found: RelatedObjects, wanted: dict[str, Object]) -> Iterator[str]:
     if found.disruption_budgets:
-        before, after = (_budget_view(each) for each in (found.disruption_budgets[0], wanted["PodDisruptionBudget"]))
+        before, after = (
+            _budget_view(each) for each in (found.disruption_budgets[0], wanted.get("PodDisruptionBudget"))
+        )
         yield from describe_differences(before, after)
 
 
@@ -120,8 +122,9 @@ def _rollout_view(deployment: Object) -> Object:
     }
 
 
-def _budget_view(budget: Object) -> Object:
-    limits = {name: value for name, value in budget["spec"].items() if name in {"maxUnavailable", "minAvailable"}}
+def _budget_view(budget: Object | None) -> Object:
+    spec = budget["spec"] if budget else {}
+    limits = {name: value for name, value in spec.items() if name in {"maxUnavailable", "minAvailable"}}
     return {"budget": limits}
 
 
