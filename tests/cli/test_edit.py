@@ -93,6 +93,7 @@ def run_set(*options: str) -> Result:
 @pytest.fixture
 def deployed(edited: EditedWorkload, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Specs of the documents that are deployed, in the place of their deployment."""
+    assert not edited.requests
     specs: list[Any] = []
 
     async def record(_: object, __: object, text: str, ___: object) -> None:
@@ -145,4 +146,5 @@ def test_refused_setting_keeps_no_file(edited: EditedWorkload) -> None:
     result = run_set("--set", "port=8081")
     assert result.exit_code == 1
     assert "the quota is used up  [QuotaExceeded]" in result.stderr
+    assert edited.requests == ["GET hello", "GET hello", "POST submissions"]
     assert not Path("hello.edited.yaml").exists()

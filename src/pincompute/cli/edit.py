@@ -91,9 +91,13 @@ def _split_setting(setting: str) -> tuple[str, str, str]:
 
 
 def _parse_value(text: str) -> Any:
-    """A scalar as in a file; text that begins with a quote, a bracket or a brace is YAML."""
+    """A scalar as in a file; text that begins with a quote, a bracket or a brace is YAML.
+
+    A decimal number stays text, as quantities are: `cpu=1.5`.
+    """
     if text[:1] not in _YAML_STARTS:
-        return parse_scalar(text)
+        value = parse_scalar(text)
+        return text if isinstance(value, float) else value
     return read_document(f"value: {text}").content["value"]
 
 

@@ -1,22 +1,26 @@
 """Edits of single fields of a document by their paths, such as `template.spec.nodeSelector[pool]`.
 
 Dots separate fields. Brackets enclose a key of a mapping that may have dots of its own, such as that of a label, or
-name an item of a list by its `name` or `key`, as containers, volumes and tolerations have one.
+name an item of a list by its `name`, `key` or `topologyKey`, as containers, volumes and tolerations have one, or
+by its position, from 0.
 """
 
 from __future__ import annotations
 
 import copy
 import re
+from itertools import pairwise
 from typing import Any
 
 from pincompute.objects.content import Object
 
 MAX_PATH_CHARS = 512
 _STEP = re.compile(r"(?:^|\.)([A-Za-z][\w-]*)|\[([^\[\]]+)\]")
-_LISTS = frozenset({"containers", "initContainers", "volumes", "env", "ports", "tolerations", "volumeMounts"})
-"""Lists whose items have a name or key: brackets after them name an item also where the list does not exist yet."""
-_ITEM_KEYS = ("name", "key")
+_LISTS = {
+    "containers": "name", "initContainers": "name", "volumes": "name", "env": "name", "volumeMounts": "name",
+    "ports": "name", "tolerations": "key", "topologySpreadConstraints": "topologyKey",
+}  # fmt: skip
+"""Lists whose items have a name, with the field that it is in: an item is named also where the list does not exist."""
 
 
 class FieldPathError(ValueError):
@@ -39,9 +43,11 @@ def parse_path(text: str) -> tuple[str, ...]:
 
 
 def field_path(*steps: str) -> str:
-    """The path of these steps, in brackets where a step is no plain field name."""
-    first, *others = steps
-    return first + "".join(f".{each}" if re.fullmatch(r"[A-Za-z]\w*", each) else f"[{each}]" for each in others)
+    """The path of these steps, in brackets where a step is the name of an item, or no plain field name."""
+    text = steps[0]
+    for before, step in pairwise(steps):
+        text += f".{step}" if before not in _LISTS and re.fullmatch(r"[A-Za-z]\w*", step) else f"[{step}]"
+    return text
 
 
 def with_field(content: Object, path: str, value: Any) -> Object:
@@ -69,7 +75,7 @@ def _entered(place: Any, step: str, name: str) -> Any:
     if isinstance(place, list):
         found = _item(place, step)
         if found is None:
-            found = {"key" if name == "tolerations" else "name": step}
+            found = {_LISTS.get(name, "name"): step}
             place.append(found)
         return found
     default: Any = [] if step in _LISTS else {}
@@ -94,8 +100,9 @@ def _removed(content: Any, steps: tuple[str, ...], path: str) -> Any:
 
 
 def _item(items: list[Any], name: str) -> Any:
-    named = (each for each in items if isinstance(each, dict) and name in {each.get(key) for key in _ITEM_KEYS})
-    return next(named, None)
+    named = [each for each in items if isinstance(each, dict) and name in map(each.get, _LISTS.values())]
+    numbered = items[int(name) : int(name) + 1] if name.isdecimal() and name.isascii() and len(name) < 5 else []
+    return next(iter([*named, *numbered]), None)
 
 
 def _require_item(items: list[Any], name: str) -> None:

@@ -31,6 +31,7 @@ from pincompute.planning.pods.container import (
 from pincompute.planning.pods.duplicates import duplicate_problems
 from pincompute.planning.pods.iam import iam_audience, iam_mounts, iam_problem, iam_variables, iam_volumes
 from pincompute.planning.pods.injection import inject_parts
+from pincompute.planning.pods.security_level import security_problem
 from pincompute.planning.pods.templates import in_place_hash_of
 from pincompute.planning.runtimes.selection import choose_runtime
 from pincompute.planning.snapshot import Cluster, Snapshot
@@ -89,6 +90,7 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
     problems = (
         *chosen.problems,
         *filter(None, (iam_problem(owner, snapshot.project),)),
+        *filter(None, (security_problem(owner, snapshot.project, plain["spec"]),)),
         *duplicate_problems(plain, owner.metadata.key),
     )
     injected = inject_parts(plain, chosen.parts, owner.spec.sidecar_config, chosen.other_parts)
