@@ -101,9 +101,10 @@ def more_memory(limit: int | str) -> str:
 
 
 def in_memory_steps(amount: Fraction) -> str:
-    """The amount, rounded up to one that a person would write."""
+    """The amount, rounded up to one that a person would write: whole Gi, or else multiples of 32Mi."""
     steps = -(-amount // _MEMORY_STEP_BYTES)
-    return format_bytes(Fraction(steps * _MEMORY_STEP_BYTES))
+    mebibytes = steps * _MEMORY_STEP_BYTES // 2**20
+    return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
 
 
 def _memory_limit(context: PodContext, container: ContainerStatus) -> str:
