@@ -68,7 +68,12 @@ def _progress(answer: Answer) -> str:
     if case.half == SCORE:
         return f"{case.class_}: one of the half that scores"
     marks = f"{'exact' if answer.exact else 'named'}{', cured' if answer.cured else ''}, {answer.seconds:.0f} s"
-    return f"{case.name}: {marks}" if answer.exact else f"MISSED {answer.text}"
+    if not answer.exact:
+        return f"MISSED {answer.text}"
+    uncured = answer.diagnosis and answer.fault.is_curable and not answer.cured
+    return f"{case.name}: {marks}" + (
+        f"; NOT CURED by: {answer.diagnosis.next}" if uncured and answer.diagnosis else ""
+    )
 
 
 def counts(answers: Iterable[Answer]) -> dict[str, Any]:

@@ -29,7 +29,10 @@ PATIENCE_S = 100.0
 """Time for an answer. Most take the time after which a wait counts as a fault: 15, 30 or 60 s."""
 SETTLED_S = 25.0
 """Time for which a wrong problem must stand to count as the answer."""
-CURE_PATIENCE_S = 40.0
+CURE_PATIENCE_S = 60.0
+"""Time for which a problem may stand after a step."""
+PROGRESS_PATIENCE_S = 180.0
+"""Time for a workload without a problem to be done: a daemon is updated in waves."""
 STEP_SETTLED_S = 12.0
 """Time for which another answer must stand after a step until it is typed."""
 MAX_TYPED_STEPS = 3
@@ -312,10 +315,9 @@ async def _follow(scene: Scene, answer: Answer) -> bool:
 async def _wait_for_cure(scene: Scene, typed: set[str]) -> Diagnosis | None:
     """None once the workload is done without a problem; another answer that has stood for a while; or the last one."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + CURE_PATIENCE_S
-    other, since = "", loop.time()
-    found = None
-    while loop.time() < until:
+    began = since = loop.time()
+    other, found = "", None
+    while loop.time() - began < (CURE_PATIENCE_S if found else PROGRESS_PATIENCE_S):
         summary = await scene.cluster.workloads.get_summary(scene.cluster.project, scene.name)
         found = await scene.why()
         if summary.done and found is None:

@@ -193,6 +193,14 @@ def workload_containers(owner: Workload) -> tuple[list[Object], list[Object]]:
     return _containers(owner, PodOverlay(), given), init_containers
 
 
+def secured_pod(owner: Workload) -> Object:
+    """The pod as the file describes it, with the platform's security contexts: what Pod Security judges."""
+    given = owner.spec.template.get("spec", {})
+    containers, init_containers = workload_containers(owner)
+    context = _security_context(POD_SECURITY_DEFAULTS, given)
+    return {**given, "securityContext": context, "containers": containers, "initContainers": init_containers}
+
+
 def _main_container(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
     spec = owner.spec
     container: Object = {
