@@ -47,7 +47,7 @@ _SILENT_WEBHOOK = re.compile(r"failed calling webhook \"(?P<name>[^\"]+)\"")
 _LIMIT_RANGE = re.compile(
     r"(?P<end>maximum|minimum) (?P<resource>\S+) usage per (?P<of>Container|Pod) is (?P<amount>[^\s,.]+)"
 )
-_LIMIT_RATIO = re.compile(r"(?P<resource>\S+) max limit to request ratio per Container is (?P<most>\d+(?:\.\d+)?)")
+_LIMIT_RATIO = re.compile(r"(?P<resource>[\w./-]+) max limit to request ratio per Container is (?P<most>\d+(?:\.\d+)?)")
 _RUNTIME_CLASS = re.compile(r"RuntimeClass \"(?P<name>[^\"]+)\" not found")
 _FIELD_OF_TEMPLATE = re.compile(
     r"^(?P<field>\w+) is not allowed in the project .*Remove it from spec.template", re.DOTALL
