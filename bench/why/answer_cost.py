@@ -143,7 +143,8 @@ def _pod(state: str, number: int) -> Object:
     resources = {"requests": {"cpu": "1", "memory": "128Mi"}, "limits": {"memory": "128Mi"}}
     environment = [{"name": f"SETTING_{each}", "value": "some value of usual length"} for each in range(20)]
     spec = {"containers": [{"name": "web", "image": "web:1", "resources": resources, "env": environment}]}
-    fields = {f"f:field{each}": {"f:value": {}} for each in range(40)}
+    written: dict[str, Object] = {"f:value": {}}
+    fields = {f"f:field{each}": written for each in range(40)}
     managed = [{"manager": "kubelet", "operation": "Update", "time": _EARLIER, "fieldsV1": fields}]
     metadata = {"name": f"web-{number}", "namespace": "ads", "uid": str(number), "labels": labels}
     return {
