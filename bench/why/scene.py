@@ -29,7 +29,7 @@ PATIENCE_S = 100.0
 """Time for an answer. Most take the time after which a wait counts as a fault: 15, 30 or 60 s."""
 SETTLED_S = 25.0
 """Time for which a wrong problem must stand to count as the answer."""
-CURE_PATIENCE_S = 60.0
+CURE_PATIENCE_S = 90.0
 """Time for which a problem may stand after a step."""
 PROGRESS_PATIENCE_S = 180.0
 """Time for a workload without a problem to be done: a daemon is updated in waves."""
