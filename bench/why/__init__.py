@@ -8,7 +8,7 @@ from bench.figures import Figure
 
 
 def figures() -> Iterator[Figure]:
-    """Measures the CPU time of answers, runs the whole corpus, and writes the page: both halves, cures, false alarms."""
+    """Measures the CPU time of answers, plays the whole corpus, and writes the page: halves, cures, false alarms."""
     from bench.why import answer_cost
     from bench.why.corpus import HALVES
     from bench.why.page import totals, write_page
