@@ -75,7 +75,8 @@ class ScriptedKubelet:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew_leases())
             while True:
-                with suppress(ApiError, TimeoutError):
+                # Connections break while a part of the platform is stopped.
+                with suppress(ApiError, TimeoutError, OSError):
                     await self._sync()
                 await asyncio.sleep(_SYNC_S)
 

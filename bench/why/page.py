@@ -32,8 +32,9 @@ counted.
 
 - **named**: the accepted reason is reported, at the latest 25 s after another one.
 - **exact**: it also tells the cause by its name or number.
-- **cured**: typing the printed `next` ended the problem. The share is of the named faults, also of those that no
-  command can cure.
+- **cured**: typing the printed `next` ended the problem, or typing at most three of them, one after the other: a
+  step can reveal the next one. `kubectl` commands are typed as an administrator. The share is of the named faults,
+  also of those that no command can cure.
 - **cured of curable**: the same share of the named faults that a command of a member can end: the last change can be
   taken back, the missing object or memory can be given, or the file demands what the cluster does not accept. The
   other faults are in a program, an image, a node, a part of the platform or an object of others. The data of a fault

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+import signal
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,7 +49,10 @@ async def run_cases(cluster: TargetCluster, kubelet: ScriptedKubelet, cases: Seq
         nonlocal done
         async with slots:
             play = run_fault if isinstance(case.script, Fault) else run_healthy
-            answer = await play(cluster, kubelet, case)
+            try:
+                answer = await play(cluster, kubelet, case)
+            except Exception as error:
+                answer = Answer(case, None, 0.0, error=f"not played: {type(error).__name__}: {error}"[:500])
         done += 1
         print(f"[{done}/{len(cases)}] {_progress(answer)}", flush=True)
         return answer
@@ -68,7 +72,12 @@ def _progress(answer: Answer) -> str:
     if case.half == SCORE:
         return f"{case.class_}: one of the half that scores"
     marks = f"{'exact' if answer.exact else 'named'}{', cured' if answer.cured else ''}, {answer.seconds:.0f} s"
-    return f"{case.name}: {marks}" if answer.exact else f"MISSED {answer.text}"
+    if not answer.exact:
+        return f"MISSED {answer.text}"
+    uncured = answer.diagnosis and answer.fault.is_curable and not answer.cured
+    return f"{case.name}: {marks}" + (
+        f"; NOT CURED by: {answer.diagnosis.next}" if uncured and answer.diagnosis else ""
+    )
 
 
 def counts(answers: Iterable[Answer]) -> dict[str, Any]:
@@ -129,12 +138,33 @@ async def _run(platform: str, cases: Sequence[Case]) -> list[Answer]:
 
 
 def run_corpus(classes: Sequence[str] = (), only: Sequence[str] = (), platform: str = "") -> list[Answer]:
-    """Runs on a platform of its own, which is removed in any case, or on one that is running."""
+    """Runs on a platform of its own, which is removed in any case, or on one that is running.
+
+    An interrupted run returns nothing, so that its caller saves nothing.
+    """
     cases = select_cases(classes, only)
-    if platform:
-        return asyncio.run(_run(platform, cases))
-    run_command(PIN, *_UP, "--name", NAME)
+    with _terminated_as_interrupted():
+        if platform:
+            return asyncio.run(_run(platform, cases))
+        # A run that was killed has left its platform, with workloads of the same names.
+        run_command(PIN, "down", "--name", NAME, "--purge", check=False)
+        try:
+            print(f"{len(cases)} cases; starting platform {NAME}", flush=True)
+            run_command(PIN, *_UP, "--name", NAME)
+            return asyncio.run(_run(NAME, cases))
+        finally:
+            run_command(PIN, "down", "--name", NAME, "--purge", check=False)
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Ends a run at SIGTERM as at Ctrl-C, so that the platform is removed."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        return asyncio.run(_run(NAME, cases))
+        yield
     finally:
-        run_command(PIN, "down", "--name", NAME, "--purge")
+        signal.signal(signal.SIGTERM, before)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
-import shlex
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,9 +14,9 @@ import msgspec
 
 from bench.fault_catalogue import KIND_SPECS, TargetCluster
 from bench.why.corpus import Case, Fault, PodState, Step
-from bench.why.edits import edited_fields
 from bench.why.kubelet import FAULT_LABEL, OS_LABEL, SCRIPTED_LABEL, Key, ScriptedKubelet, nodes_of
 from bench.why.objects import OTHER_CLIENT, RESOURCES, whole_object, with_names
+from bench.why.typist import type_next
 from pincompute.api.change import Change
 from pincompute.api.workload_detail import Diagnosis
 from pincompute.base.problem import Refused
@@ -31,15 +29,19 @@ PATIENCE_S = 100.0
 """Time for an answer. Most take the time after which a wait counts as a fault: 15, 30 or 60 s."""
 SETTLED_S = 25.0
 """Time for which a wrong problem must stand to count as the answer."""
-CURE_PATIENCE_S = 40.0
+CURE_PATIENCE_S = 90.0
+"""Time for which a problem may stand after a step."""
+PROGRESS_PATIENCE_S = 180.0
+"""Time for a workload without a problem to be done: a daemon is updated in waves."""
+STEP_SETTLED_S = 12.0
+"""Time for which another answer must stand after a step until it is typed."""
+MAX_TYPED_STEPS = 3
 HEALTHY_WATCH_S = 25.0
 """Time for which a state that is not done, such as a rollout that waits, is asked about."""
 _POLL_S = 3.0
 _QUOTA_ATTEMPTS = 5
 _KINDS = {each.removeprefix("Pinterest").lower(): each for each in KIND_SPECS}
 _KIND_NAMES = {"set": "statefulset", "batch": "jobset", "cron": "cronjob", "training": "trainingjob"}
-_ACTS = ("rollback", "rerun", "resume", "restart", "scale", "delete")
-_CREATED = re.compile(r"kubectl create (configmap|secret generic) (\S+) -n \S+")
 
 
 class Answer(NamedTuple):
@@ -292,43 +294,41 @@ async def _ask(scene: Scene) -> Answer:
 
 
 async def _follow(scene: Scene, answer: Answer) -> bool:
-    """Does what the answer says to type, and tells whether the problem is gone."""
-    assert answer.diagnosis is not None
-    try:
-        if not await _type(scene, answer.diagnosis.next):
+    """Types what the answers say, one after the other, and tells whether the problem is gone.
+
+    A cure may take steps of which an answer knows only the next one, and a second fault appears after the first. What
+    was typed before is not typed again.
+    """
+    found, typed = answer.diagnosis, set[str]()
+    while found is not None and len(typed) < MAX_TYPED_STEPS and found.next not in typed:
+        typed.add(found.next)
+        try:
+            if not await type_next(scene, found.next):
+                return False
+        except (ApiError, Refused) as refused:
+            print(f"{scene.name}: the cure is refused: {refused}", flush=True)
             return False
-    except (ApiError, Refused) as refused:
-        print(f"{scene.name}: the cure is refused: {refused}", flush=True)
-        return False
+        found = await _wait_for_cure(scene, typed)
+    return found is None
+
+
+async def _wait_for_cure(scene: Scene, typed: set[str]) -> Diagnosis | None:
+    """None once the workload is done without a problem; another answer that has stood for a while; or the last one."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + CURE_PATIENCE_S
-    while loop.time() < until:
+    began = since = loop.time()
+    other, found = "", None
+    while loop.time() - began < (CURE_PATIENCE_S if found else PROGRESS_PATIENCE_S):
         summary = await scene.cluster.workloads.get_summary(scene.cluster.project, scene.name)
-        if summary.done and await scene.why() is None:
-            return True
+        found = await scene.why()
+        if summary.done and found is None:
+            return None
+        next_ = found.next if found else ""
+        if next_ != other:
+            other, since = next_, loop.time()
+        if found and other not in typed and loop.time() - since > STEP_SETTLED_S:
+            return found
         await asyncio.sleep(_POLL_S)
-    return False
-
-
-async def _type(scene: Scene, next_: str) -> bool:
-    """Runs the first command that changes something, or edits the file. False if nothing is to be typed."""
-    for command in re.split(r", or: |; |, and: | or: ", next_):
-        words = shlex.split(command) if command.startswith("pin ") else []
-        if words and words[1] in _ACTS:
-            return (await scene.cluster.pin(*words[1:]))[0] == 0
-        if found := _CREATED.search(command):
-            kind = "ConfigMap" if found[1] == "configmap" else "Secret"
-            await scene.create({"kind": kind, "name": found[2]})
-            return True
-    return await _edit_file(scene, next_)
-
-
-async def _edit_file(scene: Scene, next_: str) -> bool:
-    spec = edited_fields(scene.spec, next_)
-    if spec is None:
-        return False
-    await scene.cluster.write(scene.name, **spec)
-    return True
+    return found or await scene.cluster.why(scene.name)
 
 
 async def run_healthy(cluster: TargetCluster, kubelet: ScriptedKubelet, case: Case) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -83,3 +84,67 @@ def test_editor_that_fails_changes_nothing(edited: EditedWorkload, monkeypatch: 
     assert result.exit_code == 2
     assert "next: set EDITOR to your editor" in result.stderr
     assert edited.requests == ["GET hello"]
+
+
+def run_set(*options: str) -> Result:
+    return CliRunner().invoke(command_group(), ["edit", "hello", "--no-wait", *options])
+
+
+@pytest.fixture
+def deployed(edited: EditedWorkload, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Specs of the documents that are deployed, in the place of their deployment."""
+    assert not edited.requests
+    specs: list[Any] = []
+
+    async def record(_: object, __: object, text: str, ___: object) -> None:
+        specs.append(read_document(text).content["spec"])
+
+    monkeypatch.setattr("pincompute.cli.edit._deploy", record)
+    return specs
+
+
+def test_set_and_remove_need_no_editor(deployed: list[Any]) -> None:
+    result = run_set("--set", "port=8081", "--set", 'environment[A]="1"', "--set", "template.spec.hostAliases=[]")
+    assert result.exit_code == 0, result.output
+    assert (deployed[0]["port"], deployed[0]["environment"]) == (8081, {"A": "1"})
+    assert deployed[0]["template"] == {"spec": {"hostAliases": []}}
+    assert run_set("--remove", "port").exit_code == 0
+    assert "port" not in deployed[1]
+
+
+def test_equal_value_is_not_submitted(edited: EditedWorkload) -> None:
+    result = run_set("--set", "port=8080")
+    assert (result.exit_code, result.stderr) == (0, "hello  unchanged\n")
+    assert edited.requests == ["GET hello"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--set", "port"), "a setting must be FIELD=VALUE"),
+        (("--set", "a..b=1"), "'a..b' is no path of a field"),
+        (("--set", "port.x=1"), "x cannot be a field of 8080"),
+        (("--remove", "gpus"), "there is no gpus"),
+    ],
+)
+def test_setting_that_leads_nowhere_is_refused(edited: EditedWorkload, options: tuple[str, str], message: str) -> None:
+    result = run_set(*options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert edited.requests == ["GET hello"]
+
+
+def test_value_that_is_no_yaml_is_refused(edited: EditedWorkload) -> None:
+    result = run_set("--set", "environment={A: ")
+    assert result.exit_code == 1
+    assert "[DocumentInvalid]" in result.stderr
+    assert edited.requests == ["GET hello"]
+
+
+def test_refused_setting_keeps_no_file(edited: EditedWorkload) -> None:
+    result = run_set("--set", "port=8081")
+    assert result.exit_code == 1
+    assert "the quota is used up  [QuotaExceeded]" in result.stderr
+    assert edited.requests == ["GET hello", "GET hello", "POST submissions"]
+    assert not Path("hello.edited.yaml").exists()

@@ -40,6 +40,7 @@ EXAMPLES = {
     "down": (("pin down", "stop the platform, and keep its data"), ("pin down --purge", "delete its data, too")),
     "edit": (
         ("pin edit web", "change web in your editor"),
+        ("pin edit web --set memory=128Mi --remove gpus", "set and remove fields, without an editor"),
         ("EDITOR=nano pin edit web --no-wait", "with another editor, without following the rollout"),
     ),
     "events": (("pin events web", "the events of web and of its objects"), ("pin events web -o json", "for programs")),

@@ -5,12 +5,14 @@ A deploy is refused with all problems that are found here, and a preview reports
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
 import msgspec
 
 from pincompute.admission.break_glass import check_break_glass_needed, set_break_glass
 from pincompute.admission.infrastructure import Infrastructure, check_infrastructure
+from pincompute.admission.pod_security import check_pod_security
 from pincompute.admission.reviews import ReviewVerdict, check_review_required, workload_of_build
 from pincompute.api.change import Rollback
 from pincompute.api.custom_resource import CustomResource
@@ -54,6 +56,12 @@ class CheckedItem(NamedTuple):
     """The note of the audit log; empty for that of the submission."""
 
 
+def _forbidden_pods(checked: CheckedItem) -> Iterator[Problem]:
+    """The problem of a submitted file that Pod Security forbids. Other changes leave the pods as they were accepted."""
+    if checked.submitted and (problem := check_pod_security(checked.submitted, checked.rendered.project)):
+        yield problem
+
+
 class ItemChecker:
     def __init__(
         self, database: Database, platform: Platform, builds: BuildVerifier, policies: PolicyChecker, clock: Clock
@@ -82,7 +90,8 @@ class ItemChecker:
         denials = await self._policies.find_denials(
             item.submission.verb, checked.rendered, caller, checked.verified_build
         )
-        return checked._replace(problems=(*checked.problems, *denials))
+        found = (*checked.problems, *_forbidden_pods(checked), *denials)
+        return checked._replace(problems=found)
 
     async def _render_and_review(self, item: Item, action: WorkloadAction, pending: Workload | None) -> CheckedItem:
         match action:

@@ -46,9 +46,20 @@ def kubelet_event(note: str, reason: str = "Unhealthy", at: str = "2026-01-31T11
         (NOT_FOUND, "correct the path of livenessProbe in the file, and: pin deploy FILE"),
         (
             REFUSED,
-            "correct the port of livenessProbe in the file: the program's port is 8080, not 9999, and: pin deploy FILE",
+            "pin edit hello --set 'template.spec.containers[hello].livenessProbe.httpGet.port=8080'",
         ),
-        (PLAIN, "set scheme: HTTP for livenessProbe in the file, and: pin deploy FILE"),
+        (PLAIN, "pin edit hello --set 'template.spec.containers[hello].livenessProbe.httpGet.scheme=HTTP'"),
+        (
+            "Liveness probe failed: net/http: malformed HTTP response",
+            (
+                "pin edit hello --remove 'template.spec.containers[hello].livenessProbe.httpGet' "
+                "--set 'template.spec.containers[hello].livenessProbe.tcpSocket.port=9999'"
+            ),
+        ),
+        (
+            "Liveness probe failed: context deadline exceeded",
+            "pin edit hello --set 'template.spec.containers[hello].livenessProbe.timeoutSeconds=5'",
+        ),
         ("Liveness probe failed: 1", "correct livenessProbe in the file, and: pin deploy FILE"),
     ],
 )
@@ -86,5 +97,6 @@ def test_unready_container_is_told_with_the_error_of_its_probe() -> None:
     error = "Readiness probe failed: HTTP probe failed with statuscode: 503"
     events = [kubelet_event(error), kubelet_event(NOT_FOUND)]
     where = Where(object="pod hello-1 container hello")
-    assert with_probe_error(Problem(HEALTH_CHECK_FAILED, "x", where, "late"), events).note == f"late\n{error}"
-    assert with_probe_error(Problem(IMAGE_PULL_FAILED, "x", where, "late"), events).note == "late"
+    found = with_probe_error(probed(), Problem(HEALTH_CHECK_FAILED, "x", where, "late"), events)
+    assert found.note == f"late\n{error}"
+    assert with_probe_error(probed(), Problem(IMAGE_PULL_FAILED, "x", where, "late"), events).note == "late"

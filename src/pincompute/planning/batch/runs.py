@@ -16,6 +16,7 @@ from pincompute.planning import names
 from pincompute.planning.batch import retrying
 from pincompute.planning.diagnosis import Finding, first_cause
 from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few
+from pincompute.planning.edit_commands import edit_command
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, Snapshot
@@ -218,12 +219,12 @@ def _pod_problem(snapshot: Snapshot, job: Native) -> Problem | None:
 def _job_problem(snapshot: Snapshot, job: Native) -> Problem:
     """Cause of failure, from the Job itself."""
     owner: PinterestCronJob = snapshot.owner
-    logs = f"pin logs {owner.metadata.name}"
     if _exceeded_deadline(job):
         what = f"the run exceeded deadlineSeconds: {owner.spec.deadline_seconds}"
-        return Problem(DEADLINE_EXCEEDED, what, next=f"raise deadlineSeconds in the file, or: {logs}")
+        longer = edit_command(owner, {"deadlineSeconds": owner.spec.deadline_seconds * 2})
+        return Problem(DEADLINE_EXCEEDED, what, next=longer)
     failed = job.find_condition("Failed")
-    return Problem(RUN_FAILED, excerpt_start(failed.message if failed else ""), next=logs)
+    return Problem(RUN_FAILED, excerpt_start(failed.message if failed else ""), next=f"pin logs {owner.metadata.name}")
 
 
 def _exceeded_deadline(job: Native) -> bool:

@@ -25,9 +25,11 @@ from pincompute.base.reasons import (
 )
 from pincompute.objects.times import format_time
 from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few
+from pincompute.planning.edit_commands import edit_command
 from pincompute.planning.ingress_grants import tls_secret
 from pincompute.planning.snapshot import IngressPoint, Native, Snapshot
 
+_CLASS = "loadBalancer.class"
 INGRESS_GRACE_S = 30.0
 """Time in which an ingress controller should have reported an Ingress, also on a machine that is short of CPU."""
 ISSUE_GRACE_S = 300.0
@@ -72,7 +74,7 @@ def _class_problem(snapshot: Snapshot) -> Problem | None:
         f"the cluster has no ingress class '{wanted}'",
         Where(object=owner.metadata.key, field="spec.loadBalancer.class"),
         note=f"its classes: {join_first_few(known)}" if known else "it has no classes",
-        next=f"loadBalancer: {{class: {known[0]}}}" if known else "leave out loadBalancer.class",
+        next=edit_command(owner, {_CLASS: known[0]}) if known else edit_command(owner, removals=[_CLASS]),
     )
 
 

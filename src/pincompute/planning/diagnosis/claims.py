@@ -14,7 +14,7 @@ from pincompute.planning.diagnosis.capacity import Node
 from pincompute.planning.diagnosis.excerpts import join_first_few, join_with_and
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """Provisioner of a class with volumes that are made by hand."""
 
 _Named = TypeVar("_Named", "Volume", "StorageClass")
@@ -102,6 +102,11 @@ class StorageEvidence(NamedTuple):
     classes: Sequence[StorageClass] = ()
     nodes: Sequence[Node] = ()
 
+    def class_of(self, claim: Claim) -> str | None:
+        """The class that the claim names, or the default one; None if it names none, and there is no default."""
+        named = claim.spec.storage_class_name
+        return next((each.metadata.name for each in self.classes if each.is_default), None) if named is None else named
+
 
 def explain_claims(evidence: StorageEvidence) -> str:
     """One line for the first claim that keeps the pod from a node; empty if the claims do not explain it."""
@@ -114,6 +119,13 @@ def explain_claims(evidence: StorageEvidence) -> str:
         if found:
             return f"claim {name} {found}"
     return ""
+
+
+def unbound_claim(evidence: StorageEvidence) -> Claim | None:
+    """The first claim of the pod that has no volume; None if one of them does not exist."""
+    known = {each.metadata.name: each for each in evidence.claims}
+    found = [known.get(each) for each in evidence.names]
+    return None if None in found else next((each for each in found if each and each.status.phase != "Bound"), None)
 
 
 def absent_claim(evidence: StorageEvidence) -> str:
@@ -141,15 +153,14 @@ def _explain_pending(claim: Claim, evidence: StorageEvidence) -> str:
     spec = claim.spec
     if spec.volume_name:
         return _explain_named_volume(claim, evidence)
-    default = next((each.metadata.name for each in evidence.classes if each.is_default), None)
-    class_name = default if spec.storage_class_name is None else spec.storage_class_name
+    class_name = evidence.class_of(claim)
     if class_name is None:
         return f"names no storage class, and the cluster has no default one; {_classes_text(evidence.classes)}"
     storage_class = _named(evidence.classes, class_name)
     of_class = [each for each in evidence.volumes if each.spec.storage_class_name == class_name]
     if storage_class is None and class_name and not of_class:
         return f"names storage class {class_name}, which does not exist; {_classes_text(evidence.classes)}"
-    if storage_class is None or storage_class.provisioner == _NO_PROVISIONER:
+    if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
         return _explain_no_match(claim, of_class)
     return f"waits for provisioner {storage_class.provisioner} of storage class {class_name} to create its volume"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
@@ -72,7 +74,10 @@ def missing_configuration_problem(owner: Workload, message: str) -> Problem | No
     if key := _MISSING_KEY.search(message):
         kind, name = _kind_name(key["kind"]), key["name"]
         what = f"{kind} '{name}' has no key '{key['key']}'"
-        return Problem(CONFIGURATION_MISSING, what, next=f"kubectl describe {kind.lower()} {name} -n {project}")
+        field = "data" if kind == "ConfigMap" else "stringData"
+        patch = shlex.quote(json.dumps({field: {key["key"]: "VALUE"}}))
+        command = f"kubectl patch {kind.lower()} {name} -n {project} --type merge -p {patch}"
+        return Problem(CONFIGURATION_MISSING, what, next=f"correct the key in the file, or: {command}")
     if found := _MISSING_OBJECT.search(message):
         kind, name = _kind_name(found["kind"]), found["name"]
         what = f"no {kind} '{name}' in {project}"

@@ -29,10 +29,14 @@ from pincompute.base.reasons import (
 )
 from pincompute.objects.times import parse_time_ns
 from pincompute.planning.diagnosis import container_start, failed_create, free_capacity, quota_usage
-from pincompute.planning.diagnosis.capacity import Node, PodRequirements, eligible_nodes, exceeds_node
-from pincompute.planning.diagnosis.claims import StorageEvidence, absent_claim, explain_claims
+from pincompute.planning.diagnosis.capacity import Node, PodRequirements, eligible_nodes, exceeds_node, format_amount
+from pincompute.planning.diagnosis.claim_edits import create_claim_command, replace_claim_command
+from pincompute.planning.diagnosis.claims import StorageEvidence, absent_claim, explain_claims, unbound_claim
 from pincompute.planning.diagnosis.excerpts import excerpt_end, excerpt_start
 from pincompute.planning.diagnosis.free_capacity import ClusterCapacity
+from pincompute.planning.diagnosis.placement_edits import gpu_type_edit, placement_edit
+from pincompute.planning.diagnosis.resource_edits import resource_removals, resource_settings
+from pincompute.planning.edit_commands import edit_command
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.events import Event
 
@@ -84,13 +88,8 @@ def add_evidence(snapshot: Snapshot, problem: Problem, evidence: Evidence) -> Pr
     if problem.reason in CAPACITY_REASONS and evidence.pending_pod:
         pod, capacity = evidence.pending_pod, evidence.capacity
         found = free_capacity.explain_unschedulable(pod, capacity, owner.REPLICA_NOUN[0])
-        fits = free_capacity.largest_request_that_fits(pod, capacity, owner.main_container_name)
-        if fits and problem.reason is UNSCHEDULABLE:
-            problem = problem._replace(next=f"request at most {fits} in the file, or ask for more nodes")
-        elif problem.reason is UNSCHEDULABLE and (remedy := free_capacity.absent_resource_remedy(pod, capacity.nodes)):
-            problem = problem._replace(next=remedy)
-        # The GPU types of the file become a selector, and have a remedy of their own.
-        if not owner.spec.gpu_types and (remedy := free_capacity.selector_remedy(pod, capacity.nodes)):
+        if remedy := _capacity_remedy(owner, problem.reason, pod, capacity):
+            found = "\n".join(each for each in (found, "otherwise: ask for such nodes, or for more of them") if each)
             problem = problem._replace(next=remedy)
     elif problem.reason is CLAIM_NOT_BOUND and (found := explain_claims(evidence.storage)):
         problem = problem._replace(next=_claim_remedy(owner, evidence.storage))
@@ -99,6 +98,20 @@ def add_evidence(snapshot: Snapshot, problem: Problem, evidence: Evidence) -> Pr
     elif problem.reason in NODE_REASONS and evidence.node:
         found = _node_state(evidence.node)
     return problem._replace(note="\n".join(each for each in (problem.note, found) if each))
+
+
+def _capacity_remedy(owner: Workload, reason: Reason, pod: PodRequirements, capacity: ClusterCapacity) -> str:
+    """The edit of the file after which a node has room for the pod, or accepts it; empty if there is none."""
+    if edit := gpu_type_edit(owner, capacity.nodes) or placement_edit(owner, pod, capacity.nodes):
+        return edit
+    if reason is not UNSCHEDULABLE:
+        return ""
+    if absent := free_capacity.absent_resource(pod, capacity.nodes):
+        return edit_command(owner, removals=resource_removals(owner, absent))
+    settings: dict[str, str | int] = {}
+    for resource, amount in free_capacity.largest_request_that_fits(pod, capacity, owner.main_container_name).items():
+        settings |= resource_settings(owner, owner.main_container_name, resource, format_amount(resource, amount))
+    return edit_command(owner, settings)
 
 
 def who_acts(owner: Workload, problem: Problem, evidence: Evidence) -> Actor:
@@ -119,7 +132,11 @@ def who_acts(owner: Workload, problem: Problem, evidence: Evidence) -> Actor:
 def _claim_remedy(owner: Workload, storage: StorageEvidence) -> str:
     if getattr(owner.spec, "claims", ()):
         return "correct claims in the file, and: pin deploy FILE"
-    absent = absent_claim(storage)
+    absent, unbound = absent_claim(storage), unbound_claim(storage)
+    if absent and (command := create_claim_command(owner.metadata.namespace, absent, storage)):
+        return command
+    if unbound and (command := replace_claim_command(unbound, storage)):
+        return command
     for volume in owner.spec.template.get("spec", {}).get("volumes", ()):
         if absent and volume.get("persistentVolumeClaim", {}).get("claimName") == absent:
             return f"create claim {absent}, or remove volume {volume.get('name')} from spec.template"

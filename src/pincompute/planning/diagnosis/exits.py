@@ -13,6 +13,8 @@ from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, is_main_container, template_container
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, is_exec_error, start_failure_cause
 from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
+from pincompute.planning.diagnosis.resource_edits import resource_settings
+from pincompute.planning.edit_commands import edit_command
 from pincompute.planning.observed_pods import ContainerStatus, Terminated
 from pincompute.planning.pods.pod import DEFAULT_MEMORY
 
@@ -80,12 +82,13 @@ def _exit_cause(context: PodContext, container: ContainerStatus, terminated: Ter
 
 def _out_of_memory_problem(context: PodContext, container: ContainerStatus, _: Terminated) -> Problem:
     limit = _memory_limit(context, container)
-    is_main = is_main_container(context.owner, container.name)
-    field = "memory" if is_main else f"resources.limits.memory of {container.name}"
     what = f"{context.subject(container)} ran out of memory and was killed {_exit_count_text(container)}"
     note = f"its limit is {limit}" if limit else ""
-    example = f", such as to {more_memory(limit)}" if limit else ""
-    return Problem(OUT_OF_MEMORY, what, note=note, next=f"raise {field} in the file{example}")
+    next_ = f"raise resources.limits.memory of {container.name} in the file"
+    if limit:
+        settings = resource_settings(context.owner, container.name, "memory", more_memory(limit))
+        next_ = edit_command(context.owner, settings)
+    return Problem(OUT_OF_MEMORY, what, note=note, next=next_)
 
 
 def more_memory(limit: int | str) -> str:
@@ -94,9 +97,14 @@ def more_memory(limit: int | str) -> str:
     A small limit is often too small by far, so 100 MiB are added at least, as the vertical pod autoscaler does.
     """
     amount = parse_quantity(limit)
-    raised = max(amount * 2, amount + _LEAST_MORE_BYTES)
-    steps = -(-raised // _MEMORY_STEP_BYTES)
-    return format_bytes(Fraction(steps * _MEMORY_STEP_BYTES))
+    return in_memory_steps(max(amount * 2, amount + _LEAST_MORE_BYTES))
+
+
+def in_memory_steps(amount: Fraction) -> str:
+    """The amount, rounded up to one that a person would write: whole Gi, or else multiples of 32Mi."""
+    steps = -(-amount // _MEMORY_STEP_BYTES)
+    mebibytes = steps * _MEMORY_STEP_BYTES // 2**20
+    return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
 
 
 def _memory_limit(context: PodContext, container: ContainerStatus) -> str:
@@ -150,8 +158,8 @@ def _disk_full_problem(context: PodContext, container: ContainerStatus, line: st
     """A disk that the program found full. Only kinds with storage of their own can have more of it by their file."""
     what = f"{context.subject(container)} exited {_exit_count_text(container)}, as a disk is full"
     storage, logs = getattr(context.owner.spec, "storage", ""), context.logs_command(container)
-    more = f"raise storage in the file, such as to {format_bytes(parse_quantity(storage) * 2)}" if storage else ""
-    next_ = f"{more}, and: pin deploy FILE" if more else f"write less, or to a volume with more space: {logs}"
+    more = edit_command(context.owner, {"storage": format_bytes(parse_quantity(storage) * 2)}) if storage else ""
+    next_ = more or f"write less, or to a volume with more space: {logs}"
     return Problem(DISK_FULL, what, note=f"its last line: {line}", next=next_)
 
 

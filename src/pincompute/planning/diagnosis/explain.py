@@ -79,7 +79,7 @@ def diagnose(
         notes.append(serving_note)
     if problem is None or not problem.reason.is_problem:
         return _healthy_diagnosis(owner, plan, problem, "\n".join(notes))
-    problem = with_probe_error(refine_with_events(snapshot, problem, own_events), own_events)
+    problem = with_probe_error(snapshot, refine_with_events(snapshot, problem, own_events), own_events)
     problem = add_evidence(snapshot, problem, evidence)
     planned = snapshot._replace(owner=msgspec.structs.replace(owner, status=plan.status))
     path = build_path(planned, problem)

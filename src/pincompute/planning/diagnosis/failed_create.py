@@ -19,7 +19,6 @@ from pincompute.base.reasons import (
     KUBEFLOW_NOT_RESPONDING,
     POD_NOT_CREATED,
     POD_REJECTED,
-    POD_SECURITY,
     PRIORITY_MISSING,
     QUOTA_USED_UP,
     ROLLOUT_STALLED,
@@ -27,7 +26,10 @@ from pincompute.base.reasons import (
 from pincompute.objects.number_sets import scaled_value
 from pincompute.planning.diagnosis import quotas
 from pincompute.planning.diagnosis.cause import Cause, Causes, Rank, Recheck
-from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration, join_with_and
+from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration
+from pincompute.planning.diagnosis.rejection_remedies import limit_range_remedy, limit_ratio_remedy
+from pincompute.planning.edit_commands import edit_command, pod_path
+from pincompute.planning.pods.security_level import level_problem
 from pincompute.planning.revision_number import present_revision
 from pincompute.planning.snapshot import Native, NativeCondition, Snapshot
 
@@ -45,12 +47,8 @@ _SILENT_WEBHOOK = re.compile(r"failed calling webhook \"(?P<name>[^\"]+)\"")
 _LIMIT_RANGE = re.compile(
     r"(?P<end>maximum|minimum) (?P<resource>\S+) usage per (?P<of>Container|Pod) is (?P<amount>[^\s,.]+)"
 )
+_LIMIT_RATIO = re.compile(r"(?P<resource>[\w./-]+) max limit to request ratio per Container is (?P<most>\d+(?:\.\d+)?)")
 _RUNTIME_CLASS = re.compile(r"RuntimeClass \"(?P<name>[^\"]+)\" not found")
-_HOST_NAMESPACE = re.compile(r"\b(host(?:Network|PID|IPC))=true")
-_FORBIDDEN_VOLUME = re.compile(r"volume \"([^\"]+)\" uses restricted volume type")
-_FORBIDDEN_OF_CONTAINER = re.compile(
-    r"container \"([^\"]+)\" (?:uses |must not set |must not include .+? in )(hostPort|securityContext)"
-)
 _FIELD_OF_TEMPLATE = re.compile(
     r"^(?P<field>\w+) is not allowed in the project .*Remove it from spec.template", re.DOTALL
 )
@@ -146,7 +144,8 @@ def refused_write_problem(snapshot: Snapshot, refused: Problem) -> Problem:
     if "exceeded quota" in message and (found := quotas.quota_exceeded_problem(snapshot, message)):
         return found._replace(where=refused.where)
     if "denied the request" in message or "denied request" in message:
-        return _denied_problem(message, str(refused.where) or "an object of the workload")._replace(where=refused.where)
+        what = str(refused.where) or "an object of the workload"
+        return _denied_problem(snapshot.owner, message, what)._replace(where=refused.where)
     if silent := _SILENT_WEBHOOK.search(message):
         return _silent_webhook_problem(snapshot.owner, silent["name"], refused)
     return refused
@@ -174,10 +173,7 @@ def _rollout_note(snapshot: Snapshot) -> str:
 def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
     excerpt = excerpt_start(message)
     if security := _SECURITY.search(message):
-        project, level = snapshot.owner.metadata.namespace, security["level"]
-        what = f"project {project} allows only pod security level {level}, and the pod needs more"
-        next_ = f"remove {_forbidden_fields(security['rules'])} from spec.template, and: pin deploy FILE"
-        return Problem(POD_SECURITY, what, note=excerpt_start(security["rules"]), next=next_)
+        return level_problem(snapshot.owner, security["level"])._replace(note=excerpt_start(security["rules"]))
     if "PriorityClass" in message:
         what = f"priority class {PRIORITY_CLASS_PREFIX}{snapshot.owner.spec.tier} does not exist"
         next_ = "tell the infrastructure team: the cluster lacks the priority classes of its tiers"
@@ -187,28 +183,18 @@ def _admission_problem(snapshot: Snapshot, message: str) -> Problem:
         next_ = f"tell the infrastructure team that {name} does not respond"
         return Problem(ADMISSION_UNREACHABLE, f"{name} for pods does not respond", note=excerpt, next=next_)
     if "denied the request" in message or "denied request" in message:
-        return _denied_problem(message, "the pods")
-    if bound := _LIMIT_RANGE.search(message):
-        return _limit_range_problem(snapshot, bound, excerpt)
+        return _denied_problem(snapshot.owner, message, "the pods")
+    if of_range := _limit_range_problem(snapshot, message):
+        return of_range
     next_ = "change what the note names"
     if found := _RUNTIME_CLASS.search(message):
         name = excerpt_start(found["name"])
-        next_ = f"remove runtimeClassName from spec.template, or ask the infrastructure team for RuntimeClass {name}"
+        excerpt = f"{excerpt}; otherwise ask the infrastructure team for RuntimeClass {name}"
+        next_ = edit_command(snapshot.owner, removals=[pod_path("runtimeClassName")])
     return Problem(POD_REJECTED, "Kubernetes rejects the pods", note=excerpt, next=next_)
 
 
-def _forbidden_fields(rules: str) -> str:
-    """The fields that pod security forbids, as the message names them."""
-    containers = [f"{field} of container {name}" for name, field in _FORBIDDEN_OF_CONTAINER.findall(rules)]
-    fields = [*_HOST_NAMESPACE.findall(rules), *(f"volume {name}" for name in _FORBIDDEN_VOLUME.findall(rules))]
-    if "hostNetwork" in fields:
-        # The API server sets the host ports of such a pod.
-        containers = [each for each in containers if not each.startswith("hostPort ")]
-    found = list(dict.fromkeys([*fields, *containers]))
-    return excerpt_start(join_with_and(found)) if found else "what the note names"
-
-
-def _denied_problem(message: str, what: str) -> Problem:
+def _denied_problem(owner: Workload, message: str, what: str) -> Problem:
     """A denial, with the name of the policy or webhook and its own words."""
     found = _POLICY.search(message) or _WEBHOOK.search(message)
     kind = "policy" if found and found.re is _POLICY else "webhook"
@@ -216,16 +202,31 @@ def _denied_problem(message: str, what: str) -> Problem:
     next_ = f"change what the note names, or ask the infrastructure team for an exception from {name}"
     note = excerpt_start(found["rule"] if found else message)
     if field := _FIELD_OF_TEMPLATE.search(note):
-        next_ = f"remove {field[1]} from spec.template, and: pin deploy FILE"
+        next_ = edit_command(owner, removals=[pod_path(field[1])])
     return Problem(ADMISSION_DENIED, f"{name} denies {what}", note=note, next=next_)
 
 
-def _limit_range_problem(snapshot: Snapshot, bound: re.Match[str], excerpt: str) -> Problem:
+def _limit_range_problem(snapshot: Snapshot, message: str) -> Problem | None:
     """A pod outside of the bounds of a LimitRange."""
+    excerpt = excerpt_start(message)
+    if ratio := _LIMIT_RATIO.search(message):
+        return _limit_ratio_problem(snapshot, ratio, excerpt)
+    if (bound := _LIMIT_RANGE.search(message)) is None:
+        return None
     project, most = snapshot.owner.metadata.namespace, "at most" if bound["end"] == "maximum" else "at least"
     amount = f"{most} {bound['amount']} {bound['resource']}"
     what = f"a LimitRange of project {project} requires {amount} for each {bound['of'].lower()}"
-    next_ = f"set {amount} in the file, or ask for other bounds: kubectl describe limitrange -n {project}"
+    note = f"{excerpt}; otherwise ask for other bounds: kubectl describe limitrange -n {project}"
+    return Problem(
+        POD_REJECTED, what, note=note, next=limit_range_remedy(snapshot.owner, bound["resource"], bound["amount"])
+    )
+
+
+def _limit_ratio_problem(snapshot: Snapshot, ratio: re.Match[str], excerpt: str) -> Problem:
+    """A container whose limit is a larger multiple of its request than a LimitRange allows."""
+    project, most, resource = snapshot.owner.metadata.namespace, ratio["most"], ratio["resource"]
+    what = f"a LimitRange of project {project} allows a {resource} limit of at most {most} times the request"
+    next_ = limit_ratio_remedy(snapshot.owner, resource, most) or f"raise the request of {resource} in the file"
     return Problem(POD_REJECTED, what, note=excerpt, next=next_)
 
 

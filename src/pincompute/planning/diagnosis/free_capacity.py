@@ -13,16 +13,15 @@ from pincompute.planning.diagnosis.capacity import (
     Node,
     PodRequirements,
     eligible_nodes,
-    exceeds_node,
     format_amount,
     format_amount_with_unit,
     labels_match,
+    lacks_any,
     node_affinity_expressions,
     round_down,
     untolerated_taints,
 )
-from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few, join_with_and
-from pincompute.planning.pods.pod import GPU_RESOURCE
+from pincompute.planning.diagnosis.excerpts import excerpt_start, join_first_few
 
 MAX_COUNTED_NODES = 10
 """Limit of nodes on which the pods are counted, the largest first: the caller waits for each of these requests."""
@@ -41,11 +40,16 @@ class ClusterCapacity(NamedTuple):
 
 def candidate_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
     """Eligible nodes that would have room for the pod if they were empty, the largest first."""
-    return _largest_first(node for node in eligible_nodes(pod, nodes) if not exceeds_node(pod, node))
+    requests = pod.requests
+    return _largest_first(node for node in eligible_nodes(pod, nodes) if not lacks_any(node, requests))
 
 
 def _largest_first(nodes: Iterable[Node]) -> list[Node]:
-    return sorted(nodes, key=lambda node: (-node.allocatable("cpu"), -node.allocatable("memory"), node.metadata.name))
+    def size(node: Node) -> tuple[float, float, str]:
+        # Fractions are exact, and slow to compare a thousand times.
+        return -float(node.allocatable("cpu")), -float(node.allocatable("memory")), node.metadata.name
+
+    return sorted(nodes, key=size)
 
 
 class FittingReplicas(NamedTuple):
@@ -77,7 +81,7 @@ def counted_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
     return found[:MAX_COUNTED_NODES]
 
 
-def largest_request_that_fits(pod: PodRequirements, capacity: ClusterCapacity, container: str) -> str:
+def largest_request_that_fits(pod: PodRequirements, capacity: ClusterCapacity, container: str) -> dict[str, Fraction]:
     """The most that this container may request of each scarce resource, on the node where that is most of its request.
 
     Empty if nothing is scarce there, or if nothing is left: then only more nodes help.
@@ -85,7 +89,7 @@ def largest_request_that_fits(pod: PodRequirements, capacity: ClusterCapacity, c
     own = next((each for each in pod.spec.containers if each.name == container), None)
     nodes = counted_nodes(pod, capacity.nodes)
     if own is None or not nodes:
-        return ""
+        return {}
     requests = {each: amount for each in pod.requested_resources if (amount := pod.requested(each))}
 
     def share_left(node: Node) -> Fraction:
@@ -96,9 +100,7 @@ def largest_request_that_fits(pod: PodRequirements, capacity: ClusterCapacity, c
     # Sidecars have requests of their own.
     fits = {each: capacity.free(best, each) - (requests[each] - own.requested(each)) for each in scarce}
     rounded = {each: round_down(each, amount) for each, amount in fits.items()}
-    if not rounded or any(amount <= 0 for amount in rounded.values()):
-        return ""
-    return join_with_and(format_amount_with_unit(each, amount) for each, amount in rounded.items())
+    return {} if any(amount <= 0 for amount in rounded.values()) else rounded
 
 
 def explain_unschedulable(pod: PodRequirements, capacity: ClusterCapacity, replica: str) -> str:
@@ -216,26 +218,10 @@ def _node_obstacles(pod: PodRequirements, node: Node) -> list[str]:
     return states + [f"taint {each}" for each in untolerated_taints(pod, node) if not each.startswith(of_states)]
 
 
-def selector_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
-    """The first label that the file requires and no node has, with the value that most nodes have; else empty."""
-    for key, value in sorted(pod.spec.node_selector.items()):
-        present = _label_values(key, nodes)
-        if value in present:
-            continue
-        if not present:
-            return f"remove {key} from nodeSelector in the file, or ask for nodes with {key}={value}"
-        most_frequent = min(present, key=lambda each: (-present[each], each))
-        return f"set {key}: {most_frequent} in nodeSelector of the file, or ask for nodes with {key}={value}"
-    if any(_unmatched_expression(each, nodes) for each in node_affinity_expressions(pod)):
-        return "remove affinity.nodeAffinity from spec.template, or ask for such nodes"
-    return ""
-
-
-def absent_resource_remedy(pod: PodRequirements, nodes: Sequence[Node]) -> str:
-    """The remedy for a resource of which no eligible node has any; empty if there is none."""
+def absent_resource(pod: PodRequirements, nodes: Sequence[Node]) -> str:
+    """The first resource that the pod requests and no eligible node has; empty if there is none."""
     eligible = eligible_nodes(pod, nodes)
     for resource in pod.requested_resources if eligible else ():
         if not any(each.allocatable(resource) for each in eligible) and pod.requested(resource):
-            name = "gpus" if resource == GPU_RESOURCE else f"{resource} from resources"
-            return f"remove {name} in the file, or ask for nodes with {name.split(' ')[0]}"
+            return resource
     return ""

@@ -13,6 +13,7 @@ from pincompute.base.reasons import (
 )
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank
 from pincompute.planning.diagnosis.excerpts import excerpt_end
+from pincompute.planning.edit_commands import container_path, edit_command
 from pincompute.planning.observed_pods import ContainerStatus, Waiting
 
 IMAGE_PULL_REASONS = (
@@ -65,20 +66,22 @@ def _pull_cause(context: PodContext, container: ContainerStatus, waiting: Waitin
             next=f"wait if the name is correct, or: pin image load FILE --as {image}",
         )
         return context.container_cause(container, problem, Rank.TRANSIENT)
-    problem = _problem_by_reason(image, what, waiting.reason, excerpt) or _problem_by_message(
-        image, what, message, excerpt
-    )
+    problem = _problem_by_reason(context, container, waiting.reason, excerpt)
+    problem = problem or _problem_by_message(image, what, message, excerpt)
     return context.container_cause(container, problem)
 
 
-def _problem_by_reason(image: str, what: str, reason: str, excerpt: str) -> Problem | None:
+def _problem_by_reason(context: PodContext, container: ContainerStatus, reason: str, excerpt: str) -> Problem | None:
+    image = container.image
     if reason == "InvalidImageName":
         return Problem(
             IMAGE_NAME_INVALID, f"'{image}' is not a valid image name", note=excerpt, next="write image: NAME:TAG"
         )
     if reason == "ErrImageNeverPull":
         note = "imagePullPolicy is Never, and the node does not have the image"
-        return Problem(IMAGE_PULL_FAILED, what, note=note, next="remove imagePullPolicy from the template")
+        what = f"image {image} cannot be pulled"
+        path = container_path(context.owner, container.name, "imagePullPolicy")
+        return Problem(IMAGE_PULL_FAILED, what, note=note, next=edit_command(context.owner, removals=[path]))
     return None
 
 

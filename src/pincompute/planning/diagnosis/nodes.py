@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from fractions import Fraction
 
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import (
@@ -14,13 +16,28 @@ from pincompute.base.reasons import (
     PREEMPTED,
     Reason,
 )
-from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, find_disruption
+from pincompute.objects.quantity import parse_quantity
+from pincompute.planning.diagnosis.cause import (
+    Cause,
+    Causes,
+    PodContext,
+    Rank,
+    find_disruption,
+    is_main_container,
+    template_container,
+)
 from pincompute.planning.diagnosis.excerpts import excerpt_start, format_duration, join_with_and
+from pincompute.planning.diagnosis.exits import in_memory_steps
+from pincompute.planning.diagnosis.resource_edits import resource_settings
+from pincompute.planning.edit_commands import edit_command
 from pincompute.planning.observed_pods import Pod, PodCondition
 from pincompute.planning.snapshot import Snapshot
 
 DELETION_GRACE_S = 60.0
 """Time beyond a pod's own termination grace period after which its deletion counts as stuck."""
+_MEMORY_RESERVE = Fraction(5, 4)
+"""Part of the measured memory that is requested after an eviction for memory."""
+_MEASURED_MEMORY = re.compile(r"Container (?P<container>\S+) was using (?P<amount>\d{1,15}[KMGT]?i?),")
 _EVICTION_REASONS = ("Evicted", "NodeShutdown", "Terminated")
 _NODE_LOST_REASONS = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
 
@@ -110,9 +127,20 @@ def _preempted_cause(context: PodContext, condition: PodCondition) -> Cause:
 def _evicted_cause(context: PodContext, message: str) -> Cause:
     is_drain = context.disruption and context.disruption.reason == "EvictionByEvictionAPI"
     what = f"a {context.replica} was evicted {'while its node was drained' if is_drain else 'by its node'}"
-    raise_memory = "raise memory in the file to the actual usage, or wait for a new one"
-    next_ = raise_memory if "memory" in message else "wait for a new one, or: kubectl get nodes"
+    next_ = _more_memory_command(context, message) or "wait for a new one, or: kubectl get nodes"
     return Cause(Problem(EVICTED, what, context.where, excerpt_start(message), next_), Rank.TRANSIENT)
+
+
+def _more_memory_command(context: PodContext, message: str) -> str:
+    """The request that the kubelet measured before it evicted the pod; empty if it was short of something else."""
+    if "memory" not in message:
+        return ""
+    found, owner = _MEASURED_MEMORY.search(message), context.owner
+    name = found["container"] if found else ""
+    if found is None or not (is_main_container(owner, name) or template_container(owner, name)):
+        return "raise memory in the file to the actual usage, or wait for a new one"
+    amount = in_memory_steps(parse_quantity(found["amount"]) * _MEMORY_RESERVE)
+    return edit_command(owner, resource_settings(owner, name, "memory", amount))
 
 
 def _rejected_cause(context: PodContext) -> Cause:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Where
@@ -24,6 +25,7 @@ from pincompute.base.reasons import (
 from pincompute.objects.content import Object
 from pincompute.planning.diagnosis.cause import PodContext, is_main_container, template_container
 from pincompute.planning.diagnosis.excerpts import excerpt_end
+from pincompute.planning.edit_commands import container_path, edit_command
 from pincompute.planning.observed_pods import ContainerStatus
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.events import Event
@@ -36,13 +38,14 @@ _KILLED_BY_PROBE = re.compile(r"Container (?P<container>\S+) failed (?P<probe>li
 _RESTARTED = frozenset({CRASH_LOOP, PROGRAM_FAILED, KILLED, PROBE_FAILED, PROGRESSING})
 """Answers that a restart by a probe explains."""
 _UNREADY = frozenset({HEALTH_CHECK_FAILED, PORT_NOT_LISTENING, PROBE_FAILED})
+_HANDLERS = ("httpGet", "tcpSocket", "grpc")
+_TIMEOUTS = ("deadline exceeded", "Timeout", "timed out")
+_LEAST_TIMEOUT_S = 5
+_DEFAULT_PERIOD_S = 10
 _ADVICE = (
     ("statuscode: 4", "correct the path of {probe} in the file"),
-    ("connection refused", "correct the port of {probe} in the file{port}"),
+    ("connection refused", "correct the port of {probe} in the file"),
     ("malformed HTTP", "correct the scheme or the port of {probe} in the file"),
-    ("HTTP response to HTTPS", "set scheme: HTTP for {probe} in the file"),
-    ("deadline exceeded", "raise timeoutSeconds of {probe} in the file"),
-    ("Timeout", "raise timeoutSeconds of {probe} in the file"),
     ("executable file not found", "correct the command of {probe} in the file"),
 )
 """Errors of probes, the first that occurs in the message."""
@@ -65,14 +68,21 @@ def restart_by_probe(snapshot: Snapshot, problem: Problem | None, events: Sequen
     return _probe_problem(context, container, f"{match['probe']}Probe", _newest_error(event, match["probe"], events))
 
 
-def with_probe_error(problem: Problem, events: Sequence[Event]) -> Problem:
+def with_probe_error(snapshot: Snapshot, problem: Problem, events: Sequence[Event]) -> Problem:
     """The problem of an unready container with the newest error of its readiness probe."""
     name = problem.where.object.removeprefix("pod ").split(" ")[0]
     errors = [each for each in events if each.regarding.name == name and "Readiness probe failed" in each.note]
     if problem.reason not in _UNREADY or not errors:
         return problem
     newest = max(errors, key=lambda each: (each.last_seen, each.metadata.name))
-    return problem._replace(note="\n".join(each for each in (problem.note, excerpt_end(newest.note)) if each))
+    container = _container_of(problem)
+    edit = probe_edit(snapshot.owner, container, "readinessProbe", newest.note) if container else ""
+    note = "\n".join(each for each in (problem.note, excerpt_end(newest.note)) if each)
+    return problem._replace(note=note, next=edit or problem.next)
+
+
+def _container_of(problem: Problem) -> str:
+    return problem.where.object.partition(" container ")[2]
 
 
 def _restarts_often(snapshot: Snapshot, container: ContainerStatus, event: Event) -> bool:
@@ -108,14 +118,31 @@ def _target_text(settings: Object) -> str:
 
 
 def _advice(context: PodContext, container: ContainerStatus, probe: str, error: str) -> str:
+    if edit := probe_edit(context.owner, container.name, probe, error):
+        return edit
     advice = next((text for phrase, text in _ADVICE if phrase in error), "correct {probe} in the file")
-    return f"{advice.format(probe=probe, port=_port_hint(context.owner, container, probe))}, and: pin deploy FILE"
+    return f"{advice.format(probe=probe)}, and: pin deploy FILE"
 
 
-def _port_hint(owner: Workload, container: ContainerStatus, probe: str) -> str:
-    """The port of the program, if the probe asks another one."""
-    template = template_container(owner, container.name)
-    handlers = (template.get(probe, {}).get(each, {}) for each in ("httpGet", "tcpSocket", "grpc"))
-    asked = next((each["port"] for each in handlers if "port" in each), None)
-    port = getattr(owner.spec, "port", 0) if is_main_container(owner, container.name) else 0
-    return f": the program's port is {port}, not {asked}" if port and asked not in {None, port} else ""
+def probe_edit(owner: Workload, container: str, probe: str, error: str) -> str:
+    """The command that corrects a probe of the file which fails with this error; empty if only its author knows how."""
+    settings = template_container(owner, container).get(probe, {})
+    handler = next((each for each in _HANDLERS if each in settings), "")
+    if not handler:
+        return ""
+    asked, port = settings[handler].get("port"), getattr(owner.spec, "port", 0)
+    path = partial(container_path, owner, container, probe)
+    if "connection refused" in error and port and is_main_container(owner, container) and asked != port:
+        return edit_command(owner, {path(handler, "port"): port})
+    if "HTTP response to HTTPS" in error:
+        return edit_command(owner, {path(handler, "scheme"): "HTTP"})
+    if "malformed HTTP" in error and handler == "httpGet":
+        return edit_command(owner, {path("tcpSocket", "port"): asked}, [path(handler)])
+    if any(each in error for each in _TIMEOUTS):
+        seconds = max(_LEAST_TIMEOUT_S, settings.get("timeoutSeconds", 1) * 2)
+        longer = {path("timeoutSeconds"): seconds}
+        # A kubelet does not wait for longer than the period.
+        if seconds > settings.get("periodSeconds", _DEFAULT_PERIOD_S):
+            longer[path("periodSeconds")] = seconds
+        return edit_command(owner, longer)
+    return ""

@@ -25,6 +25,8 @@ from pincompute.base.reasons import (
     Actor,
     Reason,
 )
+from pincompute.planning.diagnosis.scheduling import ANTI_AFFINITY
+from pincompute.planning.edit_commands import EDIT_COMMAND
 from pincompute.planning.edits import can_roll_back
 from pincompute.planning.revision_number import expected_revision
 from pincompute.planning.views.history import RevisionRecord, describe_changes
@@ -97,9 +99,10 @@ def _is_caused_by_the_spec(reason: Reason) -> bool:
 
 
 def _scaled_to_what_fits(owner: Workload, problem: Problem) -> Problem:
-    """The problem with the number of replicas that the quota allows as its next command."""
+    """The problem with the number of replicas that run already as its next command, if there is no room for more."""
     fitting = owner.status.ready_replicas
-    if problem.reason is not QUOTA_USED_UP or not owner.SCALABLE or not 0 < fitting < owner.progress_counts[1]:
+    lacks_room = problem.reason in {QUOTA_USED_UP, UNSCHEDULABLE} or ANTI_AFFINITY in problem.next
+    if not lacks_room or not owner.SCALABLE or not 0 < fitting < owner.progress_counts[1]:
         return problem
     note = "\n".join(each for each in (problem.note, f"to keep this change: {problem.next}") if each)
     return problem._replace(note=note, next=f"{COMMAND_PREFIX}scale {owner.metadata.name} {fitting}")
@@ -134,6 +137,10 @@ def last_healthy_revision(
 
 
 def _is_fix(owner: Workload, next_: str) -> bool:
-    """True for a command that fixes the problem; an identical rerun fixes only what failed by chance."""
+    """True for a command that fixes the problem; an identical rerun fixes only what failed by chance.
+
+    An edit is proposed only where no earlier revision was healthy: that one has proved that it runs.
+    """
     identical_rerun = f"pin rerun {owner.metadata.name}"
-    return next_.startswith(COMMAND_PREFIX) and not next_.startswith(_READ_ONLY_COMMANDS) and next_ != identical_rerun
+    no_fix = (*_READ_ONLY_COMMANDS, EDIT_COMMAND)
+    return next_.startswith(COMMAND_PREFIX) and not next_.startswith(no_fix) and next_ != identical_rerun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from pincompute.planning.diagnosis.excerpts import join_with_and
@@ -82,8 +83,12 @@ class SchedulerVerdict(NamedTuple):
         return f"of {self.node_count} nodes, {join_with_and(f'{each.count} {each}' for each in self.obstacles)}"
 
 
+@lru_cache(maxsize=64)
 def parse_scheduler_message(message: str) -> SchedulerVerdict | None:
-    """The parsed message, or None if any part of it is unknown: an incomplete list would mislead."""
+    """The parsed message, or None if any part of it is unknown: an incomplete list would mislead.
+
+    The pods of a workload have equal messages.
+    """
     found = _COUNTS.match(message)
     if not found:
         return None

@@ -8,6 +8,7 @@ from pincompute.api.names import GPU_TYPE_LABEL
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem
 from pincompute.base.reasons import CLAIM_NOT_BOUND, NO_NODE_MATCHES, UNSCHEDULABLE, Reason
+from pincompute.objects.content import Object
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, Recheck, template_container
 from pincompute.planning.diagnosis.excerpts import excerpt_start, join_with_and
 from pincompute.planning.diagnosis.scheduler_messages import (
@@ -17,6 +18,7 @@ from pincompute.planning.diagnosis.scheduler_messages import (
     parse_scheduler_message,
     unschedulable_reasons,
 )
+from pincompute.planning.edit_commands import edit_command, pod_path, pod_spec
 from pincompute.planning.pods.pod import GPU_RESOURCE
 
 SCHEDULING_GRACE_S = 5.0
@@ -25,6 +27,8 @@ BINDING_GRACE_S = 15.0
 """Time in which a new claim is bound, and the scheduler tries again."""
 KUBELET_RESPONSE_GRACE_S = 10.0
 """Time in which the kubelet of a named node should have accepted the pod."""
+ANTI_AFFINITY = "podAntiAffinity"
+_SPREAD = "topologySpreadConstraints"
 _CLAIM = re.compile(r"persistentvolumeclaim(?: \"(?P<name>[^\"]+)\")?", re.IGNORECASE)
 
 
@@ -53,7 +57,7 @@ def _check_named_node(context: PodContext) -> Causes:
         yield Recheck(KUBELET_RESPONSE_GRACE_S - age_s)
         return
     what = f"node {node}, which the file names, does not accept a {context.replica}"
-    next_ = "remove nodeName from spec.template, or list the nodes: kubectl get nodes"
+    next_ = edit_command(context.owner, removals=[pod_path("nodeName")])
     yield Cause(Problem(NO_NODE_MATCHES, what, context.where, next=next_), Rank.TRANSIENT)
 
 
@@ -89,15 +93,36 @@ def _reason_and_remedy(owner: Workload, verdict: SchedulerVerdict, requests: str
 
 
 def _mismatch_remedy(owner: Workload, verdict: SchedulerVerdict) -> str:
-    labels = _required_pods(owner)
-    if labels and all(AFFINITY_OBSTACLE in each.text for each in verdict.obstacles):
-        return f"correct podAffinity in spec.template, or deploy a workload with {labels}"
+    """The edit that drops the one rule between pods which all nodes break, or else where to look."""
+    if path := _broken_pod_rule(owner, verdict):
+        if path == _SPREAD:
+            keys = [str(each["topologyKey"]) for each in pod_spec(owner)[_SPREAD] if _is_hard_spread(each)]
+            return edit_command(
+                owner, {pod_path(_SPREAD, each, "whenUnsatisfiable"): "ScheduleAnyway" for each in keys}
+            )
+        return edit_command(owner, removals=[pod_path("affinity", path)])
     if owner.spec.whole_node:
-        return "remove wholeNode from the file, or ask for more nodes"
+        return edit_command(owner, removals=["wholeNode"])
     if owner.spec.gpu_types and any(SELECTOR_OBSTACLE in each.text for each in verdict.obstacles):
         wanted = f"gpuType: {join_with_and(owner.spec.gpu_types)}"
         return f"correct {wanted} in the file, or ask for such nodes: kubectl get nodes -L {GPU_TYPE_LABEL}"
     return "kubectl describe nodes, or correct nodeSelector, affinity or tolerations in spec.template"
+
+
+def _broken_pod_rule(owner: Workload, verdict: SchedulerVerdict) -> str:
+    """The field of the file with the rule about other pods that keeps the pod off every node that it could have."""
+    spec, texts = pod_spec(owner), [each.text for each in verdict.obstacles]
+    affinity = spec.get("affinity", {})
+    if affinity.get("podAffinity") and any(AFFINITY_OBSTACLE in each for each in texts):
+        return "podAffinity"
+    if affinity.get(ANTI_AFFINITY) and any("anti-affinity" in each for each in texts):
+        return ANTI_AFFINITY
+    has_spread = any(_is_hard_spread(each) for each in spec.get(_SPREAD, ()))
+    return _SPREAD if has_spread and any("topology spread" in each for each in texts) else ""
+
+
+def _is_hard_spread(constraint: Object) -> bool:
+    return constraint.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"
 
 
 def _required_pods(owner: Workload) -> str:

@@ -9,6 +9,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import NODE_NOT_RESPONDING, SCHEDULER_NOT_RESPONDING, SCHEDULER_UNKNOWN, SCHEDULING_GATED
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, Rank, Recheck
 from pincompute.planning.diagnosis.excerpts import format_duration, join_with_and
+from pincompute.planning.edit_commands import edit_command, pod_path
 
 RESPONSE_GRACE_S = 30.0
 """Time in which a scheduler and a kubelet act on a new pod, also on a machine that is short of CPU."""
@@ -52,7 +53,7 @@ def _gated_problem(context: PodContext, gates: list[str]) -> Problem:
     of_file = {str(each.get("name")) for each in context.owner.spec.template.get("spec", {}).get("schedulingGates", ())}
     if of_file.issuperset(gates):
         note = "the file sets it in spec.template; no scheduler considers the pod before it is removed there"
-        next_ = "remove schedulingGates from spec.template, and: pin deploy FILE"
+        next_ = edit_command(context.owner, removals=[pod_path("schedulingGates")])
         return Problem(SCHEDULING_GATED, what, context.where, note, next_)
     note = "another controller of the cluster set it; no scheduler considers the pod before that removes it"
     pod, namespace = context.pod.metadata.name, context.owner.metadata.namespace
@@ -64,7 +65,7 @@ def _silent_scheduler_problem(context: PodContext) -> Problem:
     grace = format_duration(RESPONSE_GRACE_S)
     if scheduler:
         what = f"no scheduler '{scheduler}', which the file names, has acted on a {context.replica} for {grace}"
-        next_ = "remove schedulerName from spec.template, and: pin deploy FILE"
+        next_ = edit_command(context.owner, removals=[pod_path("schedulerName")])
         return Problem(SCHEDULER_UNKNOWN, what, context.where, next=next_)
     what = f"no scheduler has acted on a {context.replica} for {grace}"
     return Problem(SCHEDULER_NOT_RESPONDING, what, context.where, "the cluster's scheduler is down", "pin status")

@@ -32,6 +32,7 @@ from pincompute.planning.object_quota import object_quota
 from pincompute.planning.plan import Plan
 from pincompute.planning.pods.container import EPHEMERAL_STORAGE
 from pincompute.planning.pods.pod import DEFAULT_CPU, DEFAULT_MEMORY, GPU_RESOURCE
+from pincompute.planning.pods.security_level import security_level
 from pincompute.planning.quota_status import quota_problem, uncounted_quota
 from pincompute.planning.snapshot import Native, Snapshot
 
@@ -104,8 +105,10 @@ def _metadata(owner: Project, name: str) -> Object:
 def _namespace(owner: Project) -> Object:
     """Namespace with the Pod Security level "restricted", except for projects that may run infrastructure daemons."""
     metadata = _metadata(owner, owner.metadata.name)
-    level = "restricted" if owner.spec.quota.infrastructure is None else "privileged"
-    metadata["labels"] |= {"pod-security.kubernetes.io/enforce": level, REVIEW_LABEL: str(owner.spec.review)}
+    metadata["labels"] |= {
+        "pod-security.kubernetes.io/enforce": security_level(owner),
+        REVIEW_LABEL: str(owner.spec.review),
+    }
     placement = owner.spec.placement
     annotations = {
         CONTACT_ANNOTATION: owner.spec.contact,

@@ -31,6 +31,7 @@ from pincompute.planning.pods.container import (
 from pincompute.planning.pods.duplicates import duplicate_problems
 from pincompute.planning.pods.iam import iam_audience, iam_mounts, iam_problem, iam_variables, iam_volumes
 from pincompute.planning.pods.injection import inject_parts
+from pincompute.planning.pods.security_level import security_problem
 from pincompute.planning.pods.templates import in_place_hash_of
 from pincompute.planning.runtimes.selection import choose_runtime
 from pincompute.planning.snapshot import Cluster, Snapshot
@@ -89,6 +90,7 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
     problems = (
         *chosen.problems,
         *filter(None, (iam_problem(owner, snapshot.project),)),
+        *filter(None, (security_problem(owner, snapshot.project, plain["spec"]),)),
         *duplicate_problems(plain, owner.metadata.key),
     )
     injected = inject_parts(plain, chosen.parts, owner.spec.sidecar_config, chosen.other_parts)
@@ -189,6 +191,14 @@ def workload_containers(owner: Workload) -> tuple[list[Object], list[Object]]:
     given = owner.spec.template.get("spec", {})
     init_containers = [_other_container(owner, PodOverlay(), each) for each in given.get("initContainers", ())]
     return _containers(owner, PodOverlay(), given), init_containers
+
+
+def secured_pod(owner: Workload) -> Object:
+    """The pod as the file describes it, with the platform's security contexts: what Pod Security judges."""
+    given = owner.spec.template.get("spec", {})
+    containers, init_containers = workload_containers(owner)
+    context = _security_context(POD_SECURITY_DEFAULTS, given)
+    return {**given, "securityContext": context, "containers": containers, "initContainers": init_containers}
 
 
 def _main_container(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
