@@ -1,4 +1,4 @@
-"""Runs comparisons: all, or some by the ids of `docs/performance.md`: `python -m bench.peers P5 --pairs 1 --size 0.1`."""
+"""Compares with peers: everything, or some ids of `docs/performance.md`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from bench.peers.run import CONTENDERS_OF_ID, PAIRS, Size, run
 
 
 def parse_size(words: Sequence[str]) -> Size:
-    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.peers",
+        description=__doc__,
+        epilog="example, in about a minute: python -m bench.peers P5 --pairs 1 --size 0.1",
+    )
     parser.add_argument(
         "ids", nargs="*", metavar="ID", help=f"comparisons: {', '.join(CONTENDERS_OF_ID)}; all by default"
     )
@@ -24,14 +28,18 @@ def parse_size(words: Sequence[str]) -> Size:
 
 
 def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise ValueError(text)
-    return number
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of at least 1")
+    return int(text)
 
 
 def _fraction(text: str) -> float:
-    if not 0 < (fraction := float(text)) <= 1:
-        raise ValueError(text)
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = 0.0
+    if not 0 < fraction <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a fraction above 0, and 1 at most")
     return fraction
 
 

@@ -1,4 +1,4 @@
-"""Neutral checker: compares the objects in a cluster with `expected.yaml`, and the contenders' clusters with each other.
+"""Neutral checker: compares a cluster with `expected.yaml`, and the clusters of two contenders.
 
 It knows no contender. A workload has converged when all of its objects are as expected, and there is no other one.
 """

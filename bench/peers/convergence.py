@@ -27,7 +27,7 @@ from pincompute.objects.content import Object
 NAMESPACE = "bench"
 SHARE_OF_CORE = 0.1
 PHASES = ("cold", "edit-1", "edit-2")
-SETTLED_S = 10.0
+SETTLED_S = 5.0
 USER = "bench"
 SERVICES = CUSTOM_RESOURCES[SERVICE]
 COMPARED = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from bench.figures import Figure
@@ -33,19 +34,24 @@ class Ratio(NamedTuple):
 
 
 def _rate(phase: str) -> Callable[[Convergence], float]:
-    return lambda each: each.workloads / each.phases[phase].seconds
+    def rate(found: Convergence) -> float:
+        return found.workloads / found.phases[phase].seconds
+
+    return rate
+
+
+def _per_workload(phase: str, name: str) -> Callable[[Convergence], float]:
+    def share(found: Convergence) -> float:
+        return float(getattr(found.phases[phase], name)) / found.workloads
+
+    return share
 
 
 def _busy(phase: str) -> Callable[[Convergence], float]:
-    return lambda each: each.phases[phase].server_busy
+    def busy(found: Convergence) -> float:
+        return found.phases[phase].server_busy
 
-
-def _cpu(phase: str) -> Callable[[Convergence], float]:
-    return lambda each: each.phases[phase].cpu_s / each.workloads
-
-
-def _requests(phase: str) -> Callable[[Convergence], float]:
-    return lambda each: each.phases[phase].requests / each.workloads
+    return busy
 
 
 def _throughput(id_: str, peer: str, phase: str, bar: float | None, aim: float | None) -> Ratio:
@@ -55,35 +61,31 @@ def _throughput(id_: str, peer: str, phase: str, bar: float | None, aim: float |
 
 def _cost(id_: str, phase: str, bar: float | None, aim: float | None) -> Ratio:
     label = f"own CPU seconds per workload, {phase}, ours : {_GO_OPERATOR}"
-    return Ratio(id_, label, _GO_OPERATOR, _cpu(phase), bar, aim)
+    return Ratio(id_, label, _GO_OPERATOR, _per_workload(phase, "cpu_s"), bar, aim)
 
 
 def _request_count(id_: str, phase: str) -> Ratio:
     label = f"API requests per workload, {phase}, ours : {_GO_OPERATOR}"
-    return Ratio(id_, label, _GO_OPERATOR, _requests(phase), 1.0, 0.8)
+    return Ratio(id_, label, _GO_OPERATOR, _per_workload(phase, "requests"), 1.0, 0.8)
+
+
+def _pods_per_second(found: FirstSync) -> float:
+    return found.pods / found.seconds
+
+
+def _pods_per_cpu_second(found: FirstSync) -> float:
+    return found.pods / found.cpu_s
 
 
 def _first_sync(id_: str, peer: str, bar: float | None, aim: float | None) -> Ratio:
-    return Ratio(
-        id_,
-        f"first sync, pods/s, ours : {peer}",
-        peer,
-        lambda each: each.pods / each.seconds,
-        bar,
-        aim,
-        lambda each: each.server_busy,
-        higher_is_better=True,
-    )
+    label = f"first sync, pods/s, ours : {peer}"
+    busy = attrgetter("server_busy")
+    return Ratio(id_, label, peer, _pods_per_second, bar, aim, busy, higher_is_better=True)
 
 
 def _sync_cost(id_: str, peer: str) -> Ratio:
-    return Ratio(
-        id_,
-        f"first sync, pods per second of own CPU, ours : {peer}",
-        peer,
-        lambda each: each.pods / each.cpu_s,
-        higher_is_better=True,
-    )
+    label = f"first sync, pods per second of own CPU, ours : {peer}"
+    return Ratio(id_, label, peer, _pods_per_cpu_second, higher_is_better=True)
 
 
 _GO_OPERATOR = "controller-runtime"
@@ -107,7 +109,7 @@ FIRST_SYNC_RATIOS = (
     _sync_cost("P5.1.cpu", "kubernetes"),
     _sync_cost("P5.2.cpu", "lightkube"),
     _sync_cost("P5.3.cpu", "client-go"),
-    Ratio("P6", "memory per cached pod, ours : client-go", "client-go", lambda each: each.bytes_per_pod, 0.5, 0.25),
+    Ratio("P6", "memory per cached pod, ours : client-go", "client-go", attrgetter("bytes_per_pod"), 0.5, 0.25),
 )
 
 

@@ -24,7 +24,7 @@ from bench.peers.rig import open_rig
 MEASURED_FILE = Path(__file__).parent / "measured.json"
 BENCH_FILE = ROOT / "build" / "bench.json"
 PAIRS = 5
-WORKLOADS, PODS, OBJECTS = 100, 20_000, 20_000
+WORKLOADS, PODS, OBJECTS = 60, 20_000, 20_000
 
 CONTENDERS_OF_ID: dict[str, tuple[str, ...]] = {
     "P1": ("ours", "kopf", "tuned-kopf"),
@@ -65,7 +65,7 @@ def run(size: Size) -> list[Figure]:
     """Measures what `size` asks for, and saves what was measured. A run that is broken off saves nothing."""
     began = time.monotonic()
     toolchains = build_peers()
-    measured = Measured(_convergence_rounds(size, toolchains), _first_sync_rounds(size, toolchains), _resync_runs(size))
+    measured = measured_parts(size, toolchains)
     figures = [
         *convergence_figures(measured.convergence),
         *first_sync_figures(measured.first_sync),
@@ -85,6 +85,11 @@ def run(size: Size) -> list[Figure]:
     else:
         _say("not saved: only a whole run with all contenders is")
     return counted
+
+
+def measured_parts(size: Size, toolchains: frozenset[str]) -> Measured:
+    """Measures in three clusters, one after the other."""
+    return Measured(_convergence_rounds(size, toolchains), _first_sync_rounds(size, toolchains), _resync_runs(size))
 
 
 def _convergence_rounds(size: Size, toolchains: frozenset[str]) -> list[Round]:
@@ -157,7 +162,8 @@ def progress(found: Any) -> str:
         rates = ", ".join(f"{name} {found.workloads / each.seconds:.1f}/s" for name, each in found.phases.items())
         return f"{found.contender}: {found.workloads} workloads, {rates}"
     rate = found.pods / found.seconds
-    return f"{found.contender}: {found.pods:,} pods, {rate:,.0f}/s, {found.bytes_per_pod / 1024:.1f} KiB a pod"
+    cost = f"{found.cpu_s:.1f} s of CPU, {found.bytes_per_pod / 1024:.1f} KiB a pod"
+    return f"{found.contender}: {found.pods:,} pods, {rate:,.0f}/s, {cost}, server {found.server_busy:.0%} busy"
 
 
 def save(measured: Measured, figures: Sequence[Figure], size: Size, file: Path = MEASURED_FILE) -> dict[str, Any]:
@@ -199,7 +205,7 @@ def _rounded(value: Any) -> Any:
     """Four significant digits: more would only make the file longer."""
     if isinstance(value, dict):
         return {name: _rounded(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [_rounded(each) for each in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 

@@ -37,7 +37,7 @@ def create(body: kopf.Body, spec: kopf.Spec, patch: kopf.Patch, memo: kopf.Memo,
 
 @kopf.on.update(*SERVICES, field="spec")
 def update(
-    body: kopf.Body, old: Object, new: Object, status: kopf.Status, patch: kopf.Patch, memo: kopf.Memo, **_: Any
+    *, body: kopf.Body, old: Object, new: Object, status: kopf.Status, patch: kopf.Patch, memo: kopf.Memo, **_: Any
 ) -> None:
     """Writes only what the change of the spec changes."""
     owner, former = dict(body), int(status.get("revision", 0))

@@ -33,6 +33,11 @@ HEADERS = {"create": "application/json", "patch": "application/merge-patch+json"
 async def connect(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
     settings.posting.enabled = False
     logging.getLogger().setLevel(logging.WARNING)
+    server, context = read_kubeconfig()
+    memo.session = aiohttp.ClientSession(server, connector=aiohttp.TCPConnector(ssl=context))
+
+
+def read_kubeconfig() -> tuple[str, ssl.SSLContext]:
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
@@ -40,7 +45,7 @@ async def connect(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) ->
         pair.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
         pair.flush()
         context.load_cert_chain(pair.name)
-    memo.session = aiohttp.ClientSession(cluster["server"], connector=aiohttp.TCPConnector(ssl=context))
+    return cluster["server"], context
 
 
 @kopf.on.cleanup()
@@ -57,7 +62,7 @@ async def create(body: kopf.Body, spec: kopf.Spec, patch: kopf.Patch, memo: kopf
 
 @kopf.on.update(*SERVICES, field="spec")
 async def update(
-    body: kopf.Body, old: Object, new: Object, status: kopf.Status, patch: kopf.Patch, memo: kopf.Memo, **_: Any
+    *, body: kopf.Body, old: Object, new: Object, status: kopf.Status, patch: kopf.Patch, memo: kopf.Memo, **_: Any
 ) -> None:
     """Writes only what the change of the spec changes, at once."""
     owner, former = dict(body), int(status.get("revision", 0))

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
@@ -32,15 +33,25 @@ type reconciler struct{ client.Client }
 func setUp(manager ctrl.Manager, workers int) error {
 	return ctrl.NewControllerManagedBy(manager).
 		For(&PinterestService{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Owns(&corev1.ServiceAccount{}).
-		Owns(&corev1.ConfigMap{}).
-		Owns(&corev1.Service{}).
-		Owns(&appsv1.Deployment{}).
-		Owns(&policyv1.PodDisruptionBudget{}).
-		Owns(&networkingv1.Ingress{}).
+		Owns(&corev1.ServiceAccount{}, notOurs).
+		Owns(&corev1.ConfigMap{}, notOurs).
+		Owns(&corev1.Service{}, notOurs).
+		Owns(&appsv1.Deployment{}, notOurs).
+		Owns(&policyv1.PodDisruptionBudget{}, notOurs).
+		Owns(&networkingv1.Ingress{}, notOurs).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(&reconciler{manager.GetClient()})
 }
+
+// ownWrites leaves out events that only echo what this operator wrote: they would have each service reconciled twice.
+var ownWrites = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(update event.UpdateEvent) bool {
+		before, after := update.ObjectOld.GetAnnotations(), update.ObjectNew.GetAnnotations()
+		return before[appliedAnnotation] == after[appliedAnnotation]
+	},
+}
+var notOurs = builder.WithPredicates(ownWrites)
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var owner PinterestService
