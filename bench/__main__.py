@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from bench import (
@@ -50,6 +51,8 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no such suite: {', '.join(sorted(unknown))}; suites: {', '.join(SUITES)}", file=sys.stderr)
         return 2
+    # A terminated run stops what it started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # Bytecode is cached, as on a user's machine.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found = []

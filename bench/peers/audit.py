@@ -32,7 +32,7 @@ class AuditedRequest(NamedTuple):
 
     @property
     def is_write(self) -> bool:
-        """Leases are left out: they are renewed by the clock, whatever the work."""
+        """Leases are left out: they are renewed by the clock, also without work."""
         return self.verb not in READS and self.resource != "leases"
 
 

@@ -31,7 +31,7 @@ class Service(NamedTuple):
 
 
 def differences(services: Sequence[Service], cluster: Mapping[str, Sequence[Object]]) -> list[str]:
-    """What is missing, different or too many, one line each. `cluster` has the objects by kind."""
+    """Objects that are missing, different or unexpected, one line each. `cluster` has the objects by kind."""
     found = {(kind, each["metadata"]["name"]): each for kind, objects in cluster.items() for each in objects}
     lines: list[str] = []
     expected_names: set[tuple[str, str]] = set()

@@ -106,9 +106,11 @@ FIRST_SYNC_RATIOS = (
     _first_sync("P5.1", "kubernetes", 30, 100),
     _first_sync("P5.2", "lightkube", 1.5, 5),
     _first_sync("P5.3", "client-go", 0.8, 2),
+    _first_sync("P5.4", "client-go-protobuf", None, None),
     _sync_cost("P5.1.cpu", "kubernetes"),
     _sync_cost("P5.2.cpu", "lightkube"),
     _sync_cost("P5.3.cpu", "client-go"),
+    _sync_cost("P5.4.cpu", "client-go-protobuf"),
     Ratio("P6", "memory per cached pod, ours : client-go", "client-go", attrgetter("bytes_per_pod"), 0.5, 0.25),
 )
 

@@ -82,7 +82,7 @@ class RunningContender:
 
 @contextmanager
 def open_rig() -> Iterator[Rig]:
-    """This process is the user who creates and edits workloads, and runs on the core of the API server."""
+    """This process is the user that creates and edits workloads. It runs on the core of the API server."""
     with pinned_to(SERVER_CPUS), empty_control_plane(audit_policy=POLICY) as (plane, folder):
         yield Rig(plane, folder, AuditLog(folder / "audit.log"))
 
@@ -94,7 +94,7 @@ def running(rig: Rig, contender: Contender, *words: str) -> Iterator[RunningCont
     kubeconfig = rig.kubeconfig(user)
     log = rig.folder / f"{contender.name}.log"
     command = [each.replace("KUBECONFIG", str(kubeconfig)) for each in (*contender.command, *words)]
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONPATH": ""}
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONPATH": "", **dict(contender.variables)}
     with contender_group() as group, log.open("w") as output, pinned_to(CONTENDER_CPUS):
         process = subprocess.Popen(
             command,

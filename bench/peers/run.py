@@ -31,7 +31,7 @@ CONTENDERS_OF_ID: dict[str, tuple[str, ...]] = {
     "P2": ("ours", "controller-runtime"),
     "P3": ("ours", "controller-runtime"),
     "P4": ("ours", "controller-runtime"),
-    "P5": ("ours", "kubernetes", "lightkube", "client-go"),
+    "P5": ("ours", "kubernetes", "lightkube", "client-go", "client-go-protobuf"),
     "P6": ("ours", "client-go"),
     "P7": ("ours",),
     "P15": ("ours",),

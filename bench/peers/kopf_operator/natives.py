@@ -1,4 +1,4 @@
-"""What a PinterestService becomes, and its status, as plain dicts: shared by both kopf operators."""
+"""Objects and status of a PinterestService as plain dicts, shared by both kopf operators."""
 
 from __future__ import annotations
 

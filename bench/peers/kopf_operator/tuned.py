@@ -1,4 +1,4 @@
-"""The same operator as a user who wants speed writes it: async handlers, one HTTP session, few log lines."""
+"""The same operator, tuned for speed: async handlers, one HTTP session, concurrent writes, few log lines."""
 
 from __future__ import annotations
 
