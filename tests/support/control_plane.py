@@ -106,10 +106,10 @@ def control_plane(
     port, client_port, peer_port = (_free_port() for _ in range(3))
     client, peer = (f"http://127.0.0.1:{each}" for each in (client_port, peer_port))
     memory = () if durable else ("--unsafe-no-fsync",)
-    audit = _audit(folder, audit_policy) if audit_policy else ()
+    api = (*_api(client, port, authority), *(_audit(folder, audit_policy) if audit_policy else ()))
     with (
         _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer), *memory) as etcd,
-        _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, port, authority), *audit) as api_server,
+        _running(folder / "api.log", kubernetes, "kube-apiserver", *api) as api_server,
     ):
         plane = ControlPlane(port, authority, etcd, api_server)
         _wait_until_ready(plane)
