@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from bench import (
@@ -13,10 +14,9 @@ from bench import (
     diagnosis,
     engine,
     get,
-    kube_client,
     overload,
+    peers,
     planning,
-    reconcile,
     rollout_plan,
     runtime_rollout,
     scale,
@@ -34,10 +34,9 @@ SUITES = {
     "planning": planning.figures,
     "rollout-plan": rollout_plan.figures,
     "runtime-rollout": runtime_rollout.figures,
-    "kube-client": kube_client.figures,
     "why": why.figures,
     "diagnosis": diagnosis.figures,
-    "reconcile": reconcile.figures,
+    "peers": peers.figures,
     "desk": desk.figures,
     "overload": overload.figures,
     "deploy-latency": deploy_latency.figures,
@@ -52,6 +51,8 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no such suite: {', '.join(sorted(unknown))}; suites: {', '.join(SUITES)}", file=sys.stderr)
         return 2
+    # A terminated run stops what it started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # Bytecode is cached, as on a user's machine.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found = []

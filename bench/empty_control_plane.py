@@ -15,10 +15,10 @@ from pincompute.engine.build import build_engine
 
 
 @contextmanager
-def empty_control_plane(*, durable: bool = False) -> Iterator[tuple[ControlPlane, Path]]:
+def empty_control_plane(*, durable: bool = False, audit_policy: str = "") -> Iterator[tuple[ControlPlane, Path]]:
     programs = build_engine(Path(setting_value("cache")), Progress())
     with (
         tempfile.TemporaryDirectory() as name,
-        control_plane(programs.kubernetes, Path(name), durable=durable) as plane,
+        control_plane(programs.kubernetes, Path(name), durable=durable, audit_policy=audit_policy) as plane,
     ):
         yield plane, Path(name)

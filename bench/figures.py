@@ -27,6 +27,12 @@ class Figure(NamedTuple):
     peer: float | None = None
     """The medians behind a ratio."""
     higher_is_better: bool = False
+    aim: float | None = None
+    """Where we want to be, while the threshold must hold."""
+    load: float | None = None
+    """Load average of the machine while it was measured."""
+    void: int = 0
+    """Pairs that do not count, because the API server was the limit in them."""
 
     @property
     def value(self) -> float:
@@ -49,7 +55,8 @@ class Figure(NamedTuple):
             "spread": [min(self.values), max(self.values)],
             "unit": self.unit,
         }
-        return whole | {name: value for name, value in (("ours", self.ours), ("peer", self.peer)) if value is not None}
+        others = (("ours", self.ours), ("peer", self.peer), ("load", self.load))
+        return whole | {name: value for name, value in others if value is not None}
 
 
 def paired_ratio(  # noqa: PLR0917  (a table's row)

@@ -91,10 +91,13 @@ class ControlPlane(NamedTuple):
 
 
 @contextmanager
-def control_plane(kubernetes: Path, folder: Path, *, durable: bool = False) -> Generator[ControlPlane]:
+def control_plane(
+    kubernetes: Path, folder: Path, *, durable: bool = False, audit_policy: str = ""
+) -> Generator[ControlPlane]:
     """Start etcd and the API server; stop them in reverse order, after their clients have disconnected.
 
-    `durable` keeps fsync, for comparisons with servers that acknowledge after a write to disk.
+    `durable` keeps fsync, for comparisons with servers that acknowledge after a write to disk. With an audit policy the
+    API server writes `audit.log`.
     """
     authority = Authority(folder / "certificates")
     authority.establish()
@@ -103,9 +106,10 @@ def control_plane(kubernetes: Path, folder: Path, *, durable: bool = False) -> G
     port, client_port, peer_port = (_free_port() for _ in range(3))
     client, peer = (f"http://127.0.0.1:{each}" for each in (client_port, peer_port))
     memory = () if durable else ("--unsafe-no-fsync",)
+    api = (*_api(client, port, authority), *(_audit(folder, audit_policy) if audit_policy else ()))
     with (
         _running(folder / "etcd.log", kubernetes, "etcd", *_etcd(folder, client, peer), *memory) as etcd,
-        _running(folder / "api.log", kubernetes, "kube-apiserver", *_api(client, port, authority)) as api_server,
+        _running(folder / "api.log", kubernetes, "kube-apiserver", *api) as api_server,
     ):
         plane = ControlPlane(port, authority, etcd, api_server)
         _wait_until_ready(plane)
@@ -146,6 +150,12 @@ def _api(etcd: str, port: int, files: Authority) -> tuple[str, ...]:
         # No controller creates the default service account here.
         "--disable-admission-plugins=ServiceAccount",
     )
+
+
+def _audit(folder: Path, policy: str) -> tuple[str, ...]:
+    file = folder / "audit-policy.yaml"
+    file.write_text(policy)
+    return (f"--audit-policy-file={file}", f"--audit-log-path={folder}/audit.log", "--audit-log-maxsize=2000")
 
 
 @contextmanager
