@@ -97,6 +97,7 @@ COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in 
 # Started by `pin up` and by manifests, not by users, so that help does not list them.
 PROCESSES = {
     "desk": ("pincompute.desk.process:desk", "Run the submission service."),
+    "insight": ("pincompute.insight.process:insight", "Run insight: lists, changes and history for the desk."),
     "operator": ("pincompute.operator.process:operator", "Run the operator."),
     "agent": ("pincompute.agents.commands:agent", "Run one of the agents."),
 }
