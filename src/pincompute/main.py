@@ -30,6 +30,7 @@ COMMAND_GROUPS = {
         "show": ("pincompute.cli.show:show", "Show everything known about a workload."),
         "why": ("pincompute.cli.why:why", "Explain why a workload is not ready or not done."),
         "events": ("pincompute.cli.events:events", "Show the Kubernetes events of a workload."),
+        "history": ("pincompute.cli.history:history", "Show what happened to a workload, also to a deleted one."),
         "logs": ("pincompute.cli.logs:logs", "Show the logs of a workload."),
         "wait": ("pincompute.cli.wait:wait", "Wait until a workload is ready, done or deleted."),
         "provenance": (

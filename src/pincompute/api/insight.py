@@ -152,6 +152,18 @@ class GoneItem(LenientStruct, frozen=True, omit_defaults=False):
     uid: str
 
 
+class EventData(LenientStruct, frozen=True):
+    """The data of an event of the stream, by the name of the event: one of these."""
+
+    workloads: WorkloadItem | None = None
+    replicas: ReplicaItem | None = None
+    nodes: NodeItem | None = None
+    """For administrators only."""
+    gone: GoneItem | None = None
+    reload: dict[str, str] | None = None
+    """Empty: events were lost, or the caller's projects have changed. Read the lists again."""
+
+
 class WriteMark(LenientStruct, frozen=True):
     """A write that an answer must include, so that a client reads its own writes."""
 

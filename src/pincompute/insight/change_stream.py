@@ -79,7 +79,7 @@ class ChangeStream:
 
     @contextmanager
     def subscribe(self, projects: Iterable[str] | None, after: str) -> Generator[Subscription]:
-        """Everything after a position, and then each event. Begins with `reload` if the position is not known any more."""
+        """The events after a position, and then each new one. A `reload` comes first if the position is not kept."""
         subscription = Subscription(projects)
         missed = self._missed(after)
         if missed is None:

@@ -1,6 +1,7 @@
 """Collects what is to be stored of the history, and stores it in batches, so that watches never wait for a database.
 
-What waits is bounded. While the database is full or locked, the newest is kept, and the number of lost entries is logged.
+What waits is bounded. While the database is full or locked the newest entries are kept, and the number of lost ones is
+logged.
 """
 
 from __future__ import annotations

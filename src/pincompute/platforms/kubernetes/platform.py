@@ -14,6 +14,7 @@ import msgspec
 from pincompute.admission.infrastructure import INFRASTRUCTURE_KINDS, Infrastructure
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import NAME_PATTERN, CustomResource
+from pincompute.api.insight import WriteMark
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import DESK, SUBMISSION_ANNOTATION
 from pincompute.api.preview import Preview
@@ -224,6 +225,9 @@ class KubernetesPlatform:
                 await self._workloads.require_project(project)
             return found
         return await self._workloads.list_workloads(project)
+
+    def recent_writes(self, project: str) -> list[WriteMark]:
+        return self._read_your_writes.marks(project)
 
     async def run(self) -> None:
         """Runs the watches until cancelled."""
