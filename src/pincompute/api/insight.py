@@ -126,7 +126,7 @@ class ChangesQuery(LenientStruct, frozen=True):
     """Query parameters of the stream of changes."""
 
     after: Annotated[str, Meta(max_length=64)] = ""
-    """Position from which to continue. The header Last-Event-ID, which browsers send by themselves, takes precedence."""
+    """Position from which to continue. The header Last-Event-ID, which browsers send, takes precedence."""
 
 
 RELOAD = "reload"

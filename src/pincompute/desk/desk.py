@@ -95,7 +95,7 @@ class Desk:
         return await beside_loop(view, large=len(workloads) > _MAX_QUICK_WORKLOADS)
 
     async def list_summaries(self, project: str) -> SummaryList:
-        """The workloads of a project, as insight has them if it answers, with all that was delivered before the call."""
+        """The workloads of a project with all that was delivered before the call, from insight if it answers."""
         found, source = None, ""
         if self._insight:
             found, source = await read_summaries(self._insight, project, self.platform.recent_writes(project))
