@@ -127,7 +127,7 @@ async def test_answers_only_when_it_has_the_named_writes(tmp_path: Path) -> None
 
 async def test_does_not_answer_before_its_caches_are_filled(tmp_path: Path) -> None:
     async with insight_world(tmp_path) as world:
-        world.freshness.synced = False
+        world.freshness.synced.clear()
         for ask in (world.client.page(WORKLOADS, ListRequest()), world.client.summaries("ads", [])):
             with pytest.raises(Refused, match="not listed the cluster yet"):
                 await ask

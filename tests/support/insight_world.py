@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -143,7 +144,8 @@ class UnwatchedFreshness(Freshness):
     """Freshness whose age a test sets. Writes have arrived, except those above a revision."""
 
     def __init__(self) -> None:
-        self.synced = True
+        self.synced = asyncio.Event()
+        self.synced.set()
         self.age = 0.0
         self.newest = 1_000
 

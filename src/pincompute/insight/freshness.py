@@ -24,8 +24,8 @@ class Freshness:
     """Watches say nothing while nothing changes, so that a pulse shows whether the API server responds."""
 
     def __init__(self, client: Client, clock: Clock, workloads: Mapping[str, Informer[Any]]) -> None:
-        self.synced = False
-        """Whether every kind was listed."""
+        self.synced = asyncio.Event()
+        """Set once every kind was listed."""
         self._client = client
         self._clock = clock
         self._workloads = workloads

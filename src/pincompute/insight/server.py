@@ -84,7 +84,7 @@ class Routes:
 
     async def readyz(self, _: web.Request) -> web.Response:
         """Whether the caches are filled."""
-        if self._freshness.synced:
+        if self._freshness.synced.is_set():
             return web.Response(text="ok\n")
         return web.Response(text="the caches are not filled yet\n", status=503)
 
@@ -147,7 +147,7 @@ class Routes:
 
     def _require_synced(self) -> None:
         """An incomplete list would look as if workloads were gone."""
-        if not self._freshness.synced:
+        if not self._freshness.synced.is_set():
             raise Refused(Problem(INSIGHT_UNAVAILABLE, "insight has not listed the cluster yet"))
 
     async def history(self, request: web.Request) -> web.Response:

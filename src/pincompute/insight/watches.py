@@ -51,4 +51,4 @@ class FleetWatches:
                     await informer.responded.wait()
             if not any(each.problem for each in self.workloads.values()):
                 self._fleet.end_missing()
-            freshness.synced = True
+            freshness.synced.set()
