@@ -26,6 +26,7 @@ from pincompute.desk.limits.fair_queue import QueueLimits
 from pincompute.desk.limits.middleware import Limits
 from pincompute.insight.process import is_desk
 from pincompute.insight.server import build_app
+from pincompute.kube.resource import Object
 from tenant_projects import TenantProjects, tenant_projects
 from workloads import HELLO, cluster_client
 
@@ -163,7 +164,7 @@ async def test_streams_carry_own_projects_and_end_with_the_membership(
             await viewer.until(here.ads, "hello")
             assert viewer.seen == [(here.ads, "hello")]
             # From the removal on nothing of the project arrives, although the stream is still open.
-            document = {"spec": {"members": {"viewer": None}}}
+            document: Object = {"spec": {"members": {"viewer": None}}}
             await here.world.client.patch(
                 CUSTOM_RESOURCES["Project"], here.ads, "", document, style="merge", manager=ENGINE
             )

@@ -39,7 +39,7 @@ def postgresql() -> Iterator[str]:
 
 async def entries_of(world: InsightWorld, name: str = "web", project: str = "ads") -> list[HistoryEntry]:
     """Oldest first."""
-    page = await world.client.history(HistoryRequest(project=project, workload=name, query=HistoryQuery(limit=500)))
+    page = await world.client.history_of(HistoryRequest(project=project, workload=name, query=HistoryQuery(limit=500)))
     return page.entries[::-1]
 
 
@@ -78,7 +78,7 @@ async def test_records_the_life_of_a_workload(tmp_path: Path) -> None:
             ("deleted", "CrashLoop", ""),
         ]
         assert found[3].message == "replicas 1 -> 3"
-        state = await world.client.last_state(LastStateRequest(project="ads", workload="web"))
+        state = await world.client.last_state_of(LastStateRequest(project="ads", workload="web"))
         assert state is not None
         assert (state.deleted_at, state.workload.reason) == (time_after(0), "CrashLoop")
         assert [each.name for each in state.replicas] == ["web-0"]
@@ -193,7 +193,7 @@ async def test_later_project_of_the_same_name_has_no_history_of_the_former(tmp_p
     async with insight_world(tmp_path, epoch="latest", clock=clock) as world:
         world.put(insight_project("ads", "another", created_s=60))
         assert await events_of(world) == []
-        assert await world.client.last_state(LastStateRequest(project="ads", workload="web")) is None
+        assert await world.client.last_state_of(LastStateRequest(project="ads", workload="web")) is None
 
 
 def numbered(project: str, number: int, at: str) -> KeyedEntry:
@@ -203,8 +203,8 @@ def numbered(project: str, number: int, at: str) -> KeyedEntry:
 
 async def test_keeps_by_age_and_by_number_per_project(tmp_path: Path) -> None:
     async with insight_world(tmp_path) as world:
-        world.history.add(numbered("ads", number, time_after(number)) for number in range(20))
-        world.history.add(numbered("search", number, time_after(number)) for number in range(4))
+        world.history.add_entries(numbered("ads", number, time_after(number)) for number in range(20))
+        world.history.add_entries(numbered("search", number, time_after(number)) for number in range(4))
         await world.history.flush()
 
         async def kept() -> tuple[int, int]:
@@ -229,7 +229,7 @@ async def test_keeps_a_bounded_number_of_deleted_workloads(tmp_path: Path) -> No
         await world.history.flush()
         await world.store.transact(partial(prune, oldest="", max_deleted_states=2))
         asked = [LastStateRequest(project="ads", workload=f"w{number}") for number in range(6)]
-        assert [await world.client.last_state(each) is not None for each in asked] == [False] * 4 + [True] * 2
+        assert [await world.client.last_state_of(each) is not None for each in asked] == [False] * 4 + [True] * 2
 
 
 async def test_locked_database_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,10 +258,10 @@ async def test_full_database_keeps_the_newest_entries(tmp_path: Path, monkeypatc
 
         with monkeypatch.context() as patch:
             patch.setattr(world.store, "transact", full)
-            world.history.add(numbered("ads", number, time_after(number)) for number in range(9))
+            world.history.add_entries(numbered("ads", number, time_after(number)) for number in range(9))
             with pytest.raises(OSError, match="No space"):
                 await world.history.flush()
-            world.history.add(numbered("ads", number, time_after(number)) for number in range(9, 11))
+            world.history.add_entries(numbered("ads", number, time_after(number)) for number in range(9, 11))
         assert [each.at for each in await entries_of(world)] == [time_after(number) for number in range(6, 11)]
 
 

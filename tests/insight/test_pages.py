@@ -18,7 +18,7 @@ WORDS = ("web", "api", "train", "Web-2")
 
 
 def item(name: str, project: str = "ads", **fields: Any) -> WorkloadItem:
-    known = {
+    known: dict[str, Any] = {
         "kind": "PinterestService", "uid": f"{project}/{name}", "generation": 1, "revision": 1, "goal": "Ready",
         "ready": 1, "wanted": 1, "image": "hello:1",
     }  # fmt: skip
@@ -28,7 +28,7 @@ def item(name: str, project: str = "ads", **fields: Any) -> WorkloadItem:
 def index_of(*items: WorkloadItem) -> ItemIndex[WorkloadItem]:
     index: ItemIndex[WorkloadItem] = ItemIndex()
     for each in items:
-        index.put(each)
+        index.store_item(each)
     return index
 
 
@@ -79,8 +79,8 @@ def test_pages_together_are_the_whole_list_in_order(
 def test_cursor_continues_where_items_were_inserted_and_deleted() -> None:
     index = index_of(*(item(f"w{number}") for number in range(6)))
     first = page(index, limit=3)
-    index.remove(key_of_item(item("w2")))
-    index.put(item("w1-new"))
+    index.discard_item(key_of_item(item("w2")))
+    index.store_item(item("w1-new"))
     assert [each.name for each in page(index, limit=3, cursor=first.next).items] == ["w3", "w4", "w5"]
 
 
@@ -164,10 +164,10 @@ def test_index_is_ordered_and_counts_changes(steps: list[tuple[bool, str, str]])
         new = item(name, project)
         differs = model.get((project, name)) != (new if exists else None)
         if exists:
-            index.put(new)
+            index.store_item(new)
             model[project, name] = new
         else:
-            index.remove(key_of_item(new))
+            index.discard_item(key_of_item(new))
             model.pop((project, name), None)
         assert index.version_of(["a"]) == before + (differs and project == "a")
     assert list(index.in_projects(None)) == [model[key] for key in sorted(model)]

@@ -100,7 +100,7 @@ class ClusterClient(WorkloadClient):
     async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
         raise _needs_desk("only the desk has an audit log; for the cluster's own, see the logs of its API server")
 
-    async def history(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
+    async def history_page(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
         raise _needs_desk("only the desk has a history; for what the cluster still knows: pin events")
 
     async def last_state(self, project: str, name: str) -> LastState:

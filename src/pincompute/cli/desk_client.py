@@ -170,7 +170,7 @@ class DeskClient:
             self.list_note = _list_note(response.headers)
             return self._decode(await response.read(), list[WorkloadSummary])
 
-    async def history(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
+    async def history_page(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
         # Loads the entries, which only this command needs.
         from pincompute.api.history import HistoryPage
 

@@ -49,7 +49,7 @@ def history(target: Target, workload: str, limit: int, before: int, output: str 
 
 async def _fetch_page(target: Target, name: str, query: HistoryQuery) -> HistoryPage:
     async with connect(target) as platform:
-        return await platform.history(target.project, name, query)
+        return await platform.history_page(target.project, name, query)
 
 
 def format_history_page(page: HistoryPage, name: str) -> str:

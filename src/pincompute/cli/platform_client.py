@@ -78,7 +78,7 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
         """A page of the audit log of a project; of the whole platform for None."""
         ...
 
-    async def history(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
+    async def history_page(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
         """A page of the history of a workload; without a name, of the whole project."""
         ...
 

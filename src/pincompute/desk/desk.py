@@ -120,7 +120,7 @@ class Desk:
 
     async def read_history(self, request: HistoryRequest) -> HistoryPage:
         """A page of a history, with the callers that have sent the submissions."""
-        page = await self.required_insight.history(request)
+        page = await self.required_insight.history_of(request)
         if not page.entries and request.workload and request.query.before == MAX_HISTORY_NUMBER:
             raise _no_history(request.project, request.workload)
         submissions = {each.submission for each in page.entries if each.submission}
@@ -131,7 +131,7 @@ class Desk:
 
     async def read_last_state(self, project: str, name: str) -> LastState:
         """The last known state of a workload, also of a deleted one."""
-        state = await self.required_insight.last_state(LastStateRequest(project=project, workload=name))
+        state = await self.required_insight.last_state_of(LastStateRequest(project=project, workload=name))
         if state is None:
             raise _no_history(project, name)
         return state

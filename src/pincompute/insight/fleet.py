@@ -76,19 +76,19 @@ class Fleet:
                 workload=item, seen_at=at, deleted_at=at, replicas=replicas,
                 revision_changes=self._changes.pop(item.uid, []),
             )  # fmt: skip
-            self.history.add([deletion_entry(item, at)])
+            self.history.add_entries([deletion_entry(item, at)])
             self.history.remember(state)
             self._owners.pop(owner, None)
-            self._remove(WORKLOADS, key_of_item(item))
+            self._discard_item(WORKLOADS, key_of_item(item))
             return
         if event.before and event.before.metadata.generation != workload.metadata.generation:
             self._changes[item.uid] = revision_changes(event.before, workload)[:20]
         known = self.workloads.items.get(key_of_item(item)) or self.history.baseline(item.uid)
         before = known if known and known.uid == item.uid else None
         changes = self._changes.get(item.uid, [])
-        self.history.add(workload_entries(before, changes, Observed(workload, item), at))
+        self.history.add_entries(workload_entries(before, changes, Observed(workload, item), at))
         self._owners[owner] = item
-        if self._put(WORKLOADS, item):
+        if self._store_item(WORKLOADS, item):
             self.history.remember(LastState(workload=item, seen_at=at, revision_changes=changes))
 
     def on_pod(self, event: Event[Pod]) -> None:
@@ -101,24 +101,24 @@ class Fleet:
             self._replica_keys[owner].discard(key)
             if not self._replica_keys[owner]:
                 del self._replica_keys[owner]
-            self._remove(REPLICAS, key)
+            self._discard_item(REPLICAS, key)
             return
         self._replica_keys[owner].add(key)
         if item.node:
             self._keys_on_node[item.node].add(key)
-        self._put(REPLICAS, item)
+        self._store_item(REPLICAS, item)
         if workload := self._owners.get(owner):
-            self.history.add(replica_entries(event.before, pod, workload, self._now()))
+            self.history.add_entries(replica_entries(event.before, pod, workload, self._now()))
 
     def on_node(self, event: Event[Node]) -> None:
         item = node_item(event.object, self._cluster)
         if event.type == DELETED:
             self._keys_on_node.pop(item.name, None)
-            self._remove(NODES, key_of_item(item))
+            self._discard_item(NODES, key_of_item(item))
             return
         before = self.nodes.items.get(key_of_item(item))
-        if self._put(NODES, item) and before:
-            self.history.add(node_entries(before, item, self._replicas_on(item.name), self._now()))
+        if self._store_item(NODES, item) and before:
+            self.history.add_entries(node_entries(before, item, self._replicas_on(item.name), self._now()))
 
     def on_project(self, event: Event[Project]) -> None:
         """A later project of the same name belongs to others, who must not see the history of the former one."""
@@ -133,7 +133,7 @@ class Fleet:
         existing = {each.uid for each in self.workloads.items.values()}
         at = self._now()
         for state in self.history.missing(existing):
-            self.history.add([deletion_entry(state.workload, at, "deleted while insight was not running")])
+            self.history.add_entries([deletion_entry(state.workload, at, "deleted while insight was not running")])
             self.history.remember(state, deleted_at=at)
 
     def _replicas_on(self, node: str) -> Iterator[tuple[WorkloadItem, ReplicaItem]]:
@@ -142,16 +142,16 @@ class Fleet:
             if owner := self._owners.get((replica.project, replica.workload)):
                 yield owner, replica
 
-    def _put(self, collection: Collection, item: InsightItem) -> bool:
+    def _store_item(self, collection: Collection, item: InsightItem) -> bool:
         """Stores an item; returns whether it is another one than before."""
-        before = self.index_of(collection).put(item)
+        before = self.index_of(collection).store_item(item)
         if before == item:
             return False
         self.stream.publish(collection, item.project, item)
         return True
 
-    def _remove(self, collection: Collection, key: ItemKey) -> None:
-        if item := self.index_of(collection).remove(key):
+    def _discard_item(self, collection: Collection, key: ItemKey) -> None:
+        if item := self.index_of(collection).discard_item(key):
             gone = GoneItem(collection=collection, project=item.project, name=item.name, uid=item.uid)
             self.stream.publish(GONE, item.project, gone)
 

@@ -72,7 +72,7 @@ class History:
         self._baseline = {}
         yield from gone
 
-    def add(self, entries: Iterable[KeyedEntry]) -> None:
+    def add_entries(self, entries: Iterable[KeyedEntry]) -> None:
         for entry in entries:
             if len(self._entries) >= MAX_PENDING:
                 self._entries.popleft()
@@ -129,7 +129,7 @@ class History:
                 newer_entries, newer_states, newer_forgotten = self._entries, self._states, self._forgotten
                 self._entries, self._states = entries, {**states, **newer_states}
                 self._forgotten = [*forgotten, *newer_forgotten]
-                self.add(newer_entries)
+                self.add_entries(newer_entries)
                 raise
 
     def _clear_pending(self) -> None:

@@ -35,7 +35,7 @@ class ItemIndex(Generic[T]):
         self._keys: defaultdict[str, list[ItemKey]] = defaultdict(list)
         self._projects: list[str] = []
 
-    def put(self, item: T) -> T | None:
+    def store_item(self, item: T) -> T | None:
         """Stores an item, and returns the former one."""
         key = key_of_item(item)
         before = self.items.get(key)
@@ -49,7 +49,7 @@ class ItemIndex(Generic[T]):
         self._count_change(key.project)
         return before
 
-    def remove(self, key: ItemKey) -> T | None:
+    def discard_item(self, key: ItemKey) -> T | None:
         """Removes an item, and returns it."""
         item = self.items.pop(key, None)
         if item is None:

@@ -40,7 +40,7 @@ class _Cursor(msgspec.Struct, array_like=True, frozen=True):
     kind: str
 
     @property
-    def position(self) -> tuple[str, str, str]:
+    def item_key(self) -> tuple[str, str, str]:
         return self.project, self.name, self.kind
 
 
@@ -73,7 +73,7 @@ def _ordered_after(matching: list[InsightItem], query: InsightQuery, cursor: _Cu
     if query.sort == "name" and not query.descending:
         if cursor is None:
             return matching
-        return (each for each in matching if key_of_item(each) > cursor.position)
+        return (each for each in matching if key_of_item(each) > cursor.item_key)
     after = [each for each in matching if cursor is None or _is_behind(each, query, cursor)]
     if not query.descending:
         return nsmallest(query.limit + 1, after, key=_sort_key(query))
@@ -99,7 +99,7 @@ def _value_of(query: InsightQuery) -> Callable[[InsightItem], Any]:
 def _is_behind(item: InsightItem, query: InsightQuery, cursor: _Cursor) -> bool:
     value = _value_of(query)(item)
     if value == cursor.value:
-        return key_of_item(item) > cursor.position
+        return key_of_item(item) > cursor.item_key
     return (value < cursor.value) if query.descending else (value > cursor.value)
 
 

@@ -64,8 +64,8 @@ def build_app(fleet: Fleet, freshness: Freshness, is_desk: Authenticate) -> web.
             web.get("/readyz", routes.readyz),
             web.post("/v1/summaries", routes.summaries),
             web.post("/v1/changes", routes.changes),
-            web.post("/v1/history", routes.history),
-            web.post("/v1/last-state", routes.last_state),
+            web.post("/v1/history", routes.serve_history),
+            web.post("/v1/last-state", routes.serve_last_state),
             *(web.post(f"/v1/{each}", partial(routes.list_items, each)) for each in ITEM_TYPES),
         ]
     )
@@ -90,7 +90,7 @@ class Routes:
 
     async def list_items(self, collection: Collection, request: web.Request) -> web.Response:
         self._require_synced()
-        asked = await _decode(request, ListRequest)
+        asked = await _parse_request(request, ListRequest)
         index, age_s = self._fleet.index_of(collection), self._freshness.age_s()
         # Read before the items: a change that comes meanwhile is then in the stream, too.
         position = self._fleet.stream.position
@@ -111,7 +111,7 @@ class Routes:
     async def summaries(self, request: web.Request) -> web.Response:
         """The workloads of a project, with all writes that the request names."""
         self._require_synced()
-        asked = await _decode(request, SummariesRequest)
+        asked = await _parse_request(request, SummariesRequest)
         if not await self._freshness.wait_for_writes(asked.project, asked.writes):
             what = f"insight has not received the last write to project {asked.project} yet"
             raise Refused(Problem(INSIGHT_BEHIND, what))
@@ -121,7 +121,7 @@ class Routes:
 
     async def changes(self, request: web.Request) -> web.StreamResponse:
         """The stream of changes, one frame a line. Frames without an event are heartbeats."""
-        asked = await _decode(request, ChangesRequest)
+        asked = await _parse_request(request, ChangesRequest)
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         # A reader that disconnects is no error.
         with self._fleet.stream.subscribe(asked.projects, asked.after) as frames, suppress(ConnectionResetError):
@@ -150,13 +150,13 @@ class Routes:
         if not self._freshness.synced.is_set():
             raise Refused(Problem(INSIGHT_UNAVAILABLE, "insight has not listed the cluster yet"))
 
-    async def history(self, request: web.Request) -> web.Response:
-        asked = await _decode(request, HistoryRequest)
+    async def serve_history(self, request: web.Request) -> web.Response:
+        asked = await _parse_request(request, HistoryRequest)
         return _json(await self._fleet.history.read(partial(read_history, request=asked)))
 
-    async def last_state(self, request: web.Request) -> web.Response:
+    async def serve_last_state(self, request: web.Request) -> web.Response:
         """The last known state of a workload; null if there was none of that name."""
-        asked = await _decode(request, LastStateRequest)
+        asked = await _parse_request(request, LastStateRequest)
         return _json(await self._fleet.history.read(partial(read_last_state, request=asked)))
 
 
@@ -194,7 +194,7 @@ async def _problem_middleware(request: web.Request, handler: Handler) -> web.Str
     )
 
 
-async def _decode(request: web.Request, type_: type[T]) -> T:
+async def _parse_request(request: web.Request, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(await request.read(), type=type_)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -59,11 +59,11 @@ class InsightClient:
     async def page(self, collection: Collection, request: ListRequest, etag: str = "") -> InsightAnswer:
         return await self._post(collection, request, {"If-None-Match": etag} if etag else {})
 
-    async def history(self, request: HistoryRequest) -> HistoryPage:
-        return self._decode(await self._post("history", request), HistoryPage)
+    async def history_of(self, request: HistoryRequest) -> HistoryPage:
+        return self._parse_answer(await self._post("history", request), HistoryPage)
 
-    async def last_state(self, request: LastStateRequest) -> LastState | None:
-        return self._decode(await self._post("last-state", request), LastState | None)
+    async def last_state_of(self, request: LastStateRequest) -> LastState | None:
+        return self._parse_answer(await self._post("last-state", request), LastState | None)
 
     async def changes(self, request: ChangesRequest) -> AsyncGenerator[ChangeFrame]:
         """The stream of changes. The first frame is a heartbeat, once the stream is open."""
@@ -106,7 +106,7 @@ class InsightClient:
             response.status == 304,
         )
 
-    def _decode(self, answer: InsightAnswer, type_: Any) -> Any:
+    def _parse_answer(self, answer: InsightAnswer, type_: Any) -> Any:
         try:
             return msgspec.json.decode(answer.body, type=type_)
         except msgspec.DecodeError as error:
