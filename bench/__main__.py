@@ -13,6 +13,7 @@ from bench import (
     diagnosis,
     engine,
     get,
+    insight,
     kube_client,
     overload,
     planning,
@@ -42,6 +43,7 @@ SUITES = {
     "overload": overload.figures,
     "deploy-latency": deploy_latency.figures,
     "get": get.figures,
+    "insight": insight.figures,
     "steady-state": steady_state.figures,
     "crash-report": crash_report.figures,
 }

@@ -59,9 +59,12 @@ async def test_own_writes_are_read_and_lists_ask_the_api_server_nothing(plane: C
 
 
 @pytest.mark.cluster
-async def test_lists_are_read_directly_while_insight_does_not_answer(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_history_names_callers_and_lists_are_read_directly_without_insight(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
     async with desk_with_insight(plane, tmp_path) as (world, insight):
         assert (await world.submit(HELLO))[0] == 201
+        await check_history_names_callers(world)
         assert await listed(world) == (["hello@1"], {})
         await insight.server.close()
         assert await listed(world) == (["hello@1"], {"Source": "direct"})
@@ -69,23 +72,20 @@ async def test_lists_are_read_directly_while_insight_does_not_answer(plane: Cont
             assert (response.status, b"InsightUnavailable" in await response.read()) == (503, True)
 
 
-@pytest.mark.cluster
-async def test_history_names_the_callers_of_submissions(plane: ControlPlane, tmp_path: Path) -> None:
-    async with desk_with_insight(plane, tmp_path) as (world, _):
-        assert (await world.submit(HELLO))[0] == 201
-        path = f"/v1/projects/{world.project}/workloads/hello"
-        async with asyncio.timeout(WAIT_S):
-            while True:
-                async with world.http.get(f"{path}/history", headers=AUTH_HEADERS) as response:
-                    body = await response.read()
-                if response.status == 200:
-                    break
-                await asyncio.sleep(0.05)
-        created = msgspec.json.decode(body)["entries"][-1]
-        assert (created["event"], created["caller"]) == ("created", "pat")
-        for missing in ("history", "last-state"):
-            async with world.http.get(path.replace("hello", "nothing") + f"/{missing}", headers=AUTH_HEADERS) as gone:
-                assert (gone.status, b"WorkloadUnknown" in await gone.read()) == (404, True)
+async def check_history_names_callers(world: DeskWorld) -> None:
+    path = f"/v1/projects/{world.project}/workloads/hello"
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            async with world.http.get(f"{path}/history", headers=AUTH_HEADERS) as response:
+                body = await response.read()
+            if response.status == 200:
+                break
+            await asyncio.sleep(0.05)
+    created = msgspec.json.decode(body)["entries"][-1]
+    assert (created["event"], created["caller"]) == ("created", "pat")
+    for missing in ("history", "last-state"):
+        async with world.http.get(path.replace("hello", "nothing") + f"/{missing}", headers=AUTH_HEADERS) as gone:
+            assert (gone.status, b"WorkloadUnknown" in await gone.read()) == (404, True)
 
 
 def no_writes(_: str) -> Sequence[WriteMark]:

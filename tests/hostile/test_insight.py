@@ -105,21 +105,21 @@ async def test_no_query_shows_what_the_caller_may_not_view(plane: ControlPlane, 
             expected = {(project, name) for project in visible_to(caller, here) for name in NAMES}
             assert {(each["project"], each["name"]) for each in page["items"]} == expected
             assert page["total"] == len(expected)
+        await check_histories(here)
+        await check_hostile_queries_are_refused(here)
+        statuses = [(await here.request(each, "GET", "/nodes")).status for each in CALLERS]
+        assert statuses == [200] + [403] * 5
 
 
-@pytest.mark.cluster
-async def test_histories_are_those_of_own_projects(plane: ControlPlane, tmp_path: Path) -> None:
-    async with attacked(plane, tmp_path) as scene:
-        await scene.put_workloads()
-        here = scene.here
-        for project in (here.ads, here.search):
-            for path in ("/history", "/workloads/hello/history", "/workloads/hello/last-state"):
-                for caller in CALLERS:
-                    answer = await here.request(caller, "GET", f"/projects/{project}{path}")
-                    may = project in visible_to(caller, here)
-                    assert answer.status == (200 if may else 404), (caller, path)
-                    if may and "entries" in answer.body:
-                        assert {each["project"] for each in answer.body["entries"]} == {project}
+async def check_histories(here: TenantProjects) -> None:
+    for project in (here.ads, here.search):
+        for path in ("/history", "/workloads/hello/history", "/workloads/hello/last-state"):
+            for caller in CALLERS:
+                answer = await here.request(caller, "GET", f"/projects/{project}{path}")
+                may = project in visible_to(caller, here)
+                assert answer.status == (200 if may else 404), (caller, path)
+                if may and "entries" in answer.body:
+                    assert {each["project"] for each in answer.body["entries"]} == {project}
 
 
 class EventReader:
@@ -202,22 +202,13 @@ HOSTILE_QUERIES = (
 )  # fmt: skip
 
 
-@pytest.mark.cluster
-async def test_hostile_queries_are_refused(plane: ControlPlane, tmp_path: Path) -> None:
-    async with attacked(plane, tmp_path) as scene:
-        for query in HOSTILE_QUERIES:
-            answer = await scene.here.request("vera", "GET", f"/workloads?{urlencode(query)}")
-            assert (answer.reason, answer.status < 500) == ("DocumentInvalid", True), query
-        # Beyond what the server reads of a request line.
-        answer = await scene.here.request("vera", "GET", f"/workloads?search={'x' * 10_000}")
-        assert answer.status == 400
-
-
-@pytest.mark.cluster
-async def test_nodes_are_for_administrators(plane: ControlPlane, tmp_path: Path) -> None:
-    async with attacked(plane, tmp_path) as scene:
-        statuses = [(await scene.here.request(each, "GET", "/nodes")).status for each in CALLERS]
-        assert statuses == [200] + [403] * 5
+async def check_hostile_queries_are_refused(here: TenantProjects) -> None:
+    for query in HOSTILE_QUERIES:
+        answer = await here.request("vera", "GET", f"/workloads?{urlencode(query)}")
+        assert (answer.reason, answer.status < 500) == ("DocumentInvalid", True), query
+    # Beyond what the server reads of a request line.
+    answer = await here.request("vera", "GET", f"/workloads?search={'x' * 10_000}")
+    assert answer.status == 400
 
 
 async def test_only_the_certificate_of_the_desk_is_answered(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
+from tests.support.manual_clock import ManualClock
 
 from insight_world import (
     InsightWorld,
@@ -21,7 +22,6 @@ from insight_world import (
     insight_world,
     time_after,
 )
-from manual_clock import ManualClock
 from pincompute.api.history import HistoryEntry, HistoryQuery, HistoryRequest, LastStateRequest, LaunchPhases
 from pincompute.api.names import SUBMISSION_ANNOTATION
 from pincompute.api.workload import Workload

@@ -19,10 +19,11 @@ WORDS = ("web", "api", "train", "Web-2")
 
 def item(name: str, project: str = "ads", **fields: Any) -> WorkloadItem:
     known: dict[str, Any] = {
-        "kind": "PinterestService", "uid": f"{project}/{name}", "generation": 1, "revision": 1, "goal": "Ready",
+        "kind": fields.pop("kind", "PinterestService"), "uid": f"{project}/{name}",
+        "generation": 1, "revision": 1, "goal": "Ready",
         "ready": 1, "wanted": 1, "image": "hello:1",
     }  # fmt: skip
-    return WorkloadItem(**{**known, "name": name, "project": project, **fields})
+    return msgspec.structs.replace(WorkloadItem(**known, name=name, project=project), **fields)
 
 
 def index_of(*items: WorkloadItem) -> ItemIndex[WorkloadItem]:
@@ -90,13 +91,11 @@ def test_filters_and_searches() -> None:
         item("api", "search", message="exit 1 in WEB worker"),
         item("train", kind="PinterestTrainingJob", done=True, owner="team-web"),
     )
-    names = [
-        [each.name for each in page(index, **query).items]
-        for query in (
-            {"search": "WeB"}, {"search": "nothing"}, {"state": "failed"}, {"state": "waiting"},
-            {"kind": "PinterestTrainingJob"}, {"reason": "CrashLoop"}, {"project": "search"}, {"node": "n"},
-        )
-    ]  # fmt: skip
+    queries: tuple[dict[str, Any], ...] = (
+        {"search": "WeB"}, {"search": "nothing"}, {"state": "failed"}, {"state": "waiting"},
+        {"kind": "PinterestTrainingJob"}, {"reason": "CrashLoop"}, {"project": "search"}, {"node": "n"},
+    )  # fmt: skip
+    names = [[each.name for each in page(index, **query).items] for query in queries]
     assert names == [["train", "web", "api"], [], ["web"], ["api"], ["train"], ["web"], ["api"], []]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import ClientSession, ClientTimeout, web
+from tests.support.manual_clock import ManualClock
 
 from insight_world import InsightWorld, insight_node, insight_pod, insight_workload, insight_world
-from manual_clock import ManualClock
 from pincompute.api.insight import (
     NODES,
     REPLICAS,
@@ -42,7 +43,7 @@ async def fill(world: InsightWorld) -> None:
     world.put(insight_node("node-1", ready=False))
 
 
-async def names_of(world: InsightWorld, projects: list[str] | None, **query: str) -> list[str]:
+async def names_of(world: InsightWorld, projects: list[str] | None, **query: Any) -> list[str]:
     answer = await world.client.page(WORKLOADS, ListRequest(projects=projects, query=InsightQuery(**query)))
     page = msgspec.json.decode(answer.body, type=WorkloadPage)
     return [f"{each.project}/{each.name}" for each in page.items]

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiohttp import ClientSession
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import BaseTestServer, TestServer
 
 from insight_world import any_caller
 from pincompute.insight.change_stream import ChangeStream
@@ -26,7 +26,7 @@ from pincompute.platforms.insight_client import InsightClient
 class RunningInsight(NamedTuple):
     client: InsightClient
     fleet: Fleet
-    server: TestServer
+    server: BaseTestServer[Any]
     """Closing it is as if the process ended."""
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession, TCPConnector, web
 from aiohttp.test_utils import TestServer
+from tests.support.manual_clock import ManualClock
 
-from manual_clock import ManualClock
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import API_VERSION, KIND_LABEL, WORKLOAD_LABEL
 from pincompute.api.project import Project
@@ -119,7 +119,7 @@ class InsightWorld(NamedTuple):
     store: HistoryStore
     clock: ManualClock
     client: InsightClient
-    freshness: Freshness
+    freshness: UnwatchedFreshness
     address: str
 
     def put(self, object: Any, before: Any = None) -> None:  # noqa: A002  (as Event names it)
@@ -178,7 +178,7 @@ async def insight_world(
     try:
         async with TestServer(build_app(fleet, freshness, is_desk)) as server:
             address = str(server.make_url("/"))
-            async with ClientSession(address) as session:
+            async with ClientSession(address, connector=TCPConnector(limit=0)) as session:
                 client = InsightClient(session, SystemClock())
                 yield InsightWorld(fleet, history, store, clock, client, freshness, address)
     finally:
