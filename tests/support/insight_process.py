@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiohttp import ClientSession
 from aiohttp.test_utils import BaseTestServer, TestServer
@@ -26,7 +26,7 @@ from pincompute.platforms.insight_client import InsightClient
 class RunningInsight(NamedTuple):
     client: InsightClient
     fleet: Fleet
-    server: BaseTestServer[Any]
+    server: BaseTestServer
     """Closing it is as if the process ended."""
 
 
