@@ -14,6 +14,7 @@ from bench import (
     diagnosis,
     engine,
     get,
+    insight,
     overload,
     peers,
     planning,
@@ -41,6 +42,7 @@ SUITES = {
     "overload": overload.figures,
     "deploy-latency": deploy_latency.figures,
     "get": get.figures,
+    "insight": insight.figures,
     "steady-state": steady_state.figures,
     "crash-report": crash_report.figures,
 }

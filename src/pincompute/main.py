@@ -30,6 +30,7 @@ COMMAND_GROUPS = {
         "show": ("pincompute.cli.show:show", "Show everything known about a workload."),
         "why": ("pincompute.cli.why:why", "Explain why a workload is not ready or not done."),
         "events": ("pincompute.cli.events:events", "Show the Kubernetes events of a workload."),
+        "history": ("pincompute.cli.history:history", "Show what happened to a workload, also to a deleted one."),
         "logs": ("pincompute.cli.logs:logs", "Show the logs of a workload."),
         "wait": ("pincompute.cli.wait:wait", "Wait until a workload is ready, done or deleted."),
         "provenance": (
@@ -97,6 +98,7 @@ COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in 
 # Started by `pin up` and by manifests, not by users, so that help does not list them.
 PROCESSES = {
     "desk": ("pincompute.desk.process:desk", "Run the submission service."),
+    "insight": ("pincompute.insight.process:insight", "Run insight: lists, changes and history for the desk."),
     "operator": ("pincompute.operator.process:operator", "Run the operator."),
     "agent": ("pincompute.agents.commands:agent", "Run one of the agents."),
 }

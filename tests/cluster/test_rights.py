@@ -20,6 +20,7 @@ from pincompute.api.names import (
     DESK,
     ENGINE,
     GROUP,
+    INSIGHT,
     LOG_STORE,
     OPERATOR,
     PROJECT_LABEL,
@@ -56,7 +57,7 @@ from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-USERS = (OPERATOR, DESK, LOG_STORE, "pincompute-ingress", "pincompute-storage")
+USERS = (OPERATOR, DESK, INSIGHT, LOG_STORE, "pincompute-ingress", "pincompute-storage")
 
 COVERED_SUBJECTS = {*USERS, SIGNER, "system:serviceaccounts"}
 KWOK = "pincompute-kwok"

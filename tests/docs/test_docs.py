@@ -48,7 +48,7 @@ def test_links_resolve(page: Path) -> None:
 def test_mentioned_commands_exist(page: Path) -> None:
     text = page.read_text()
     for command in re.findall(r"(?:^\$ |`)pin ([a-z]+(?:-[a-z]+)*)\b", text, re.MULTILINE):
-        known = {*COMMANDS, *SAME_ARGUMENTS, "agent", "desk", "operator"}
+        known = {*COMMANDS, *SAME_ARGUMENTS, "agent", "desk", "insight", "operator"}
         assert command in known, f"{name(page)}: pin {command}"
     for target in re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"{name(page)}: make {target}"

@@ -18,6 +18,7 @@ NAME_PREFIX: Final = "pincompute-"
 # Field managers, which are also the names of our components.
 OPERATOR: Final = "pincompute-operator"
 DESK: Final = "pincompute-desk"
+INSIGHT: Final = "pincompute-insight"
 ENGINE: Final = "pincompute-engine"
 LOG_STORE: Final = "pincompute-log-store"
 METRICS_READER: Final = "pincompute-metrics-reader"

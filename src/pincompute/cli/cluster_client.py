@@ -16,6 +16,7 @@ from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_document, read_documents
+from pincompute.api.history import HistoryPage, HistoryQuery, LastState
 from pincompute.api.logs import LogItem, LogQuery
 from pincompute.api.names import CLI_MANAGER
 from pincompute.api.preview import BuildPreview, Preview
@@ -98,6 +99,16 @@ class ClusterClient(WorkloadClient):
 
     async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
         raise _needs_desk("only the desk has an audit log; for the cluster's own, see the logs of its API server")
+
+    async def history_page(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
+        raise _needs_desk("only the desk has a history; for what the cluster still knows: pin events")
+
+    async def last_state(self, project: str, name: str) -> LastState:
+        raise _needs_desk(f"only the desk knows what {project}/{name} was")
+
+    @property
+    def list_note(self) -> str:
+        return ""
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         raise _needs_desk(f"only the desk knows the provenance of {project}/{name}")

@@ -32,6 +32,7 @@ from pincompute.base.clock import SystemClock
 from pincompute.base.platform_context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DELIVERY_PENDING, DESK_UNREACHABLE, VERSIONS_DIFFER
+from pincompute.cli.durations import format_duration
 from pincompute.cli.error_response import parse_error_response
 from pincompute.cli.http_client import HttpClient, HttpResponse as Response, TransportError
 from pincompute.cli.platform_client import DELIVERY_WAIT_S, PlatformClient
@@ -41,6 +42,7 @@ from pincompute.kube.line_splitter import LineSplitter
 
 if TYPE_CHECKING:
     from pincompute.api.documents import Document
+    from pincompute.api.history import HistoryPage, HistoryQuery, LastState
     from pincompute.api.project import Project
     from pincompute.api.workload import Workload
     from pincompute.kube.exec_stream import ExecStream
@@ -75,6 +77,7 @@ class DeskClient:
         headers: Mapping[str, str],
         delivery_timeout_s: float = DELIVERY_WAIT_S,
     ) -> None:
+        self.list_note = ""
         self._delivery_timeout_s = delivery_timeout_s
         self._http = http
         self._context = context
@@ -163,7 +166,21 @@ class DeskClient:
         return await self._fetch("POST", _project_path(project, "plans"), list[Preview], text.encode())
 
     async def list_summaries(self, project: str) -> list[WorkloadSummary]:
-        return await self._fetch("GET", _project_path(project, "workloads"), list[WorkloadSummary])
+        async with self._open_response("GET", _project_path(project, "workloads")) as response:
+            self.list_note = _list_note(response.headers)
+            return self._decode(await response.read(), list[WorkloadSummary])
+
+    async def history_page(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
+        # Loads the entries, which only this command needs.
+        from pincompute.api.history import HistoryPage
+
+        steps = ("workloads", name, "history") if name else ("history",)
+        return await self._fetch("GET", f"{_project_path(project, *steps)}?{_encode_query(query)}", HistoryPage)
+
+    async def last_state(self, project: str, name: str) -> LastState:
+        from pincompute.api.history import LastState
+
+        return await self._fetch("GET", _project_path(project, "workloads", name, "last-state"), LastState)
 
     async def list_unowned(self, project: str) -> UnownedObjects:
         return await self._fetch("GET", _project_path(project, "unowned"), UnownedObjects)
@@ -296,6 +313,12 @@ class DeskClient:
             while chunk := await response.read_chunk():
                 for line in splitter.feed(chunk):
                     yield _decode_line(line, decoder)
+
+
+def _list_note(headers: Mapping[str, str]) -> str:
+    if age := headers.get("age"):
+        return f"as of {format_duration(float(age))} ago: the cluster does not answer"
+    return "insight does not answer: read directly" if headers.get("source") else ""
 
 
 def _project_path(project: str, *steps: str) -> str:

@@ -49,6 +49,10 @@ EXAMPLES = {
         ("pin get web", "web in a few lines"),
         ("pin get services --watch", "services, and their changes"),
     ),
+    "history": (
+        ("pin history web", "what happened to web, also after it was deleted"),
+        ("pin history --limit 200", "what happened in the whole project lately"),
+    ),
     "heal": (("pin heal web", "remove the fault"), ("pin heal web --no-wait", "without waiting until web is ready")),
     "image": (
         ("pin image load hello/ --as hello:dev", "build a folder with a Dockerfile"),

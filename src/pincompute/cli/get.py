@@ -133,6 +133,8 @@ async def _fetch_summaries(target: Target, *, everywhere: bool, measured: bool) 
         if everywhere:
             projects = sorted(each.project for each in await platform.list_projects())
         lists = [await _fetch_project(platform, project, measured=measured) for project in projects]
+        if platform.list_note:
+            click.echo(platform.list_note, err=True)
     return [each for listed in lists for each in sorted(listed, key=lambda each: each.name)]
 
 

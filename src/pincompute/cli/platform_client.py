@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pincompute.api.change import Change
     from pincompute.api.documents import Document
     from pincompute.api.exec_request import ExecRequest
+    from pincompute.api.history import HistoryPage, HistoryQuery, LastState
     from pincompute.api.preview import BuildPreview, Preview
     from pincompute.api.project_view import ProjectSummary, ProjectView
     from pincompute.api.provenance import ProvenanceChain
@@ -75,6 +76,19 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
 
     async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
         """A page of the audit log of a project; of the whole platform for None."""
+        ...
+
+    async def history_page(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
+        """A page of the history of a workload; without a name, of the whole project."""
+        ...
+
+    async def last_state(self, project: str, name: str) -> LastState:
+        """The last known state of a workload, also of a deleted one."""
+        ...
+
+    @property
+    def list_note(self) -> str:
+        """Why the last list may be old, or was read in another way than usual; empty otherwise."""
         ...
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain: ...

@@ -33,10 +33,17 @@ _HEALTHY_STATES = ("Ready", "Running", "Succeeded")
 
 @click.command()
 @click.argument("workload", shell_complete=complete_workload_names)
+@click.option("--deleted", is_flag=True, help="The last known state, also of a workload that was deleted.")
 @click.option("--output", "-o", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @platform_options
-def show(target: Target, workload: str, output: str | None) -> None:
+def show(target: Target, workload: str, output: str | None, *, deleted: bool) -> None:
     """Show everything known about a workload."""
+    if deleted:
+        # Loaded only where it is needed.
+        from pincompute.cli.last_state import show_last_state
+
+        asyncio.run(show_last_state(target, workload, output or ""))
+        return
     detail = asyncio.run(fetch_detail(target, workload))
     if output:
         click.echo(as_format(output, detail), nl=False)

@@ -19,22 +19,24 @@ from pincompute.admission.quota import QuotaHoldings
 from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.exec_request import ExecRequest
 from pincompute.api.fleet import RollStatus
+from pincompute.api.history import MAX_HISTORY_NUMBER, HistoryPage, HistoryRequest, LastState, LastStateRequest
 from pincompute.api.identity import Identity
 from pincompute.api.project_view import PendingSubmission, ProjectSummary, ProjectView
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.runtime import Runtime
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Diagnosis
-from pincompute.api.workload_summary import WorkloadSummary
+from pincompute.api.workload_summary import WorkloadChange
 from pincompute.base.aio import beside_loop
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
-from pincompute.base.problem import Refused
-from pincompute.base.reasons import WORKLOAD_UNKNOWN
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import INSIGHT_UNAVAILABLE, WORKLOAD_UNKNOWN
 from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.checks import ItemChecker
 from pincompute.desk.dispatcher import Dispatcher
+from pincompute.desk.insight import ProjectWatcher, SummaryList, read_summaries
 from pincompute.desk.pipeline import Pipeline
 from pincompute.desk.policies import PolicyChecker
 from pincompute.desk.previews import Previewer
@@ -47,6 +49,7 @@ from pincompute.desk.store.write_check import WriteCheck
 from pincompute.planning.footprint import WorkloadKey
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.access import ReplicaConnection
+from pincompute.platforms.insight_client import InsightClient
 
 _MAX_QUICK_WORKLOADS = 256
 """Longer lists are summarized beside the event loop."""
@@ -64,7 +67,9 @@ class Desk:
         clock: Clock,
         ids: Ids,
         policies: PolicyChecker,
+        insight: InsightClient | None = None,
     ) -> None:
+        self._insight = insight
         self.builds = builds
         self.authorizer = Authorizer(dispatcher.platform)
         checker = ItemChecker(database, dispatcher.platform, builds, policies, clock)
@@ -89,9 +94,47 @@ class Desk:
         view = partial(build_project_view, name, project, workloads, state, self.clock.now())
         return await beside_loop(view, large=len(workloads) > _MAX_QUICK_WORKLOADS)
 
-    async def list_summaries(self, project: str) -> list[WorkloadSummary]:
+    async def list_summaries(self, project: str) -> SummaryList:
+        """The workloads of a project with all that was delivered before the call, from insight if it answers."""
+        found, source = None, ""
+        if self._insight:
+            found, source = await read_summaries(self._insight, project, self.platform.recent_writes(project))
+        if found:
+            return found
         workloads = await self.platform.list_workloads(project)
-        return await beside_loop(partial(_summarize_all, workloads), large=len(workloads) > _MAX_QUICK_WORKLOADS)
+        encode = partial(_encode_summaries, workloads)
+        return SummaryList(await beside_loop(encode, large=len(workloads) > _MAX_QUICK_WORKLOADS), source=source)
+
+    def watch(self, project: str) -> AsyncGenerator[WorkloadChange]:
+        """All workloads of a project now, then each change."""
+        reader = self.platform.reader
+        if not self._insight:
+            return reader.watch(project)
+        return ProjectWatcher(self._insight, self.platform.recent_writes, reader.watch).watch(project)
+
+    @property
+    def required_insight(self) -> InsightClient:
+        if self._insight is None:
+            raise Refused(Problem(INSIGHT_UNAVAILABLE, "this desk has no insight", next="pin desk --insight https://…"))
+        return self._insight
+
+    async def read_history(self, request: HistoryRequest) -> HistoryPage:
+        """A page of a history, with the callers that have sent the submissions."""
+        page = await self.required_insight.history_of(request)
+        if not page.entries and request.workload and request.query.before == MAX_HISTORY_NUMBER:
+            raise _no_history(request.project, request.workload)
+        submissions = {each.submission for each in page.entries if each.submission}
+        read = partial(record.callers_of, project=request.project, submissions_=submissions)
+        callers = await self._database.transact(read) if submissions else {}
+        entries = [msgspec.structs.replace(each, caller=callers.get(each.submission, "")) for each in page.entries]
+        return HistoryPage(entries=entries, next=page.next)
+
+    async def read_last_state(self, project: str, name: str) -> LastState:
+        """The last known state of a workload, also of a deleted one."""
+        state = await self.required_insight.last_state_of(LastStateRequest(project=project, workload=name))
+        if state is None:
+            raise _no_history(project, name)
+        return state
 
     async def list_projects(self, caller: Identity) -> list[ProjectSummary]:
         return visible_projects(await self.platform.cached_projects(), caller)
@@ -161,8 +204,13 @@ class Desk:
         await self._database.transact(audit)
 
 
-def _summarize_all(workloads: Sequence[Workload]) -> list[WorkloadSummary]:
-    return [summarize(each) for each in workloads]
+def _encode_summaries(workloads: Sequence[Workload]) -> bytes:
+    return msgspec.json.encode([summarize(each) for each in workloads])
+
+
+def _no_history(project: str, name: str) -> Refused:
+    what = f"nothing is recorded of a workload '{name}' in project {project}"
+    return Refused(Problem(WORKLOAD_UNKNOWN, what, next="pin history, which has all workloads of the project"))
 
 
 def _read_out_of_cluster(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pincompute
 from pincompute import __version__
 from pincompute.api.hosts import LOCALHOST
-from pincompute.api.names import DESK, OPERATOR, SIGNER
+from pincompute.api.names import DESK, INSIGHT, OPERATOR, SIGNER
 from pincompute.base.certificate_authority import Authority
 from pincompute.base.platform_context import Context, write_context
 from pincompute.base.problem import Problem, Refused
@@ -29,7 +29,7 @@ from pincompute.engine.platform import Platform
 INGRESS = "pincompute-ingress"
 STORAGE = "pincompute-storage"
 
-_USERS = (DESK, OPERATOR, INGRESS, STORAGE, SIGNER)
+_USERS = (DESK, INSIGHT, OPERATOR, INGRESS, STORAGE, SIGNER)
 DESK_PACKAGES = ("alembic", "asyncpg", "joserfc", "sqlalchemy")
 _LOOPBACK = "127.0.0.1"
 CODE_VARIABLE = "PINCOMPUTE_CODE"
@@ -38,7 +38,7 @@ CODE_VARIABLE = "PINCOMPUTE_CODE"
 
 def issue_certificates(platform: Platform) -> None:
     for user in _USERS:
-        hosts = (_LOOPBACK, "localhost") if user == DESK else ()
+        hosts = (_LOOPBACK, "localhost") if user in (DESK, INSIGHT) else ()
         platform.authority.issue(user, groups=("pincompute:system",), hosts=hosts)
     identity.issue_signer_certificate(platform)
     web_authority(platform).establish()
@@ -97,7 +97,7 @@ def own_service_stages(platform: Platform) -> list[list[Part]]:
     proxy = [_ingress(platform, nginx)] if nginx else []
     # Certificates are requested by the kubelet of a real node only.
     signer = [_signer(platform)] if platform.real else []
-    ours = [] if platform.bare else [_desk(platform), _operator(platform), *signer]
+    ours = [] if platform.bare else [_desk(platform), _insight(platform), _operator(platform), *signer]
     return [[_log_rotate(platform)], [*ours, _storage(platform), *proxy]]
 
 
@@ -110,10 +110,25 @@ def _desk(platform: Platform) -> Part:
         "--folder", platform.home.data / "desk", "--artifacts", platform.home.data / "artifacts",
         "--metrics-listen", f"{_LOOPBACK}:{_desk_metrics_port(platform)}",
         "--metrics-token-file", metrics_token.token_file(platform.home),
+        "--insight", _insight_url(platform),
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
         *_registry_options(platform),
     )  # fmt: skip
     return part._replace(probe=HttpProbe(f"https://{_LOOPBACK}:{platform.ports['desk']}/healthz"))
+
+
+def _insight(platform: Platform) -> Part:
+    part = _server(
+        "insight", platform, INSIGHT, platform.ports["insight"],
+        "--cluster", platform.name, "--database", platform.home.data / "insight.sqlite",
+        "--certificate", platform.authority.certificate(INSIGHT), "--trust", platform.authority.bundle,
+    )  # fmt: skip
+    # The certificate of the desk, as insight answers nobody else.
+    return part._replace(probe=HttpProbe(f"{_insight_url(platform)}/readyz", client_certificate=DESK))
+
+
+def _insight_url(platform: Platform) -> str:
+    return f"https://{_LOOPBACK}:{platform.ports['insight']}"
 
 
 def _registry_options(platform: Platform) -> tuple[object, ...]:

@@ -24,6 +24,7 @@ PORT_NAMES = (
     "registry-writes",
     "desk",
     "desk-metrics",
+    "insight",
     "operator",
     "kubeflow",
     "kubeflow-webhook",

@@ -14,6 +14,7 @@ import msgspec
 from pincompute.admission.infrastructure import Infrastructure
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import CustomResource
+from pincompute.api.insight import WriteMark
 from pincompute.api.preview import Preview
 from pincompute.api.project import Project
 from pincompute.api.workload import Workload
@@ -171,6 +172,10 @@ class Platform(Protocol):
 
     async def list_workloads(self, project: str) -> list[Workload]:
         """All workloads of a project, including everything that was delivered before the call."""
+        ...
+
+    def recent_writes(self, project: str) -> list[WriteMark]:
+        """What was delivered to a project lately, which any other reader of the platform may not have received yet."""
         ...
 
     async def wait_synced(self) -> None:

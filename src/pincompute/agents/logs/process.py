@@ -19,6 +19,7 @@ from pincompute.agents.logs.store import LogStore
 from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.api.names import CLI_MANAGER, DESK, WORKLOAD_LABEL
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.http_process import client_certificate, mutual_tls_context
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
@@ -39,15 +40,10 @@ class TlsListener(NamedTuple):
     trust: Path
 
     def ssl_context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(self.trust)
-        context.load_cert_chain(self.certificate, self.certificate.with_suffix(".key"))
-        return context
+        return mutual_tls_context(self.certificate, self.trust)
 
     def authenticate(self, request: web.Request) -> Caller:
-        return platform_caller(_client_certificate(request))
+        return platform_caller(client_certificate(request))
 
 
 class PodListener(NamedTuple):
@@ -61,7 +57,7 @@ class PodListener(NamedTuple):
         return server_context(self.identity)
 
     def authenticate(self, request: web.Request) -> Caller:
-        return pod_caller(_client_certificate(request), own_id(self.identity).trust_domain)
+        return pod_caller(client_certificate(request), own_id(self.identity).trust_domain)
 
 
 class LoopbackListener(NamedTuple):
@@ -77,12 +73,6 @@ class LoopbackListener(NamedTuple):
 
 
 _Listeners = Sequence[TlsListener | PodListener | LoopbackListener]
-
-
-def _client_certificate(request: web.Request) -> bytes:
-    assert request.transport is not None
-    tls: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
-    return tls.getpeercert(binary_form=True) or b""
 
 
 async def run(access: Access, folder: Path, listeners: _Listeners) -> None:

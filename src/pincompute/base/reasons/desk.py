@@ -143,3 +143,15 @@ TIER_CLOSED = user_error(
     "The project has no quota for the tier.",
     "Choose a tier of its quota, or ask the project's owner for one.",
 )
+INSIGHT_UNAVAILABLE = infrastructure_error(
+    "InsightUnavailable",
+    503,
+    "The insight process does not answer, so that there is no search over projects, no change stream and no history.",
+    "`pin status` shows whether it runs; `pin get` and `pin show` read from the desk meanwhile.",
+)
+INSIGHT_BEHIND = infrastructure_error(
+    "InsightBehind",
+    409,
+    "The insight process has not received a write yet that its answer must include.",
+    "No action needed: the desk reads from the cluster in this case.",
+)

@@ -30,6 +30,7 @@ from pincompute.base.reasons import (
 
 H = TypeVar("H", bound=Callable[..., Any])
 NDJSON = "application/x-ndjson"
+EVENT_STREAM = "text/event-stream"
 PROBLEM_JSON = "application/problem+json"
 _SPEC_ATTRIBUTE = "endpoint_spec"
 
@@ -72,6 +73,8 @@ class ResponseMode(Enum):
     """With one document."""
     STREAM = auto()
     """With one document a line, as they come."""
+    EVENTS = auto()
+    """With server-sent events."""
     SUBMISSION = auto()
     """After delivery with the platform's result; with 202 and a receipt, if delivery takes longer."""
     SUBMISSION_SET = auto()

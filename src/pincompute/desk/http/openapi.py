@@ -35,6 +35,7 @@ from pincompute.base.reasons import (
 )
 from pincompute.desk.http.auth import PUBLIC, handler_permission
 from pincompute.desk.http.endpoint import (
+    EVENT_STREAM,
     NDJSON,
     PART_YAML,
     PROBLEM_JSON,
@@ -235,6 +236,12 @@ def _responses(spec: EndpointSpec, known: dict[int, Object]) -> Object:
         )
         # `itemSchema` exists from OpenAPI 3.2 on.
         done["content"] = {NDJSON: {"schema": {"type": "string"}, "x-itemSchema": known[id(spec.response)]}}
+    elif spec.mode is ResponseMode.EVENTS:
+        done["description"] = (
+            "Server-sent events, each with an `id`, its name in `event`, and in `data` the field of that name as JSON. "
+            "The header `Last-Event-ID` continues a stream that was interrupted."
+        )
+        done["content"] = {EVENT_STREAM: {"schema": {"type": "string"}, "x-itemSchema": known[id(spec.response)]}}
     elif spec.mode is ResponseMode.WEBSOCKET:
         done["description"] = "A websocket: binary messages are relayed between the client and the replica."
     elif spec.response is not None:

@@ -15,14 +15,23 @@ from pincompute.base.problem import Refused
 from pincompute.desk.document_sets import set_refusal
 from pincompute.desk.http.auth import ACCESS_REVOKED
 from pincompute.desk.http.endpoint import NDJSON
+from pincompute.desk.insight import SummaryList
 from pincompute.desk.store.former_spellings import decode_result
 from pincompute.desk.store.record import SubmissionRecord, SubmissionState
 
+SOURCE = "Source"
+"""Header of an answer that insight should have given, and did not: `direct`."""
 _summary = msgspec.json.Decoder(WorkloadSummary)
 
 
 def json_response(value: object, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
+
+
+def summaries_response(found: SummaryList) -> web.Response:
+    """A list of workloads; the headers say how old it is, and that insight did not answer."""
+    headers = {**({"Age": str(found.age_s)} if found.age_s else {}), **({SOURCE: found.source} if found.source else {})}
+    return web.Response(body=found.body, content_type="application/json", headers=headers)
 
 
 def submission_response(submission: SubmissionRecord, status: int = 200) -> web.Response:

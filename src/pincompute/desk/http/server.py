@@ -54,6 +54,7 @@ from pincompute.desk.http.errors import problem_middleware
 from pincompute.desk.http.exec_routes import ExecRoutes
 from pincompute.desk.http.fleet_routes import FleetRoutes
 from pincompute.desk.http.infrastructure_routes import InfrastructureRoutes
+from pincompute.desk.http.insight_routes import InsightRoutes
 from pincompute.desk.http.path_parameters import path_word
 from pincompute.desk.http.project_routes import ProjectRoutes
 from pincompute.desk.http.registry_routes import RegistryIssuer, RegistryRoutes
@@ -68,7 +69,14 @@ from pincompute.desk.http.requests import (
     project_and_name,
     request_text,
 )
-from pincompute.desk.http.responses import json_response, receipt_of, set_response, stream_response, submission_response
+from pincompute.desk.http.responses import (
+    json_response,
+    receipt_of,
+    set_response,
+    stream_response,
+    submission_response,
+    summaries_response,
+)
 from pincompute.desk.limits.connections import ACTIVE_CONNECTIONS, track_active_connections
 from pincompute.desk.limits.middleware import REQUEST_LIMITER, Limits, RequestLimiter, limit_middlewares
 from pincompute.desk.request import ApplyChange, DeployBuild, DeployDocuments, RecordUnreadable, RemoveWorkload
@@ -144,6 +152,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         *ExecRoutes(desk).route_table(workload),
         *FleetRoutes(desk).route_table(),
         *InfrastructureRoutes(desk).route_table(),
+        *InsightRoutes(desk).route_table(workload),
         *AuditRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]
@@ -264,8 +273,8 @@ class WorkloadRoutes:
     @requires(Permission.VIEW)
     @endpoint(response=list[WorkloadSummary])
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """The workloads of a project."""
-        return json_response(await self._desk.list_summaries(path_word(request, "project")))
+        """The workloads of a project. `Age` is the age of an answer over two seconds old."""
+        return summaries_response(await self._desk.list_summaries(path_word(request, "project")))
 
     @requires(Permission.VIEW)
     @endpoint(response=UnownedObjects)
@@ -277,7 +286,7 @@ class WorkloadRoutes:
     @endpoint(response=WorkloadChange, mode=ResponseMode.STREAM)
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """The workloads of a project, and then each change."""
-        return await stream_response(request, self._desk.platform.reader.watch(path_word(request, "project")))
+        return await stream_response(request, self._desk.watch(path_word(request, "project")))
 
     @requires(Permission.VIEW)
     @endpoint(response=Workload, reasons=(WORKLOAD_UNKNOWN,))

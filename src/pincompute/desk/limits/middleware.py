@@ -102,7 +102,7 @@ def limit_middlewares(limiter: RequestLimiter) -> tuple[Middleware, Middleware]:
 
 def is_stream(request: web.Request) -> bool:
     spec = endpoint_spec(request.match_info.handler)
-    return spec is not None and spec.mode in {ResponseMode.STREAM, ResponseMode.WEBSOCKET}
+    return spec is not None and spec.mode in {ResponseMode.STREAM, ResponseMode.EVENTS, ResponseMode.WEBSOCKET}
 
 
 async def _read_body(request: web.Request) -> bytes | None:

@@ -6,6 +6,7 @@ Rows are only ever added; a submission's state follows from its decisions.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -235,6 +236,13 @@ def last_deletion(connection: Connection, project: str, name: str) -> Submission
     )  # fmt: skip
     found = _read_submission(connection, select.order_by(submissions.c.number.desc()).limit(1))
     return found if found and found.verb == DELETE else None
+
+
+def callers_of(connection: Connection, project: str, submissions_: Collection[str]) -> dict[str, str]:
+    """The callers that have sent submissions of a project, by id."""
+    select = sql.select(submissions.c.id, submissions.c.who)
+    rows = connection.execute(select.where(submissions.c.project == project, submissions.c.id.in_(submissions_)))
+    return {row.id: row.who for row in rows}
 
 
 class AcceptedBuild(NamedTuple):

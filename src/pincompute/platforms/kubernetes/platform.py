@@ -118,6 +118,7 @@ class KubernetesPlatform:
         lookups = self.kind_of, self._cache.planning_inputs
         self.reader = self._workloads = WorkloadClient(client, log_store, *lookups, lists_projects=False)
         self._read_your_writes = ReadYourWrites(self._cache)
+        self.recent_writes = self._read_your_writes.marks
         self._synced = asyncio.Event()
         self._footprints: dict[WorkloadKey, _ComputedFootprint] = {}
         """Of workloads as they were last observed."""
@@ -127,11 +128,8 @@ class KubernetesPlatform:
         """Workloads that were written and may not be in the cache yet, so that their absence there says nothing."""
 
     async def preview(self, resources: Sequence[CustomResource]) -> list[Preview]:
-        refuse_all(
-            problem
-            for each in resources
-            if isinstance(each, Workload) and self._synced.is_set() and (problem := self._host_problem(each))
-        )
+        placed = (each for each in resources if isinstance(each, Workload) and self._synced.is_set())
+        refuse_all(problem for each in placed if (problem := self._host_problem(each)))
         return await self._workloads.preview(resources)
 
     @_raising_unavailable
@@ -147,8 +145,8 @@ class KubernetesPlatform:
             for each in (*plan.problems, *filter(None, (self._host_problem(merged), self._expiry_problem(merged))))
         )
         self._predictions.put(key, _ComputedFootprint(created, version, footprint))
-        document: dict[str, Any] = msgspec.to_builtins(workload)
-        return RenderedWorkload(key, PutWorkload(document), merged, footprint, project, rollout_surge(plan))
+        command = PutWorkload(msgspec.to_builtins(workload))
+        return RenderedWorkload(key, command, merged, footprint, project, rollout_surge(plan))
 
     @_raising_unavailable
     async def render_change(

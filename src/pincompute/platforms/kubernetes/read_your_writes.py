@@ -9,6 +9,7 @@ import asyncio
 from contextlib import suppress
 from typing import NamedTuple
 
+from pincompute.api.insight import WriteMark
 from pincompute.api.project import Project
 from pincompute.base.bounded_map import BoundedMap
 from pincompute.planning.footprint import WorkloadKey
@@ -36,12 +37,20 @@ class ReadYourWrites:
     def __init__(self, cache: WorkloadCache) -> None:
         self._cache = cache
         self._recent: BoundedMap[WorkloadKey, _Written | _Deleted] = BoundedMap(MAX_TRACKED_WRITES)
+        self._marks: BoundedMap[WorkloadKey, WriteMark] = BoundedMap(MAX_TRACKED_WRITES)
+        """The same for other readers, of which it is not known what they have received."""
 
     def note_written(self, key: WorkloadKey, revision: int) -> None:
         self._recent.put(key, _Written(revision))
+        self._marks.put(key, WriteMark(kind=key.kind, name=key.name, revision=revision))
 
     def note_deleted(self, key: WorkloadKey, uid: str) -> None:
         self._recent.put(key, _Deleted(uid))
+        self._marks.put(key, WriteMark(kind=key.kind, name=key.name, deleted_uid=uid))
+
+    def marks(self, project: str) -> list[WriteMark]:
+        """The recent writes to a project, also those that this cache has."""
+        return [mark for key, mark in self._marks.items() if key.project == project]
 
     async def wait_project(self, revision: int) -> None:
         """Waits until a write of a project is in the cache, or too long: its members are read from there."""
