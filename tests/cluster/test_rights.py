@@ -23,6 +23,7 @@ from pincompute.api.names import (
     LOG_STORE,
     OPERATOR,
     PROJECT_LABEL,
+    SECRET_STORE,
     SIGNER,
     STORAGE_PROVISIONER,
     WANTED_HASH_ANNOTATION,
@@ -56,7 +57,7 @@ from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-USERS = (OPERATOR, DESK, LOG_STORE, "pincompute-ingress", "pincompute-storage")
+USERS = (OPERATOR, DESK, LOG_STORE, SECRET_STORE, "pincompute-ingress", "pincompute-storage")
 
 COVERED_SUBJECTS = {*USERS, SIGNER, "system:serviceaccounts"}
 KWOK = "pincompute-kwok"

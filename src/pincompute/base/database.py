@@ -51,6 +51,11 @@ class Database(Protocol):
     async def close(self) -> None: ...
 
 
+def open_sql_database(address: str) -> Database:
+    """A file, or `postgresql://…`."""
+    return PostgresDatabase(address) if "://" in address else SqliteDatabase(Path(address))
+
+
 class SqliteDatabase:
     """SQLite. It has one writer at a time: transactions that arrive during a commit are committed together.
 

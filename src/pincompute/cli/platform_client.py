@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pincompute.api.whoami import Whoami
     from pincompute.api.workload_detail import ChangeResult
     from pincompute.api.workload_summary import WorkloadSummary
+    from pincompute.cli.secret_client import SecretClient
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
 
@@ -75,6 +76,10 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
 
     async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
         """A page of the audit log of a project; of the whole platform for None."""
+        ...
+
+    def secrets(self, project: str) -> SecretClient:
+        """The secrets of a project."""
         ...
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain: ...

@@ -38,6 +38,7 @@ from pincompute.desk.outbound_credentials import (
 )
 from pincompute.desk.policies import PolicyChecker, read_policies
 from pincompute.desk.repository import RepositoryMirrors
+from pincompute.desk.secrets import SecretStoreClient, open_secret_store
 from pincompute.desk.store.database import Database, open_database
 from pincompute.kube.client import Client
 from pincompute.kube.in_cluster import load_or_in_cluster
@@ -80,6 +81,7 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--client-roots", type=_FILE, help="Root certificates of client certificates.")
 @click.option("--trust-domain", default="", help="SPIFFE trust domain of client certificates.")
 @click.option("--log-store", default="", help="URL of the log store. Default: none.")
+@click.option("--secret-store", default="", help="URL of the secret store. Default: none.")
 @click.option(
     "--database",
     required=True,
@@ -130,6 +132,7 @@ class DeskOptions(NamedTuple):
     kubeconfig: Path | None
     listen: str
     log_store: str
+    secret_store: str
     database: str
     folder: Path
     artifacts: str
@@ -160,12 +163,18 @@ async def _run(options: DeskOptions) -> None:
         if options.log_store:
             # With the certificate that it has for the cluster.
             log_store = await stack.enter_async_context(open_log_store(options.log_store, access.ssl_context()))
+        secret_store = None
+        if options.secret_store:
+            tls = access.ssl_context()
+            secret_store = await stack.enter_async_context(open_secret_store(options.secret_store, tls))
         # They need to allow reading only: publishers have credentials of their own.
         credentials = OutboundCredentials(options.credentials)
         artifacts = options.artifacts or str(options.folder / "artifacts")
         store = await stack.enter_async_context(open_artifact_store(artifacts, credentials.artifact_store_token))
         builds = BuildVerifier(store, RepositoryMirrors(options.folder / "repositories", credentials), database)
-        desk = await stack.enter_async_context(running_desk(database, client, builds, log_store, policies=policies))
+        desk = await stack.enter_async_context(
+            running_desk(database, client, builds, log_store, policies=policies, secret_store=secret_store)
+        )
         authenticator, sign_in = (
             options.authn.authenticator(TokenReviewer(client), client.clock),
             options.authn.sign_in(),
@@ -190,6 +199,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
     *,
     ids: Ids | None = None,
     policies: tuple[Policy, ...] = (),
+    secret_store: SecretStoreClient | None = None,
 ) -> AsyncGenerator[Desk]:
     """A desk with its background tasks: the platform's watches, and the leader tasks (dispatcher and ledger sync)."""
     clock = client.clock
@@ -204,7 +214,15 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
             # The only desk of this database: without the leadership it could not deliver what it accepts.
             await dispatcher.caught_up.wait()
         checker = PolicyChecker(policies, database)
-        yield Desk(database, dispatcher, builds, clock=clock, ids=ids or RandomIds(), policies=checker)
+        yield Desk(
+            database,
+            dispatcher,
+            builds,
+            clock=clock,
+            ids=ids or RandomIds(),
+            policies=checker,
+            secret_store=secret_store,
+        )
     finally:
         for task in (leader_tasks, watches):
             task.cancel()

@@ -69,6 +69,7 @@ from pincompute.desk.http.requests import (
     request_text,
 )
 from pincompute.desk.http.responses import json_response, receipt_of, set_response, stream_response, submission_response
+from pincompute.desk.http.secret_routes import SecretRoutes
 from pincompute.desk.limits.connections import ACTIVE_CONNECTIONS, track_active_connections
 from pincompute.desk.limits.middleware import REQUEST_LIMITER, Limits, RequestLimiter, limit_middlewares
 from pincompute.desk.request import ApplyChange, DeployBuild, DeployDocuments, RecordUnreadable, RemoveWorkload
@@ -145,6 +146,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         *FleetRoutes(desk).route_table(),
         *InfrastructureRoutes(desk).route_table(),
         *AuditRoutes(desk).route_table(),
+        *SecretRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()

@@ -29,7 +29,7 @@ class Database(base.Database, Protocol):
 
 
 class SqliteDatabase(base.SqliteDatabase):
-    def acquire_leadership(self, platform: str) -> AbstractAsyncContextManager[Leadership]:  # noqa: ARG002
+    def acquire_leadership(self, platform: str) -> AbstractAsyncContextManager[Leadership]:
         return file_leadership(self.file)
 
 
