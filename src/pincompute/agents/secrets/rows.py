@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
 import sqlalchemy as sql
 
 from pincompute.agents.secrets.tables import audit, grants, reads, secrets, versions
@@ -48,21 +47,21 @@ def list_versions(connection: Connection, secret: SecretRow) -> list[SecretVersi
     columns = versions.c
     select = sql.select(columns.number, columns.state, columns.created_at, columns.created_by, columns.bytes)
     rows = connection.execute(select.where(columns.secret == secret.number).order_by(columns.number.desc()))
-    return [msgspec.convert(row._asdict(), SecretVersion) for row in rows]
+    return [SecretVersion(**{**row._asdict(), "state": VersionState(row.state)}) for row in rows]
 
 
 def list_grants(connection: Connection, secret: SecretRow) -> list[SecretGrant]:
     columns = grants.c
     select = sql.select(columns.grantee, columns.granted_at, columns.granted_by).order_by(columns.grantee)
     rows = connection.execute(select.where(columns.secret == secret.number))
-    return [msgspec.convert(row._asdict(), SecretGrant) for row in rows]
+    return [SecretGrant(**row._asdict()) for row in rows]
 
 
 def list_readers(connection: Connection, secret: SecretRow, limit: int) -> list[SecretReader]:
     columns = reads.c
     select = sql.select(columns.reader, columns.version, columns.last_read_at).where(columns.secret == secret.number)
     rows = connection.execute(select.order_by(columns.last_read_at.desc(), columns.reader).limit(limit))
-    return [msgspec.convert(row._asdict(), SecretReader) for row in rows]
+    return [SecretReader(**row._asdict()) for row in rows]
 
 
 def is_granted(connection: Connection, secret: SecretRow, grantees: list[str]) -> bool:

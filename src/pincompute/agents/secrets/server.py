@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -97,7 +98,11 @@ class Routes:
         """Executes a command of the desk, which has authorized the person behind it."""
         if self._authenticate(request).user != DESK:
             raise _refused_peer("only the desk changes and lists secrets")
-        command = _command.decode(await request.read())
+        try:
+            command = _command.decode(await request.read())
+        except msgspec.DecodeError:
+            # Its text may quote the command.
+            raise _malformed("the command") from None
         return _json(await _COMMANDS[type(command)](self._store, command))
 
     async def versions(self, request: web.Request) -> web.Response:
@@ -108,8 +113,8 @@ class Routes:
         caller, query = self._pod(request), request.query
         references = _parse_references(query.getall("name", []), caller.project)
         answer = await self._answer(caller, references)
-        wait_s = min(MAX_WAIT_S, float(query.get("wait", 0)))
-        if answer["digest"] != query.get("since") or not wait_s > 0:
+        wait_s = _seconds(query.get("wait", "0"))
+        if answer["digest"] != query.get("since") or not wait_s:
             return _json(answer)
         with self._waiting.place(caller.project) as has_room:
             if has_room:
@@ -140,7 +145,10 @@ class Routes:
     async def value(self, request: web.Request) -> web.Response:
         """The value of one secret, and its version in a header."""
         caller = self._pod(request)
-        (reference,) = _parse_references([request.query["name"]], caller.project)
+        references = _parse_references(request.query.getall("name", []), caller.project)
+        if len(references) != 1:
+            raise _malformed("the name of the secret")
+        (reference,) = references
         found = await self._store.read_value(caller, reference)
         headers = {"Secret-Version": str(found.version), "Cache-Control": "no-store"}
         return web.Response(body=found.value, content_type="application/octet-stream", headers=headers)
@@ -161,7 +169,21 @@ def _parse_references(texts: list[str], project: str) -> list[SecretReference]:
     if not 0 < len(texts) <= MAX_SECRETS:
         what = f"a request names 1 to {MAX_SECRETS} secrets, this one {len(texts):,}"
         raise Refused(Problem(SECRET_INVALID, what))
-    return [parse_reference(each, project) for each in texts]
+    try:
+        return [parse_reference(each, project) for each in texts]
+    except ValueError as error:
+        raise Refused(Problem(SECRET_INVALID, str(error))) from None
+
+
+def _seconds(text: str) -> float:
+    """How long a request waits; a number of one or two digits, as agents send it."""
+    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,3})?", text, re.ASCII):
+        raise _malformed("the time to wait")
+    return min(MAX_WAIT_S, float(text))
+
+
+def _malformed(what: str) -> Refused:
+    return Refused(Problem(SECRET_INVALID, f"{what} is malformed"))
 
 
 def _refused_peer(what: str) -> Refused:
@@ -188,7 +210,7 @@ def _refusal(refused: Refused) -> web.Response:
 
 @web.middleware
 async def _error_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turns errors into problem documents. Errors of decoding quote the request, so their text is not repeated."""
+    """Turns errors into problem documents. Those of bugs go to the log only."""
     try:
         return await handler(request)
     except Refused as refused:
@@ -199,8 +221,6 @@ async def _error_middleware(request: web.Request, handler: Handler) -> web.Strea
     except web.HTTPRequestEntityTooLarge:
         what = f"a value has at most {api.MAX_VALUE_BYTES:,} bytes"
         return _refusal(Refused(Problem(SECRET_INVALID, what)))
-    except (KeyError, ValueError, msgspec.DecodeError):
-        return _refusal(Refused(Problem(SECRET_INVALID, "the request is malformed")))
     except (web.HTTPException, asyncio.CancelledError):
         raise
     except Exception:
