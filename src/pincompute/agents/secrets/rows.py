@@ -47,7 +47,16 @@ def list_versions(connection: Connection, secret: SecretRow) -> list[SecretVersi
     columns = versions.c
     select = sql.select(columns.number, columns.state, columns.created_at, columns.created_by, columns.bytes)
     rows = connection.execute(select.where(columns.secret == secret.number).order_by(columns.number.desc()))
-    return [SecretVersion(**{**row._asdict(), "state": VersionState(row.state)}) for row in rows]
+    return [
+        SecretVersion(
+            number=row.number,
+            state=VersionState(row.state),
+            created_at=row.created_at,
+            created_by=row.created_by,
+            bytes=row.bytes,
+        )
+        for row in rows
+    ]
 
 
 def list_grants(connection: Connection, secret: SecretRow) -> list[SecretGrant]:
