@@ -55,6 +55,7 @@ COMMAND_GROUPS = {
     "Review and publish": {
         "review": ("pincompute.cli.review:review", "Approve a commit."),
         "project": ("pincompute.cli.project:project", "Show a project, create one, and change its members."),
+        "secret": ("pincompute.cli.secret:secret", "Create, rotate and grant the secrets of a project."),
         "audit": ("pincompute.cli.audit:audit", "Show who did what in a project, newest first."),
         "publish": (
             "pincompute.cli.publish:publish",

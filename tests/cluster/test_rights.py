@@ -24,6 +24,7 @@ from pincompute.api.names import (
     LOG_STORE,
     OPERATOR,
     PROJECT_LABEL,
+    SECRET_STORE,
     SIGNER,
     STORAGE_PROVISIONER,
     WANTED_HASH_ANNOTATION,
@@ -57,7 +58,7 @@ from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-USERS = (OPERATOR, DESK, INSIGHT, LOG_STORE, "pincompute-ingress", "pincompute-storage")
+USERS = (OPERATOR, DESK, INSIGHT, LOG_STORE, SECRET_STORE, "pincompute-ingress", "pincompute-storage")
 
 COVERED_SUBJECTS = {*USERS, SIGNER, "system:serviceaccounts"}
 KWOK = "pincompute-kwok"

@@ -45,4 +45,10 @@ def test_on_a_bare_cluster(bare_platform: Platform, page: Path, tmp_path: Path) 
 
 
 def test_every_page_is_replayed() -> None:
-    assert {required_platform(page) for page in TRANSCRIPTS} == {"", "a platform", "a real node", "a bare cluster"}
+    assert {required_platform(page) for page in TRANSCRIPTS} == {
+        "",
+        "a platform",
+        "a real node",
+        "a bare cluster",
+        "a runtime with secrets",
+    }

@@ -27,6 +27,8 @@ VERBS = (
     "delete workloads of",
     "exec into workloads of",
     "break glass in",
+    "create and rotate secrets of",
+    "grant and delete secrets of",
     "change the settings of",
     "administer",
 )
@@ -82,6 +84,7 @@ def expected_access(asked: AccessCase) -> bool:
     least = {
         "view": 1,
         "break glass in": 3,
+        "grant and delete secrets of": 3,
         "change the settings of": 3,
         "exec into workloads of": 2 if asked.project == "open" else 3,
     }

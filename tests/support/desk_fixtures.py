@@ -32,6 +32,7 @@ from pincompute.desk.outbound_credentials import OutboundCredentials
 from pincompute.desk.process import running_desk
 from pincompute.desk.repository import RepositoryMirrors
 from pincompute.desk.request import CallContext, Request
+from pincompute.desk.secrets import SecretStoreClient
 from pincompute.desk.store import ledger
 from pincompute.desk.store.database import Database, open_database
 from pincompute.desk.store.record import SubmissionRecord, SubmissionState
@@ -114,13 +115,15 @@ async def desk_world(
     where: str = "",
     registry: RegistryIssuer | None = None,
     insight: InsightClient | None = None,
+    secret_store: SecretStoreClient | None = None,
 ) -> AsyncGenerator[DeskWorld]:
     """A running desk with its database in the folder, or at the address `where`."""
     async with cluster_client(plane) as client:
         database = await open_database(where or str(folder / "desk.db"))
         async with running_desk(
-            database, client, build_verifier(folder, database), ids=SequentialIds(), policies=policies, insight=insight
-        ) as desk:
+            database, client, build_verifier(folder, database), ids=SequentialIds(), policies=policies,
+            insight=insight, secret_store=secret_store,
+        ) as desk:  # fmt: skip
             authenticator = authenticator or LOCAL_AUTHENTICATOR
             app = create_app(desk, authenticator, sign_in, limits or NO_RATE_LIMIT, registry)
             async with TestClient(TestServer(arrange(app))) as http:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from manual_clock import ManualClock
 from pincompute.base.certificate_authority import Authority
-from pincompute.engine import control_plane, log_services, own_services
+from pincompute.engine import control_plane, log_services, own_services, secret_services
 from pincompute.engine.home import Home
 from pincompute.engine.nodes import simulated_nodes
 from pincompute.engine.platform import Platform, Programs
 from pincompute.engine.ports import choose_ports
 
-ISSUERS = (control_plane, simulated_nodes, own_services, log_services)
+ISSUERS = (control_plane, simulated_nodes, own_services, log_services, secret_services)
 
 
 def issued_platform(folder: Path, clock: ManualClock) -> Platform:

@@ -21,6 +21,7 @@ from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.desk.authn.authenticator import Authenticator, Credentials
 from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.desk.limits.middleware import Limits
+from pincompute.desk.secrets import SecretStoreClient
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object
 from pincompute.platforms.insight_client import InsightClient
@@ -79,6 +80,7 @@ async def tenant_projects(
     where: str = "",
     registry: RegistryIssuer | None = None,
     insight: InsightClient | None = None,
+    secret_store: SecretStoreClient | None = None,
 ) -> AsyncGenerator[TenantProjects]:
     """`ads` has further fields of the first project's spec; `policies` are those of the platform."""
     async with cluster_client(plane) as client:
@@ -100,16 +102,9 @@ async def tenant_projects(
         try:
             shown = door or Authenticator([Believing()])
             async with desk_world(
-                plane,
-                folder,
-                shown,
-                policies=policies,
-                limits=limits,
-                arrange=arrange,
-                where=where,
-                registry=registry,
-                insight=insight,
-            ) as here:
+                plane, folder, shown, policies=policies, limits=limits, arrange=arrange, where=where, registry=registry,
+                insight=insight, secret_store=secret_store,
+            ) as here:  # fmt: skip
                 yield TenantProjects(here, *names)
         finally:
             for name in names:

@@ -25,6 +25,8 @@ class Permission(StrEnum):
     DELETE = "delete workloads of"
     EXEC = "exec into workloads of"
     BREAK_GLASS = "break glass in"
+    MANAGE_SECRETS = "create and rotate secrets of"
+    GRANT_SECRETS = "grant and delete secrets of"
     CONFIGURE = "change the settings of"
     """Change the document of a project: its members, owner and cost centre. `project_changes` has the fields."""
     ADMINISTER = "administer"
@@ -38,6 +40,8 @@ REQUIRED_ROLE = {
     Permission.DELETE: ProjectRole.DEPLOYER,
     Permission.EXEC: ProjectRole.DEPLOYER,
     Permission.BREAK_GLASS: ProjectRole.OWNER,
+    Permission.MANAGE_SECRETS: ProjectRole.DEPLOYER,
+    Permission.GRANT_SECRETS: ProjectRole.OWNER,
     Permission.CONFIGURE: ProjectRole.OWNER,
 }
 """The lowest sufficient role. A permission without a row is for platform administrators."""

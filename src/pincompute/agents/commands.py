@@ -149,7 +149,8 @@ def log_store(
     **tls_options: Any,
 ) -> None:
     """Store the logs of containers, also after their pods are deleted."""
-    from pincompute.agents.logs.process import LoopbackListener, PodListener, TlsListener, run
+    from pincompute.agents.listeners import LoopbackListener, PodListener, TlsListener
+    from pincompute.agents.logs.process import run
     from pincompute.base import logging
     from pincompute.kube.in_cluster import load_or_in_cluster
 
@@ -160,3 +161,41 @@ def log_store(
     if listen_within:
         listeners.append(LoopbackListener(f"127.0.0.1:{listen_within}"))
     asyncio.run(run(load_or_in_cluster(kubeconfig), folder.absolute(), listeners))
+
+
+@agent.command("secret-store")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig of the agent. Default: its service account."
+)
+@click.option("--listen", metavar="ADDRESS:PORT", required=True, help="Address for the desk.")
+@click.option(
+    "--certificate",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Certificate for --listen; its key is NAME.key.",
+)
+@click.option("--trust", type=click.Path(path_type=Path), required=True, help="Authority of the clients of --listen.")
+@click.option("--listen-to-pods", metavar="ADDRESS:PORT", required=True, help="Address for pods.")
+@click.option("--identity", type=click.Path(path_type=Path), required=True, help="Folder of the store's pod identity.")
+@click.option("--database", required=True, envvar="PIN_SECRETS_DATABASE", help="File, or postgresql://…")
+@click.option("--keys", type=click.Path(path_type=Path), required=True, help="File of the keys that wrap data keys.")
+def secret_store(  # noqa: PLR0913  (each is an option)
+    kubeconfig: Path | None,
+    listen: str,
+    certificate: Path,
+    trust: Path,
+    *,
+    listen_to_pods: str,
+    identity: Path,
+    database: str,
+    keys: Path,
+) -> None:
+    """Store the secrets of projects, and serve them to their pods."""
+    from pincompute.agents.listeners import PodListener, TlsListener
+    from pincompute.agents.secrets.process import run
+    from pincompute.base import logging
+    from pincompute.kube.in_cluster import load_or_in_cluster
+
+    logging.configure(process="secret-store")
+    listeners = [PodListener(listen_to_pods, identity), TlsListener(listen, certificate, trust)]
+    asyncio.run(run(load_or_in_cluster(kubeconfig), database, keys, listeners))

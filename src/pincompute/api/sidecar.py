@@ -31,6 +31,7 @@ ServedKind = Literal[
     "PinterestTrainingJob",
     "PinterestDaemon",
 ]
+ServedField = Literal["secrets"]
 DEFAULT_SERVED_KINDS: tuple[ServedKind, ...] = (
     "PinterestService",
     "PinterestStatefulSet",
@@ -58,6 +59,13 @@ class Serves(StrictStruct, frozen=True, kw_only=True):
         dict[str, Annotated[str, Meta(max_length=63)]],
         Meta(description="Labels of the workload, such as mesh: new; none by default.", max_length=16),
     ] = {}
+    fields: Annotated[
+        list[ServedField],
+        Meta(
+            description="Only workloads that set one of these fields, such as [secrets]; all by default.",
+            max_length=1,
+        ),
+    ] = []
 
 
 class SidecarSpec(Spec, frozen=True, kw_only=True):

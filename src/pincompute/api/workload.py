@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
@@ -24,10 +24,12 @@ from pincompute.api.status import READY, WorkloadStatus
 from pincompute.api.structs import Environment, StrictStruct, quantity_meta
 from pincompute.objects.content import Object
 from pincompute.objects.image import parse_image
+from pincompute.objects.secret_reference import MAX_REFERENCE_CHARS, REFERENCE_PATTERN, parse_reference
 
 RESERVED_VARIABLE_PREFIX = "PIN_"
 """Prefix of environment variables that only the platform sets."""
 RESERVED_VARIABLE_NOTE = f"names that begin with {RESERVED_VARIABLE_PREFIX} are set by the platform"
+MAX_SECRETS = 64
 MAX_CONFIGURATION_BYTES = 900_000
 """Total size of configuration files, which must fit into one ConfigMap."""
 
@@ -126,6 +128,14 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
             max_length=256,
         ),
     ] = ""
+    secrets: Annotated[
+        list[Annotated[str, Meta(pattern=REFERENCE_PATTERN, max_length=MAX_REFERENCE_CHARS)]],
+        Meta(
+            description="Secrets that every container finds as files in the folder that SECRETS_FOLDER names, such as "
+            "[db-password]; PROJECT/NAME for one of another project that grants it, NAME@3 for one fixed version.",
+            max_length=MAX_SECRETS,
+        ),
+    ] = []
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
     expires: Expires = ""
     sidecar_config: Annotated[
@@ -155,6 +165,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         yield from template_errors(self.template, ("template",))
         yield from variable_errors(self.environment)
         yield from expiry_errors(self.expires)
+        yield from _secret_errors(self.secrets)
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
                 note = "letters, digits and - _ . are allowed"
@@ -163,6 +174,21 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         if size > MAX_CONFIGURATION_BYTES:
             what = f"configuration files have {size:,} bytes together, the maximum is {MAX_CONFIGURATION_BYTES:,}"
             yield FieldError(("configuration",), what)
+
+
+def _secret_errors(references: Sequence[str]) -> Iterator[FieldError]:
+    """Malformed references, and two of the same secret, which would be the same file."""
+    found: set[tuple[str, str]] = set()
+    for index, text in enumerate(references):
+        try:
+            reference = parse_reference(text, "")
+        except ValueError as error:
+            note = "NAME, PROJECT/NAME or NAME@VERSION, with lower-case letters, digits and dashes"
+            yield FieldError(("secrets", index), str(error), note)
+            continue
+        if reference[:2] in found:
+            yield FieldError(("secrets", index), f"duplicate secret '{text}'", next="remove one")
+        found.add(reference[:2])
 
 
 def variable_errors(environment: Mapping[str, str]) -> Iterator[FieldError]:

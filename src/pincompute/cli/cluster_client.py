@@ -32,6 +32,7 @@ from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused, refuse_all, refuse_if
 from pincompute.base.reasons import PROJECT_UNKNOWN, USAGE
 from pincompute.cli.platform_client import PlatformClient
+from pincompute.cli.secret_client import SecretClient
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.platforms.kubernetes.fleet import FleetClient
@@ -99,6 +100,9 @@ class ClusterClient(WorkloadClient):
 
     async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
         raise _needs_desk("only the desk has an audit log; for the cluster's own, see the logs of its API server")
+
+    def secrets(self, project: str) -> SecretClient:
+        raise _needs_desk(f"the secrets of {project} are managed by the desk, which knows its members")
 
     async def history_page(self, project: str, name: str, query: HistoryQuery) -> HistoryPage:
         raise _needs_desk("only the desk has a history; for what the cluster still knows: pin events")

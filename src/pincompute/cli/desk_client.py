@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pincompute.api.history import HistoryPage, HistoryQuery, LastState
     from pincompute.api.project import Project
     from pincompute.api.workload import Workload
+    from pincompute.cli.secret_client import SecretClient
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
 
@@ -158,6 +159,12 @@ class DeskClient:
     async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
         path = "/v1/audit" if project is None else _project_path(project, "audit")
         return await self._fetch("GET", f"{path}?{_encode_query(query)}", AuditPage)
+
+    def secrets(self, project: str) -> SecretClient:
+        # Loads the structs of secrets, which only `pin secret` needs.
+        from pincompute.cli.secret_client import SecretClient
+
+        return SecretClient(self._send_once, project)
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         return await self._fetch("GET", _project_path(project, "workloads", name, "provenance"), ProvenanceChain)

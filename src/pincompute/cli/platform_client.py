@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pincompute.api.whoami import Whoami
     from pincompute.api.workload_detail import ChangeResult
     from pincompute.api.workload_summary import WorkloadSummary
+    from pincompute.cli.secret_client import SecretClient
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
 
@@ -89,6 +90,10 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
     @property
     def list_note(self) -> str:
         """Why the last list may be old, or was read in another way than usual; empty otherwise."""
+        ...
+
+    def secrets(self, project: str) -> SecretClient:
+        """The secrets of a project."""
         ...
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain: ...

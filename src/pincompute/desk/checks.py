@@ -37,6 +37,7 @@ from pincompute.desk.request import (
     infrastructure_key,
 )
 from pincompute.desk.rollback_review import review_rollback_target
+from pincompute.desk.secrets import SecretStore, secret_problems
 from pincompute.desk.store.database import Database
 from pincompute.desk.store.record import VerifiedBuild
 from pincompute.planning.break_glass import check_break_glass_expired
@@ -63,14 +64,22 @@ def _forbidden_pods(checked: CheckedItem) -> Iterator[Problem]:
 
 
 class ItemChecker:
-    def __init__(
-        self, database: Database, platform: Platform, builds: BuildVerifier, policies: PolicyChecker, clock: Clock
+    def __init__(  # noqa: PLR0913  (its collaborators)
+        self,
+        database: Database,
+        platform: Platform,
+        builds: BuildVerifier,
+        policies: PolicyChecker,
+        *,
+        clock: Clock,
+        secret_store: SecretStore,
     ) -> None:
         self._database = database
         self._platform = platform
         self._builds = builds
         self._policies = policies
         self._clock = clock
+        self._secret_store = secret_store
         self._projects = ProjectChecker(platform, clock)
 
     async def check(self, item: Item, pending: CustomResource | None, caller: Identity) -> CheckedItem:
@@ -90,8 +99,9 @@ class ItemChecker:
         denials = await self._policies.find_denials(
             item.submission.verb, checked.rendered, caller, checked.verified_build
         )
-        found = (*checked.problems, *_forbidden_pods(checked), *denials)
-        return checked._replace(problems=found)
+        workload = _with_new_secrets(action, checked)
+        refused = await secret_problems(self._secret_store, workload) if workload else ()
+        return checked._replace(problems=(*checked.problems, *_forbidden_pods(checked), *denials, *refused))
 
     async def _render_and_review(self, item: Item, action: WorkloadAction, pending: Workload | None) -> CheckedItem:
         match action:
@@ -138,3 +148,9 @@ class ItemChecker:
         rendered = RenderedWorkload(infrastructure_key(kind, name), command, document=resource)
         reason = "unchanged" if before else "created"
         return CheckedItem(rendered, None, (problem,) if problem else (), audit_reason=reason)
+
+
+def _with_new_secrets(action: WorkloadAction, checked: CheckedItem) -> Workload | None:
+    """The workload, if its secrets may be new to it: of a deploy or a rollback. Others do not depend on the store."""
+    is_rollback = isinstance(action, ApplyChange) and isinstance(action.change, Rollback)
+    return checked.rendered.workload if is_rollback or checked.submitted else None

@@ -42,10 +42,12 @@ from pincompute.desk.policies import PolicyChecker
 from pincompute.desk.previews import Previewer
 from pincompute.desk.provenance import trace_provenance
 from pincompute.desk.request import CallContext
+from pincompute.desk.secrets import NoSecretStore, SecretStore
 from pincompute.desk.store import ledger, outbox, record
 from pincompute.desk.store.audit_log import read_page
 from pincompute.desk.store.database import Connection, Database
 from pincompute.desk.store.write_check import WriteCheck
+from pincompute.objects.secret_reference import parse_reference
 from pincompute.planning.footprint import WorkloadKey
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.access import ReplicaConnection
@@ -68,11 +70,15 @@ class Desk:
         ids: Ids,
         policies: PolicyChecker,
         insight: InsightClient | None = None,
+        secret_store: SecretStore | None = None,
     ) -> None:
         self._insight = insight
         self.builds = builds
         self.authorizer = Authorizer(dispatcher.platform)
-        checker = ItemChecker(database, dispatcher.platform, builds, policies, clock)
+        self.secret_store = secret_store or NoSecretStore()
+        checker = ItemChecker(
+            database, dispatcher.platform, builds, policies, clock=clock, secret_store=self.secret_store
+        )
         self.pipeline = Pipeline(database, dispatcher, self.authorizer, checker, clock=clock, ids=ids)
         self.previewer = Previewer(database, dispatcher.platform, self.authorizer, self.pipeline)
         self.clock = clock
@@ -135,6 +141,15 @@ class Desk:
         if state is None:
             raise _no_history(project, name)
         return state
+
+    async def workloads_with_secret(self, project: str, name: str) -> list[str]:
+        """Names of the workloads of a project that name one of its secrets."""
+        workloads = await self.platform.list_workloads(project)
+        return sorted(
+            each.metadata.name
+            for each in workloads
+            if any(parse_reference(text, project)[:2] == (project, name) for text in each.spec.secrets)
+        )
 
     async def list_projects(self, caller: Identity) -> list[ProjectSummary]:
         return visible_projects(await self.platform.cached_projects(), caller)

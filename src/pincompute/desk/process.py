@@ -38,12 +38,13 @@ from pincompute.desk.outbound_credentials import (
 )
 from pincompute.desk.policies import PolicyChecker, read_policies
 from pincompute.desk.repository import RepositoryMirrors
+from pincompute.desk.secrets import SecretStoreClient, open_secret_store
 from pincompute.desk.store.database import Database, open_database
 from pincompute.kube.client import Client
 from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.kube.request_metrics import request_metrics
 from pincompute.platforms.artifact_store import open_artifact_store
-from pincompute.platforms.insight_client import InsightClient, open_insight
+from pincompute.platforms.insight_client import open_insight
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient, open_log_store
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
 from pincompute.platforms.kubernetes.token_review import TokenReviewer
@@ -82,6 +83,7 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--trust-domain", default="", help="SPIFFE trust domain of client certificates.")
 @click.option("--log-store", default="", help="URL of the log store. Default: none.")
 @click.option("--insight", default="", help="URL of insight. Default: none; lists are then read directly.")
+@click.option("--secret-store", default="", help="URL of the secret store. Default: none.")
 @click.option(
     "--database",
     required=True,
@@ -133,6 +135,7 @@ class DeskOptions(NamedTuple):
     listen: str
     log_store: str
     insight: str
+    secret_store: str
     database: str
     folder: Path
     artifacts: str
@@ -167,13 +170,19 @@ async def _run(options: DeskOptions) -> None:
         if options.insight:
             tls = access.ssl_context()
             insight = await stack.enter_async_context(open_insight(options.insight, tls, client.clock))
+        secret_store = None
+        if options.secret_store:
+            tls = access.ssl_context()
+            secret_store = await stack.enter_async_context(open_secret_store(options.secret_store, tls))
         # They need to allow reading only: publishers have credentials of their own.
         credentials = OutboundCredentials(options.credentials)
         artifacts = options.artifacts or str(options.folder / "artifacts")
         store = await stack.enter_async_context(open_artifact_store(artifacts, credentials.artifact_store_token))
         builds = BuildVerifier(store, RepositoryMirrors(options.folder / "repositories", credentials), database)
         desk = await stack.enter_async_context(
-            running_desk(database, client, builds, log_store, policies=policies, insight=insight)
+            running_desk(
+                database, client, builds, log_store, policies=policies, insight=insight, secret_store=secret_store
+            )
         )
         authenticator, sign_in = (
             options.authn.authenticator(TokenReviewer(client), client.clock),
@@ -200,6 +209,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
     ids: Ids | None = None,
     policies: tuple[Policy, ...] = (),
     insight: InsightClient | None = None,
+    secret_store: SecretStoreClient | None = None,
 ) -> AsyncGenerator[Desk]:
     """A desk with its background tasks: the platform's watches, and the leader tasks (dispatcher and ledger sync)."""
     clock = client.clock
@@ -214,7 +224,16 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
             # The only desk of this database: without the leadership it could not deliver what it accepts.
             await dispatcher.caught_up.wait()
         checker = PolicyChecker(policies, database)
-        yield Desk(database, dispatcher, builds, clock=clock, ids=ids or RandomIds(), policies=checker, insight=insight)
+        yield Desk(
+            database,
+            dispatcher,
+            builds,
+            clock=clock,
+            ids=ids or RandomIds(),
+            policies=checker,
+            insight=insight,
+            secret_store=secret_store,
+        )
     finally:
         for task in (leader_tasks, watches):
             task.cancel()

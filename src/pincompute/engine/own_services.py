@@ -112,6 +112,7 @@ def _desk(platform: Platform) -> Part:
         "--metrics-token-file", metrics_token.token_file(platform.home),
         "--insight", _insight_url(platform),
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
+        *(("--secret-store", platform.secret_store_url) if platform.secret_store_url else ()),
         *_registry_options(platform),
     )  # fmt: skip
     return part._replace(probe=HttpProbe(f"https://{_LOOPBACK}:{platform.ports['desk']}/healthz"))

@@ -121,6 +121,11 @@ class Platform(NamedTuple):
         return f"https://{self.address}:{self.ports['log-store']}" if self.real else ""
 
     @property
+    def secret_store_url(self) -> str:
+        """URL of the secret store; empty without a real node, as simulated pods read nothing."""
+        return f"https://{self.address}:{self.ports['secret-store']}" if self.real and not self.bare else ""
+
+    @property
     def trust_domain(self) -> str:
         return f"{self.name}.pincompute.local"
 

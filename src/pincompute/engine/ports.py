@@ -32,6 +32,8 @@ PORT_NAMES = (
     "storage",
     "log-store",
     "log-store-pods",
+    "secret-store",
+    "secret-store-pods",
     "signer",
     "https",
 )

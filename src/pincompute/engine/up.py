@@ -18,6 +18,7 @@ from pincompute.engine import (
     own_services,
     processes,
     secret_encryption,
+    secret_services,
 )
 from pincompute.engine.abandoned import remove_abandoned_platforms
 from pincompute.engine.build import build_engine
@@ -115,6 +116,7 @@ async def _apply_objects(platform: Platform, converger: Converger) -> None:
             await asyncio.to_thread(real_node.provision_node, platform)
             if not platform.bare:
                 await log_services.apply_log_store_service(client, platform)
+                await secret_services.apply_secret_store_service(client, platform)
         if training_operator.NAME in platform.addons:
             await training_operator.apply_training_operator(client, platform)
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import NamedTuple
 
-from aiohttp import web
-
-from pincompute.agents.identity.bundle import own_id, server_context
-from pincompute.agents.logs.callers import LOOPBACK_CALLER, Caller, platform_caller, pod_caller
+from pincompute.agents.listeners import Listeners
 from pincompute.agents.logs.namespaces import Namespace
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
 from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.api.names import CLI_MANAGER, DESK, WORKLOAD_LABEL
 from pincompute.base.clock import Clock, SystemClock
-from pincompute.base.http_process import client_certificate, mutual_tls_context
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
@@ -32,57 +25,14 @@ RETENTION_INTERVAL_S = 60.0
 POLL_INTERVAL_S = 1.0
 
 
-class TlsListener(NamedTuple):
-    """Listener for processes of the platform outside the cluster."""
-
-    listen: str
-    certificate: Path
-    trust: Path
-
-    def ssl_context(self) -> ssl.SSLContext:
-        return mutual_tls_context(self.certificate, self.trust)
-
-    def authenticate(self, request: web.Request) -> Caller:
-        return platform_caller(client_certificate(request))
-
-
-class PodListener(NamedTuple):
-    """Listener for pods, whose certificates are from another authority, which is trusted only here."""
-
-    listen: str
-    identity: Path
-    """Folder of the store's own identity."""
-
-    def ssl_context(self) -> ssl.SSLContext:
-        return server_context(self.identity)
-
-    def authenticate(self, request: web.Request) -> Caller:
-        return pod_caller(client_certificate(request), own_id(self.identity).trust_domain)
-
-
-class LoopbackListener(NamedTuple):
-    """Listener for users, whose connections the API server forwards to the loopback address of this pod."""
-
-    listen: str
-
-    def ssl_context(self) -> None:
-        """None: the API server's connection to the pod is encrypted already."""
-
-    def authenticate(self, _: web.Request) -> Caller:
-        return LOOPBACK_CALLER
-
-
-_Listeners = Sequence[TlsListener | PodListener | LoopbackListener]
-
-
-async def run(access: Access, folder: Path, listeners: _Listeners) -> None:
+async def run(access: Access, folder: Path, listeners: Listeners) -> None:
     """Runs until a signal."""
     with cancel_on_signal():
         async with Client(access, agent="log-store") as client:
             await _run_store(client, LogStore(folder), listeners)
 
 
-async def _run_store(client: Client, store: LogStore, listeners: _Listeners) -> None:
+async def _run_store(client: Client, store: LogStore, listeners: Listeners) -> None:
     clock = SystemClock()
 
     def on_pod_change(event: Event[LoggedPod]) -> None:

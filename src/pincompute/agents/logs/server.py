@@ -12,7 +12,8 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from pincompute.agents.logs.callers import Caller
+from pincompute.agents.callers import Caller
+from pincompute.agents.logs.callers import may_write
 from pincompute.agents.logs.intake import Intake
 from pincompute.agents.logs.metrics import log_store_metrics
 from pincompute.agents.logs.pods import PodRecord
@@ -139,7 +140,7 @@ class Routes:
         if not pod.workload:
             raise web.HTTPNotFound(text="the pod belongs to no workload")
         caller = self._authenticate(request)
-        if (pod.project, pod.name) != (stream.project, stream.pod) or not caller.may_write(pod, stream):
+        if (pod.project, pod.name) != (stream.project, stream.pod) or not may_write(caller, pod, stream):
             raise web.HTTPForbidden(
                 text="only its node may write the standard output of a pod, and only its sidecar its volume files"
             )

@@ -17,11 +17,13 @@ from pincompute.base.reasons import (
     PART_UNKNOWN,
     PROJECT_UNKNOWN,
     RUNTIME_UNKNOWN,
+    SECRET_UNKNOWN,
     SUBMISSION_UNKNOWN,
     WORKLOAD_UNKNOWN,
     Reason,
 )
 from pincompute.objects.content import Object
+from pincompute.objects.secret_reference import MAX_SECRET_VERSION, SECRET_NAME_PATTERN
 
 
 class PathParameter(NamedTuple):
@@ -43,6 +45,15 @@ PATH_PARAMETERS = {
     "id": PathParameter("submission", {**_NAME, "pattern": "^[-a-z0-9]+$"}, "submission-1", SUBMISSION_UNKNOWN),
     "part": PathParameter("runtime part", {**_NAME, "pattern": PinterestSidecar.NAME_PATTERN}, "logs-2", PART_UNKNOWN),
     "number": PathParameter("runtime", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, 42, RUNTIME_UNKNOWN),
+    "secret": PathParameter(
+        "secret",
+        {"type": "string", "pattern": SECRET_NAME_PATTERN, "maxLength": 63},
+        "db-password",
+        SECRET_UNKNOWN,
+    ),
+    "secretVersion": PathParameter(
+        "version", {"type": "integer", "minimum": 1, "maximum": MAX_SECRET_VERSION}, 2, SECRET_UNKNOWN
+    ),
     "port": PathParameter("port", {"type": "integer", "minimum": 1, "maximum": 65_535}, 8080, DOCUMENT_INVALID),
 }
 

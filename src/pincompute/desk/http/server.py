@@ -77,6 +77,7 @@ from pincompute.desk.http.responses import (
     submission_response,
     summaries_response,
 )
+from pincompute.desk.http.secret_routes import SecretRoutes
 from pincompute.desk.limits.connections import ACTIVE_CONNECTIONS, track_active_connections
 from pincompute.desk.limits.middleware import REQUEST_LIMITER, Limits, RequestLimiter, limit_middlewares
 from pincompute.desk.request import ApplyChange, DeployBuild, DeployDocuments, RecordUnreadable, RemoveWorkload
@@ -154,6 +155,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         *InfrastructureRoutes(desk).route_table(),
         *InsightRoutes(desk).route_table(workload),
         *AuditRoutes(desk).route_table(),
+        *SecretRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()

@@ -115,12 +115,14 @@ class PodContext(NamedTuple):
 
     def container_cause(self, container: ContainerStatus, problem: Problem, rank: Rank = Rank.PERMANENT) -> Cause:
         """The cause at one container. In a container of a runtime part, the infrastructure team has to act."""
-        where = Where(object=f"{self.where} container {container.name}")
         part = self.runtime_part(container)
+        return self.own_cause(container, _part_problem(problem, part) if part else problem, rank)
+
+    def own_cause(self, container: ContainerStatus, problem: Problem, rank: Rank = Rank.PERMANENT) -> Cause:
+        """The cause at one container, with the reason that the container itself reports."""
+        where = Where(object=f"{self.where} container {container.name}")
         start_order = [each.name for each in self.containers].index(container.name)
-        return Cause(
-            (_part_problem(problem, part) if part else problem)._replace(where=where), rank, start_order, container.name
-        )
+        return Cause(problem._replace(where=where), rank, start_order, container.name)
 
     @property
     def kubelet_has_acted(self) -> bool:

@@ -13,6 +13,7 @@ from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, is_main_container, template_container
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, is_exec_error, start_failure_cause
 from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
+from pincompute.planning.diagnosis.missing_secrets import missing_secrets_problem
 from pincompute.planning.diagnosis.resource_edits import resource_settings
 from pincompute.planning.edit_commands import edit_command
 from pincompute.planning.observed_pods import ContainerStatus, Terminated
@@ -72,6 +73,8 @@ def _is_crash_looping(container: ContainerStatus) -> bool:
 def _exit_cause(context: PodContext, container: ContainerStatus, terminated: Terminated) -> Cause:
     if terminated.reason in NEVER_STARTED_REASONS or is_exec_error(terminated.message):
         return start_failure_cause(context, container, terminated.message)
+    if missing := missing_secrets_problem(context.runtime_part(container), terminated.message):
+        return context.own_cause(container, missing)
     describe: Callable[[PodContext, ContainerStatus, Terminated], Problem] = _exited_problem
     if terminated.reason == "OOMKilled":
         describe = _out_of_memory_problem

@@ -95,8 +95,16 @@ VERTICES: Mapping[str, Vertex] = {
                 reasons.START_FAILED,
             ),
         ),
+        Vertex("init containers", "Have the init containers completed?", ("secrets",), (reasons.INIT_CONTAINER_SLOW,)),
         Vertex(
-            "init containers", "Have the init containers completed?", ("runtime part",), (reasons.INIT_CONTAINER_SLOW,)
+            "secrets",
+            "Has the pod the secrets that the workload names?",
+            ("runtime part",),
+            (
+                reasons.SECRET_UNKNOWN,
+                reasons.SECRET_NOT_GRANTED,
+                reasons.SECRETS_UNAVAILABLE,
+            ),
         ),
         Vertex("runtime part", "Do the runtime parts in the pod run?", ("image",), (reasons.RUNTIME_PART_FAILING,)),
         Vertex(

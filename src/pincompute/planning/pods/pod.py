@@ -31,6 +31,7 @@ from pincompute.planning.pods.container import (
 from pincompute.planning.pods.duplicates import duplicate_problems
 from pincompute.planning.pods.iam import iam_audience, iam_mounts, iam_problem, iam_variables, iam_volumes
 from pincompute.planning.pods.injection import inject_parts
+from pincompute.planning.pods.secrets import secrets_annotations, secrets_problem, with_secrets_group
 from pincompute.planning.pods.security_level import security_problem
 from pincompute.planning.pods.templates import in_place_hash_of
 from pincompute.planning.runtimes.selection import choose_runtime
@@ -89,7 +90,7 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
     plain = _plain(owner, snapshot.cluster, _with_iam_token(owner, snapshot.project, overlay))
     problems = (
         *chosen.problems,
-        *filter(None, (iam_problem(owner, snapshot.project),)),
+        *filter(None, (iam_problem(owner, snapshot.project), secrets_problem(owner, chosen.number, chosen.parts))),
         *filter(None, (security_problem(owner, snapshot.project, plain["spec"]),)),
         *duplicate_problems(plain, owner.metadata.key),
     )
@@ -129,10 +130,14 @@ def _plain(owner: Workload, cluster: Cluster, overlay: PodOverlay) -> Object:
         "metadata": {
             **metadata,
             "labels": {**metadata.get("labels", {}), **tracking_labels(owner), **overlay.labels},
-            **_non_empty(annotations={**metadata.get("annotations", {}), **overlay.annotations, **_restarts(owner)}),
+            **_non_empty(annotations=_annotations(owner, overlay, metadata.get("annotations", {}))),
         },
         "spec": _pod(owner, cluster, overlay, given.get("spec", {})),
     }
+
+
+def _annotations(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
+    return {**given, **overlay.annotations, **_restarts(owner), **secrets_annotations(owner)}
 
 
 def _restarts(owner: Workload) -> dict[str, str]:
@@ -148,8 +153,8 @@ def _pod(owner: Workload, cluster: Cluster, overlay: PodOverlay, given: Object) 
         "automountServiceAccountToken": False,
         **overlay.defaults,
         **given,
-        "securityContext": _security_context(
-            {**POD_SECURITY_DEFAULTS, **overlay.defaults.get("securityContext", {})}, given
+        "securityContext": with_secrets_group(
+            owner, _security_context({**POD_SECURITY_DEFAULTS, **overlay.defaults.get("securityContext", {})}, given)
         ),
         "containers": _containers(owner, overlay, given),
         **_non_empty(

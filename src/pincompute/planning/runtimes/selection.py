@@ -129,6 +129,7 @@ def part_serves(part: PinterestSidecar, owner: Workload) -> bool:
         owner.kind in (serves.kinds or DEFAULT_SERVED_KINDS)
         and (not serves.tiers or owner.spec.tier in serves.tiers)
         and serves.selector.items() <= owner.metadata.labels.items()
+        and (not serves.fields or any(getattr(owner.spec, each) for each in serves.fields))
     )
 
 

@@ -1,0 +1,46 @@
+"""Authenticates callers of a store by their certificate: a process of the platform, or a pod of a workload."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from pincompute.agents.identity.bundle import peer_id
+from pincompute.api.names import CLI_MANAGER, NAME_PREFIX, NODES_NAMESPACE, SYSTEM_NAMESPACE
+
+
+class Caller(NamedTuple):
+    """An authenticated caller; all fields are empty for an unknown one."""
+
+    user: str = ""
+    project: str = ""
+    workload: str = ""
+    """Set for pods, whose certificates name the workload and not the pod."""
+    issued_at: datetime | None = None
+    expires_at: datetime | None = None
+    """Validity of the certificate of a pod. A connection may outlive it."""
+
+
+def platform_caller(certificate: bytes) -> Caller:
+    """Caller of the listener that trusts only the platform's own authority."""
+    names = x509.load_der_x509_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return Caller(user=str(names[0].value) if len(names) == 1 else "")
+
+
+LOOPBACK_CALLER = Caller(user=CLI_MANAGER)
+"""Caller of the loopback listener: the API server authorizes users for port-forwards to the store's pod."""
+
+
+def pod_caller(certificate: bytes, trust_domain: str) -> Caller:
+    """Caller of the listener that trusts only the signer of pods: a workload, or a part of the platform in a pod."""
+    spiffe_id = peer_id(certificate, trust_domain)
+    if len(spiffe_id.path) != 2:
+        return Caller()
+    namespace, name = spiffe_id.path
+    if namespace in {SYSTEM_NAMESPACE, NODES_NAMESPACE}:
+        return Caller(user=NAME_PREFIX + name)
+    parsed = x509.load_der_x509_certificate(certificate)
+    return Caller("", namespace, name, parsed.not_valid_before_utc, parsed.not_valid_after_utc)
