@@ -59,6 +59,9 @@ def list_page(items: Iterable[InsightItem], query: InsightQuery, item_type: type
 def _matching(items: Iterable[InsightItem], query: InsightQuery) -> Iterator[InsightItem]:
     wanted = [(name, value) for name in _EQUAL_FILTERS if (value := getattr(query, name))]
     text = query.search.casefold()
+    if not wanted and not text:
+        yield from items
+        return
     for item in items:
         if all(getattr(item, name, None) == value for name, value in wanted) and (not text or _contains(item, text)):
             yield item
