@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from pincompute.agents.identity.bundle import peer_id
 from pincompute.api.names import CLI_MANAGER, NAME_PREFIX, NODES_NAMESPACE, SYSTEM_NAMESPACE
+from pincompute.base.http_process import common_name
 
 
 class Caller(NamedTuple):
@@ -26,8 +26,7 @@ class Caller(NamedTuple):
 
 def platform_caller(certificate: bytes) -> Caller:
     """Caller of the listener that trusts only the platform's own authority."""
-    names = x509.load_der_x509_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return Caller(user=str(names[0].value) if len(names) == 1 else "")
+    return Caller(user=common_name(certificate))
 
 
 LOOPBACK_CALLER = Caller(user=CLI_MANAGER)

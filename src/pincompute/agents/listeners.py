@@ -11,6 +11,7 @@ from aiohttp import web
 
 from pincompute.agents.callers import LOOPBACK_CALLER, Caller, platform_caller, pod_caller
 from pincompute.agents.identity.bundle import own_id, server_context
+from pincompute.base.http_process import client_certificate, mutual_tls_context
 
 
 class TlsListener(NamedTuple):
@@ -21,12 +22,7 @@ class TlsListener(NamedTuple):
     trust: Path
 
     def ssl_context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(self.trust)
-        context.load_cert_chain(self.certificate, self.certificate.with_suffix(".key"))
-        return context
+        return mutual_tls_context(self.certificate, self.trust)
 
     def authenticate(self, request: web.Request) -> Caller:
         return platform_caller(client_certificate(request))
@@ -59,10 +55,3 @@ class LoopbackListener(NamedTuple):
 
 
 Listeners = Sequence[TlsListener | PodListener | LoopbackListener]
-
-
-def client_certificate(request: web.Request) -> bytes:
-    """The certificate of the client as DER; empty without one."""
-    assert request.transport is not None
-    tls: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
-    return tls.getpeercert(binary_form=True) or b""

@@ -44,7 +44,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.kube.request_metrics import request_metrics
 from pincompute.platforms.artifact_store import open_artifact_store
-from pincompute.platforms.insight_client import open_insight
+from pincompute.platforms.insight_client import InsightClient, open_insight
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient, open_log_store
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
 from pincompute.platforms.kubernetes.token_review import TokenReviewer
