@@ -75,7 +75,11 @@ async def test_roles(plane: ControlPlane, tmp_path: Path) -> None:
         log = (await here.request("olga", "GET", f"{one}/log")).body["entries"]
         assert [each["act"] for each in log if each["caller"] == "vera"] == ["reveal"]
         # Neither the database of the desk nor its answers have the value.
-        assert [each.name for each in tmp_path.iterdir() if each.is_file() and VALUE in each.read_bytes()] == []
+        assert files_with(tmp_path, VALUE) == []
+
+
+def files_with(folder: Path, value: bytes) -> list[str]:
+    return [each.name for each in folder.iterdir() if each.is_file() and value in each.read_bytes()]
 
 
 @pytest.mark.cluster
@@ -110,14 +114,16 @@ async def test_deploy_is_told_of_missing_secrets(tmp_path: Path) -> None:
     assert {str(each.where) for each in problems} == {"me/web spec.secrets"}
 
 
-async def test_unreachable_store_cannot_decide(tmp_path: Path) -> None:
+async def test_unreachable_store_cannot_decide() -> None:
     naming = msgspec.convert(
         {"metadata": {"name": "web", "namespace": "me"}, "spec": {"image": "a", "secrets": ["db"]}}, PinterestService
     )
-    async with open_secret_database(tmp_path, "me") as store:
-        async with served(store) as client:
-            pass
-        for absent, code in ((client, "SecretsUnavailable"), (NoSecretStore(), "SecretsNotServed")):
+    # Nothing listens at port 1 of this machine.
+    async with aiohttp.ClientSession("http://127.0.0.1:1") as session:
+        for absent, code in (
+            (SecretStoreClient(session), "SecretsUnavailable"),
+            (NoSecretStore(), "SecretsNotServed"),
+        ):
             with pytest.raises(Refused) as refused:
                 await secret_problems(absent, naming)
             assert refused.value.problems[0].reason.code == code
