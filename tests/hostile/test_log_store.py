@@ -15,8 +15,8 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestServer
 
+from pincompute.agents.listeners import LOOPBACK_CALLER, Caller
 from pincompute.agents.logs import server as server_module, subscribers
-from pincompute.agents.logs.callers import LOOPBACK_CALLER, Caller
 from pincompute.agents.logs.lines import MAX_STORED_LINE_BYTES
 from pincompute.agents.logs.namespaces import Namespace
 from pincompute.agents.logs.position import Batch, Position, Stream

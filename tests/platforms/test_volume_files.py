@@ -13,8 +13,8 @@ import aiohttp
 import msgspec
 import pytest
 
+from pincompute.agents.listeners import Caller
 from pincompute.agents.logs import subscribers
-from pincompute.agents.logs.callers import Caller
 from pincompute.agents.logs.lines import format_file_lines
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.server import build_app

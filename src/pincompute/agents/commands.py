@@ -149,12 +149,13 @@ def log_store(
     **tls_options: Any,
 ) -> None:
     """Store the logs of containers, also after their pods are deleted."""
-    from pincompute.agents.logs.process import LoopbackListener, PodListener, TlsListener, run
+    from pincompute.agents.listeners import Listener, LoopbackListener, PodListener, TlsListener
+    from pincompute.agents.logs.process import run
     from pincompute.base import logging
     from pincompute.kube.in_cluster import load_or_in_cluster
 
     logging.configure(process="log-store")
-    listeners: list[TlsListener | PodListener | LoopbackListener] = [PodListener(listen_to_pods, identity)]
+    listeners: list[Listener] = [PodListener(listen_to_pods, identity)]
     if all(tls_options.values()):
         listeners.append(TlsListener(**tls_options))
     if listen_within:

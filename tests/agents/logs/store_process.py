@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pincompute.agents.logs.callers import Caller
-from pincompute.agents.logs.process import TlsListener
+from pincompute.agents.listeners import Caller, TlsListener
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
 from pincompute.agents.process import serve_http

@@ -13,7 +13,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from certificate_factory import TRUST_DOMAIN, issue_authority, issue_svid
-from pincompute.agents.logs.callers import Caller, pod_caller
+from pincompute.agents.listeners import Caller, pod_caller
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.retention import RetentionLimits
 from pincompute.agents.logs.server import build_app

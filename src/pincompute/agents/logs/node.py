@@ -14,7 +14,8 @@ from pathlib import Path
 from pincompute.agents.logs.follower import Follower, list_names
 from pincompute.agents.logs.position import Stream
 from pincompute.agents.logs.shipper import Shipper
-from pincompute.agents.logs.store_client import FileCredentials, IdentityCredentials, StoreClient
+from pincompute.agents.logs.store_client import LOG_STORE_IDENTITY, StoreClient
+from pincompute.agents.tls_connection import FileCredentials, IdentityCredentials
 
 POLL_INTERVAL_S = 0.5
 
@@ -67,7 +68,9 @@ def _restarts(path: str) -> list[int]:
 def main() -> None:
     folder, store, *files = sys.argv[1:]
     credentials = (
-        FileCredentials(*map(Path, files)) if files else IdentityCredentials(Path(os.environ["IDENTITY_FOLDER"]))
+        FileCredentials(*map(Path, files))
+        if files
+        else IdentityCredentials(Path(os.environ["IDENTITY_FOLDER"]), LOG_STORE_IDENTITY)
     )
     Shipper(StoreClient(store, credentials), partial(find_streams, Path(folder)), POLL_INTERVAL_S).run()
 

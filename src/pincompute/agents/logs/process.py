@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import NamedTuple
 
-from aiohttp import web
-
-from pincompute.agents.identity.bundle import own_id, server_context
-from pincompute.agents.logs.callers import LOOPBACK_CALLER, Caller, platform_caller, pod_caller
+from pincompute.agents.listeners import Listener
 from pincompute.agents.logs.namespaces import Namespace
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
@@ -31,58 +26,7 @@ RETENTION_INTERVAL_S = 60.0
 POLL_INTERVAL_S = 1.0
 
 
-class TlsListener(NamedTuple):
-    """Listener for processes of the platform outside the cluster."""
-
-    listen: str
-    certificate: Path
-    trust: Path
-
-    def ssl_context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(self.trust)
-        context.load_cert_chain(self.certificate, self.certificate.with_suffix(".key"))
-        return context
-
-    def authenticate(self, request: web.Request) -> Caller:
-        return platform_caller(_client_certificate(request))
-
-
-class PodListener(NamedTuple):
-    """Listener for pods, whose certificates are from another authority, which is trusted only here."""
-
-    listen: str
-    identity: Path
-    """Folder of the store's own identity."""
-
-    def ssl_context(self) -> ssl.SSLContext:
-        return server_context(self.identity)
-
-    def authenticate(self, request: web.Request) -> Caller:
-        return pod_caller(_client_certificate(request), own_id(self.identity).trust_domain)
-
-
-class LoopbackListener(NamedTuple):
-    """Listener for users, whose connections the API server forwards to the loopback address of this pod."""
-
-    listen: str
-
-    def ssl_context(self) -> None:
-        """None: the API server's connection to the pod is encrypted already."""
-
-    def authenticate(self, _: web.Request) -> Caller:
-        return LOOPBACK_CALLER
-
-
-_Listeners = Sequence[TlsListener | PodListener | LoopbackListener]
-
-
-def _client_certificate(request: web.Request) -> bytes:
-    assert request.transport is not None
-    tls: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
-    return tls.getpeercert(binary_form=True) or b""
+_Listeners = Sequence[Listener]
 
 
 async def run(access: Access, folder: Path, listeners: _Listeners) -> None:

@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from pincompute.agents.logs.callers import Caller
+from pincompute.agents.listeners import Caller
 from pincompute.agents.logs.intake import Intake
 from pincompute.agents.logs.metrics import log_store_metrics
 from pincompute.agents.logs.pods import PodRecord
@@ -20,7 +20,7 @@ from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.store import LogStore
 from pincompute.agents.logs.subscribers import Subscription
 from pincompute.api.logs import HEARTBEAT_INTERVAL_S, ContainerRun
-from pincompute.api.names import METRICS_READER
+from pincompute.api.names import LOG_SHIPPER, METRICS_READER
 from pincompute.base.metrics_page import CONTENT_TYPE, exposition
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import LOGS_FULL
@@ -139,7 +139,7 @@ class Routes:
         if not pod.workload:
             raise web.HTTPNotFound(text="the pod belongs to no workload")
         caller = self._authenticate(request)
-        if (pod.project, pod.name) != (stream.project, stream.pod) or not caller.may_write(pod, stream):
+        if (pod.project, pod.name) != (stream.project, stream.pod) or not _may_write(caller, pod, stream):
             raise web.HTTPForbidden(
                 text="only its node may write the standard output of a pod, and only its sidecar its volume files"
             )
@@ -154,6 +154,17 @@ class Routes:
     def _authorize_read(self, request: web.Request) -> None:
         if self._authenticate(request).user not in self._readers:
             raise web.HTTPForbidden(text="pods must not read logs")
+
+
+def _may_write(caller: Caller, pod: PodRecord, stream: Stream) -> bool:
+    """Whether the caller may write a stream of the pod.
+
+    A node ships standard output and error, and a pod its volume files: neither passes for the other.
+    """
+    if caller.user == LOG_SHIPPER:
+        return not stream.is_file
+    own = (caller.project, caller.workload) == (pod.project, pod.workload)
+    return bool(caller.workload) and own and stream.is_file and stream.restart == 0
 
 
 _HEARTBEAT = object()

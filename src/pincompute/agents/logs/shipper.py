@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 from pincompute.agents.logs.follower import Follower
 from pincompute.agents.logs.position import Stream
-from pincompute.agents.logs.store_client import PodUnknown, StoreClient, StoreUnavailable, StreamRejected
+from pincompute.agents.logs.store_client import PodUnknown, StoreClient, StreamRejected
+from pincompute.agents.tls_connection import StoreUnavailable
 
 FindStreams = Callable[[], dict[Stream, Callable[[], Follower]]]
 """Finds the current streams, each with a factory of its follower."""

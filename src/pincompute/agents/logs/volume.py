@@ -17,7 +17,8 @@ from pincompute.agents.logs.follower import Follower, list_names
 from pincompute.agents.logs.lines import format_file_lines
 from pincompute.agents.logs.position import Stream
 from pincompute.agents.logs.shipper import Shipper, log_event
-from pincompute.agents.logs.store_client import IdentityCredentials, StoreClient
+from pincompute.agents.logs.store_client import LOG_STORE_IDENTITY, StoreClient
+from pincompute.agents.tls_connection import IdentityCredentials
 
 POLL_INTERVAL_S = 1.0
 MAX_FILES = 50
@@ -77,7 +78,8 @@ def _modified_ns(path: Path) -> int:
 def main() -> None:
     folder, store = sys.argv[1:]
     project, pod, uid = (os.environ[each] for each in ("PIN_PROJECT", "POD_NAME", "POD_UID"))
-    client = StoreClient(store, IdentityCredentials(Path(os.environ.get("IDENTITY_FOLDER", "/run/identity"))))
+    identity = Path(os.environ.get("IDENTITY_FOLDER", "/run/identity"))
+    client = StoreClient(store, IdentityCredentials(identity, LOG_STORE_IDENTITY))
     log_event("shipping started", files=f"{folder}/*.log")
     Shipper(
         client, VolumeStreams(Path(folder), project, pod, uid, os.environ.get("PINCOMPUTE_IMAGE", "")), POLL_INTERVAL_S
