@@ -99,7 +99,7 @@ class TlsConnection:
         """Sends a request; returns the status and the body of the response."""
         try:
             connection = self._connect()
-            connection.request(method, f"{path}?{urlencode(query)}", body)
+            connection.request(method, f"{path}?{urlencode(query, doseq=True)}", body)
             response = connection.getresponse()
             return response.status, response.read()
         except StoreUnavailable:

@@ -58,6 +58,13 @@ class Serves(StrictStruct, frozen=True, kw_only=True):
         dict[str, Annotated[str, Meta(max_length=63)]],
         Meta(description="Labels of the workload, such as mesh: new; none by default.", max_length=16),
     ] = {}
+    config: Annotated[
+        list[Literal["fixed", "live"]],
+        Meta(
+            description="Only workloads with such configuration bundles, such as [live]; all workloads by default.",
+            max_length=2,
+        ),
+    ] = []
 
 
 class SidecarSpec(Spec, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from pincompute.admission.authorization import Permission
 from pincompute.admission.project_view import OutOfClusterState, build_project_view, visible_projects
 from pincompute.admission.quota import QuotaHoldings
 from pincompute.api.audit import AuditPage, AuditQuery
+from pincompute.api.config_bundle import ConfigBundle
 from pincompute.api.exec_request import ExecRequest
 from pincompute.api.fleet import RollStatus
 from pincompute.api.identity import Identity
@@ -34,6 +35,7 @@ from pincompute.base.reasons import WORKLOAD_UNKNOWN
 from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.checks import ItemChecker
+from pincompute.desk.config_bundles import ConfigBundles
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.pipeline import Pipeline
 from pincompute.desk.policies import PolicyChecker
@@ -47,6 +49,7 @@ from pincompute.desk.store.write_check import WriteCheck
 from pincompute.planning.footprint import WorkloadKey
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.access import ReplicaConnection
+from pincompute.platforms.config_store import ConfigStoreClient
 
 _MAX_QUICK_WORKLOADS = 256
 """Longer lists are summarized beside the event loop."""
@@ -64,12 +67,14 @@ class Desk:
         clock: Clock,
         ids: Ids,
         policies: PolicyChecker,
+        config_store: ConfigStoreClient | None = None,
     ) -> None:
         self.builds = builds
+        self.config_bundles = ConfigBundles(config_store, dispatcher.platform)
         self.authorizer = Authorizer(dispatcher.platform)
-        checker = ItemChecker(database, dispatcher.platform, builds, policies, clock)
+        checker = ItemChecker(database, dispatcher.platform, builds, policies, clock, self.config_bundles)
         self.pipeline = Pipeline(database, dispatcher, self.authorizer, checker, clock=clock, ids=ids)
-        self.previewer = Previewer(database, dispatcher.platform, self.authorizer, self.pipeline)
+        self.previewer = Previewer(database, dispatcher.platform, self.authorizer, self.pipeline, self.config_bundles)
         self.clock = clock
         self._policies = policies
         self._database = database
@@ -152,6 +157,10 @@ class Desk:
         workload = await self.platform.reader.get_workload(project, name)
         await self.authorizer.authorize(context.caller, Permission.EXEC, project, workload.kind)
         await self._audit(WorkloadKey.of(workload), "enter", words, context)
+
+    async def audit_config(self, project: str, name: str, words: str, context: CallContext) -> None:
+        """Records a change of a configuration bundle, which the store has carried out."""
+        await self._audit(WorkloadKey(project, ConfigBundle.__name__, name), "config", words, context)
 
     async def _audit(self, key: WorkloadKey, act: str, words: str, context: CallContext) -> None:
         audit = partial(

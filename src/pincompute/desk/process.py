@@ -43,6 +43,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.kube.request_metrics import request_metrics
 from pincompute.platforms.artifact_store import open_artifact_store
+from pincompute.platforms.config_store import ConfigStoreClient, open_config_store
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient, open_log_store
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
 from pincompute.platforms.kubernetes.token_review import TokenReviewer
@@ -80,6 +81,7 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--client-roots", type=_FILE, help="Root certificates of client certificates.")
 @click.option("--trust-domain", default="", help="SPIFFE trust domain of client certificates.")
 @click.option("--log-store", default="", help="URL of the log store. Default: none.")
+@click.option("--config-store", default="", help="URL of the config store. Default: none.")
 @click.option(
     "--database",
     required=True,
@@ -130,6 +132,7 @@ class DeskOptions(NamedTuple):
     kubeconfig: Path | None
     listen: str
     log_store: str
+    config_store: str
     database: str
     folder: Path
     artifacts: str
@@ -160,12 +163,19 @@ async def _run(options: DeskOptions) -> None:
         if options.log_store:
             # With the certificate that it has for the cluster.
             log_store = await stack.enter_async_context(open_log_store(options.log_store, access.ssl_context()))
+        config_store = None
+        if options.config_store:
+            config_store = await stack.enter_async_context(
+                open_config_store(options.config_store, access.ssl_context())
+            )
         # They need to allow reading only: publishers have credentials of their own.
         credentials = OutboundCredentials(options.credentials)
         artifacts = options.artifacts or str(options.folder / "artifacts")
         store = await stack.enter_async_context(open_artifact_store(artifacts, credentials.artifact_store_token))
         builds = BuildVerifier(store, RepositoryMirrors(options.folder / "repositories", credentials), database)
-        desk = await stack.enter_async_context(running_desk(database, client, builds, log_store, policies=policies))
+        desk = await stack.enter_async_context(
+            running_desk(database, client, builds, log_store, policies=policies, config_store=config_store)
+        )
         authenticator, sign_in = (
             options.authn.authenticator(TokenReviewer(client), client.clock),
             options.authn.sign_in(),
@@ -190,6 +200,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
     *,
     ids: Ids | None = None,
     policies: tuple[Policy, ...] = (),
+    config_store: ConfigStoreClient | None = None,
 ) -> AsyncGenerator[Desk]:
     """A desk with its background tasks: the platform's watches, and the leader tasks (dispatcher and ledger sync)."""
     clock = client.clock
@@ -204,7 +215,15 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
             # The only desk of this database: without the leadership it could not deliver what it accepts.
             await dispatcher.caught_up.wait()
         checker = PolicyChecker(policies, database)
-        yield Desk(database, dispatcher, builds, clock=clock, ids=ids or RandomIds(), policies=checker)
+        yield Desk(
+            database,
+            dispatcher,
+            builds,
+            clock=clock,
+            ids=ids or RandomIds(),
+            policies=checker,
+            config_store=config_store,
+        )
     finally:
         for task in (leader_tasks, watches):
             task.cancel()

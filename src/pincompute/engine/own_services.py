@@ -111,6 +111,7 @@ def _desk(platform: Platform) -> Part:
         "--metrics-listen", f"{_LOOPBACK}:{_desk_metrics_port(platform)}",
         "--metrics-token-file", metrics_token.token_file(platform.home),
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
+        *(("--config-store", platform.config_store_url) if platform.config_store_url else ()),
         *_registry_options(platform),
     )  # fmt: skip
     return part._replace(probe=HttpProbe(f"https://{_LOOPBACK}:{platform.ports['desk']}/healthz"))

@@ -31,6 +31,8 @@ PORT_NAMES = (
     "storage",
     "log-store",
     "log-store-pods",
+    "config-store",
+    "config-store-pods",
     "signer",
     "https",
 )

@@ -8,11 +8,13 @@ from typing import NamedTuple
 from aiohttp import web
 
 from pincompute.api.build import VERSION_PATTERN
+from pincompute.api.config_bundle import MAX_VERSION, NAME_PATTERN as BUNDLE_PATTERN
 from pincompute.api.custom_resource import NAME_PATTERN
 from pincompute.api.sidecar import PinterestSidecar
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import (
     BUILD_UNKNOWN,
+    CONFIG_UNKNOWN,
     DOCUMENT_INVALID,
     PART_UNKNOWN,
     PROJECT_UNKNOWN,
@@ -43,6 +45,13 @@ PATH_PARAMETERS = {
     "id": PathParameter("submission", {**_NAME, "pattern": "^[-a-z0-9]+$"}, "submission-1", SUBMISSION_UNKNOWN),
     "part": PathParameter("runtime part", {**_NAME, "pattern": PinterestSidecar.NAME_PATTERN}, "logs-2", PART_UNKNOWN),
     "number": PathParameter("runtime", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, 42, RUNTIME_UNKNOWN),
+    "bundle": PathParameter("configuration bundle", {**_NAME, "pattern": BUNDLE_PATTERN}, "flags", CONFIG_UNKNOWN),
+    "bundle_version": PathParameter(
+        "version of a bundle", {"type": "integer", "minimum": 0, "maximum": MAX_VERSION}, 3, CONFIG_UNKNOWN
+    ),
+    "digest": PathParameter(
+        "content", {"type": "string", "pattern": "^[0-9a-f]{64}$", "maxLength": 64}, "0" * 64, CONFIG_UNKNOWN
+    ),
     "port": PathParameter("port", {"type": "integer", "minimum": 1, "maximum": 65_535}, 8080, DOCUMENT_INVALID),
 }
 

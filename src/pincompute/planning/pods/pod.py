@@ -23,6 +23,7 @@ from pincompute.base.problem import Problem
 from pincompute.objects.content import Object, content_hash
 from pincompute.planning import names
 from pincompute.planning.natives import tracking_labels
+from pincompute.planning.pods.config_bundles import config_annotations, config_problems
 from pincompute.planning.pods.container import (
     CONTAINER_SECURITY_DEFAULTS,
     POD_SECURITY_DEFAULTS,
@@ -90,6 +91,7 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
         *chosen.problems,
         *filter(None, (iam_problem(owner, snapshot.project),)),
         *duplicate_problems(plain, owner.metadata.key),
+        *config_problems(owner, chosen.parts),
     )
     injected = inject_parts(plain, chosen.parts, owner.spec.sidecar_config, chosen.other_parts)
     template = injected.template
@@ -127,7 +129,14 @@ def _plain(owner: Workload, cluster: Cluster, overlay: PodOverlay) -> Object:
         "metadata": {
             **metadata,
             "labels": {**metadata.get("labels", {}), **tracking_labels(owner), **overlay.labels},
-            **_non_empty(annotations={**metadata.get("annotations", {}), **overlay.annotations, **_restarts(owner)}),
+            **_non_empty(
+                annotations={
+                    **metadata.get("annotations", {}),
+                    **overlay.annotations,
+                    **_restarts(owner),
+                    **config_annotations(owner),
+                }
+            ),
         },
         "spec": _pod(owner, cluster, overlay, given.get("spec", {})),
     }

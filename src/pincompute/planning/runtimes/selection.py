@@ -14,6 +14,7 @@ from pincompute.api.status import SUCCEEDED
 from pincompute.api.workload import Hold, Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, HELD_RUNTIME_MISSING, PART_MISSING, RUNTIME_MISSING
+from pincompute.planning.pods.config_bundles import config_types
 from pincompute.planning.runtimes.waves import wave_has_reached
 
 
@@ -129,6 +130,7 @@ def part_serves(part: PinterestSidecar, owner: Workload) -> bool:
         owner.kind in (serves.kinds or DEFAULT_SERVED_KINDS)
         and (not serves.tiers or owner.spec.tier in serves.tiers)
         and serves.selector.items() <= owner.metadata.labels.items()
+        and (not serves.config or not config_types(owner).isdisjoint(serves.config))
     )
 
 

@@ -1,0 +1,75 @@
+"""Bundles as a pod reads them from the config store. It uses only the standard library."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pincompute.agents.tls_connection import IdentityCredentials, StoreUnavailable, TlsConnection
+from pincompute.objects.config_bundle import BundleFile, bundle_errors
+
+CONFIG_STORE_IDENTITY = "config-store"
+TIMEOUT_S = 40.0
+"""Longer than the store waits for a change."""
+
+
+class BundleRejected(Exception):  # noqa: N818  (named by what happened)
+    """The store does not have the bundle, or not for this pod."""
+
+
+class Version(NamedTuple):
+    """One version of a bundle."""
+
+    number: int
+    digest: str
+    files: list[BundleFile]
+
+
+class ConfigSource:
+    def __init__(self, connection: TlsConnection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def of_pod(cls, store: str) -> ConfigSource:
+        """The store at an address, with the identity of this pod."""
+        identity = Path(os.environ.get("IDENTITY_FOLDER", "/run/identity"))
+        return cls(TlsConnection(store, IdentityCredentials(identity, CONFIG_STORE_IDENTITY), TIMEOUT_S))
+
+    def read_version(self, bundle: str, number: int = 0) -> Version:
+        """A version of a bundle; the current one by default."""
+        found = json.loads(self._get(f"/v1/bundles/{bundle}/{number}"))
+        files = [BundleFile(each["path"], each["digest"], each["size"]) for each in found.get("files", ())]
+        # A store must not make a pod write outside of its folder, or fill its disk.
+        if error := next(bundle_errors(files), ""):
+            raise BundleRejected(f"the store sent a bundle that is not allowed: {error}")
+        return Version(found["version"], found["digest"], files)
+
+    def read_content(self, bundle: str, number: int, digest: str) -> bytes:
+        return self._get(f"/v1/bundles/{bundle}/{number}/{digest}")
+
+    def wait_changed(self, bundles: Sequence[str], known: Sequence[str]) -> list[str]:
+        """Version and digest of each bundle, once one differs from what is known, or after half a minute."""
+        states: list[str] = json.loads(self._get("/v1/live", {"bundle": list(bundles), "known": list(known)}))
+        if len(states) != len(bundles):
+            raise StoreUnavailable("the store answered for another number of bundles")
+        return states
+
+    def _get(self, path: str, query: dict[str, object] | None = None) -> bytes:
+        status, body = self._connection.send("GET", path, query or {})
+        if status == 200:
+            return body
+        message = _message(body)
+        # 401 and 403 are of a certificate that is not valid any more, or not yet.
+        if status in {404, 409, 422}:
+            raise BundleRejected(message)
+        raise StoreUnavailable(f"the store returned {status}: {message}")
+
+
+def _message(body: bytes) -> str:
+    try:
+        return "; ".join(each["detail"] for each in json.loads(body))
+    except (ValueError, KeyError, TypeError):
+        return body.decode("utf-8", "replace").strip()[:200]
