@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pincompute.agents.tls_connection import IdentityCredentials, StoreUnavailable, TlsConnection
 from pincompute.objects.config_bundle import BundleFile, bundle_errors
@@ -40,12 +40,7 @@ class ConfigSource:
 
     def read_version(self, bundle: str, number: int = 0) -> Version:
         """A version of a bundle; the current one by default."""
-        found = json.loads(self._get(f"/v1/bundles/{bundle}/{number}"))
-        files = [BundleFile(each["path"], each["digest"], each["size"]) for each in found.get("files", ())]
-        # A store must not make a pod write outside of its folder, or fill its disk.
-        if error := next(bundle_errors(files), ""):
-            raise BundleRejected(f"the store sent a bundle that is not allowed: {error}")
-        return Version(found["version"], found["digest"], files)
+        return checked_version(json.loads(self._get(f"/v1/bundles/{bundle}/{number}")))
 
     def read_content(self, bundle: str, number: int, digest: str) -> bytes:
         return self._get(f"/v1/bundles/{bundle}/{number}/{digest}")
@@ -66,6 +61,14 @@ class ConfigSource:
         if status in {404, 409, 422}:
             raise BundleRejected(message)
         raise StoreUnavailable(f"the store returned {status}: {message}")
+
+
+def checked_version(found: dict[str, Any]) -> Version:
+    """A version as the store sent it. A store must not make a pod write outside of its folder, or fill its disk."""
+    files = [BundleFile(each["path"], each["digest"], each["size"]) for each in found.get("files", ())]
+    if error := next(bundle_errors(files), ""):
+        raise BundleRejected(f"the store sent a bundle that is not allowed: {error}")
+    return Version(found["version"], found["digest"], files)
 
 
 def _message(body: bytes) -> str:
