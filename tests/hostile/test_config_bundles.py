@@ -62,12 +62,10 @@ async def test_foreign_pod_learns_nothing_of_a_bundle(store: ConfigStore, path: 
 
 
 async def test_live_request_of_a_foreign_pod_shows_no_digest(store: ConfigStore) -> None:
-    async with served_config(store, FOREIGN) as request:
-        async with request("GET", "/v1/live", bundle="ads/flags", known="x") as response:
-            assert await response.json() == [""]
-    async with served_config(store, POD) as request:
-        async with request("GET", "/v1/live", bundle="ads/flags", known="") as response:
-            assert [each.partition("=")[0] for each in await response.json()] == ["1"]
+    for caller, known, versions in ((FOREIGN, "x", [""]), (POD, "", ["1"])):
+        query = {"bundle": "ads/flags", "known": known}
+        async with served_config(store, caller) as request, request("GET", "/v1/live", **query) as response:
+            assert [each.partition("=")[0] for each in await response.json()] == versions
 
 
 @pytest.mark.parametrize("caller", [POD, Caller(), Caller(OPERATOR), Caller(METRICS_READER)])
@@ -128,9 +126,9 @@ async def test_names_lead_to_no_other_file(store: ConfigStore, name: str) -> Non
     "body", [b"", b"{", b"[]", b'{"files": {}}', b'{"files": [], "by": "x"}', b'{"files": ' + b"[" * 100_000, b"\xff"]
 )
 async def test_requests_that_are_none_are_refused(store: ConfigStore, body: bytes) -> None:
-    async with served_config(store, Caller(DESK)) as request:
-        async with request("POST", "/v1/projects/ads/bundles/flags/versions", body) as response:
-            assert response.status == 422
+    path = "/v1/projects/ads/bundles/flags/versions"
+    async with served_config(store, Caller(DESK)) as request, request("POST", path, body) as response:
+        assert response.status == 422
 
 
 @pytest.mark.parametrize(
@@ -166,21 +164,24 @@ def test_file_that_is_also_a_folder_is_refused() -> None:
 def test_uploads_without_end_fill_only_their_own_project(tmp_path: Path) -> None:
     store = new_config_store(tmp_path, ConfigLimits(bytes=100_000, files=50))
     with pytest.raises(Refused):
-        for number in range(1_000):
-            content = str(number).encode() * 1_000
-            store.put_content("ads", content_digest(content), content)
+        upload_endlessly(store, 1_000)
     assert sum(each.stat().st_size for each in (tmp_path / "ads").rglob("*") if each.is_file()) <= 100_000
     with pytest.raises(Refused):
-        for number in range(1_000):
-            store.put_content("ads", content_digest(str(number).encode()), str(number).encode())
+        upload_endlessly(store, 1)
     assert publish_files(store, SECRET, "search/flags").version == 1
+
+
+def upload_endlessly(store: ConfigStore, repeated: int) -> None:
+    for number in range(1_000):
+        content = str(number).encode() * repeated
+        store.put_content("ads", content_digest(content), content)
 
 
 async def test_oversized_content_is_refused(store: ConfigStore) -> None:
     content = b"x" * (MAX_FILE_BYTES + 2)
-    async with served_config(store, Caller(DESK)) as request:
-        async with request("PUT", f"/v1/projects/ads/contents/{content_digest(content)}", content) as response:
-            assert response.status == 413
+    path = f"/v1/projects/ads/contents/{content_digest(content)}"
+    async with served_config(store, Caller(DESK)) as request, request("PUT", path, content) as response:
+        assert response.status == 413
 
 
 async def test_live_requests_of_a_project_are_bounded(tmp_path: Path) -> None:
