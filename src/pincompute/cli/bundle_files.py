@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pincompute.api.config_bundle import ConfigContent, ConfigFile
-from pincompute.base.problem import Problem, Where, refuse_all
+from pincompute.base.problem import Problem, Refused, Where, refuse_all
 from pincompute.base.reasons import CONFIG_INVALID
 from pincompute.objects.config_bundle import MAX_FILE_BYTES, MAX_FILES, BundleFile, bundle_errors, content_digest
 
@@ -24,6 +24,8 @@ class LocalBundle(NamedTuple):
     @classmethod
     def read(cls, folder: Path) -> LocalBundle:
         """Read a folder. Refused with all files that a bundle may not have."""
+        if not folder.is_dir():
+            raise Refused(Problem(CONFIG_INVALID, f"no such folder: {folder}", next="pin config publish NAME FOLDER"))
         found = sorted(_walk(folder))[: MAX_FILES + 1]
         problems = [_not_a_file(folder, each) for each in found if each.is_symlink() or not each.is_file()]
         sizes = {each: each.stat().st_size for each in found if each.is_file() and not each.is_symlink()}

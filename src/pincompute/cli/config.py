@@ -24,7 +24,7 @@ def config() -> None:
 
 @config.command()
 @click.argument("name")
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("folder", type=click.Path(path_type=Path))
 @platform_options
 def publish(target: Target, name: str, folder: Path) -> None:
     """Publish the files of FOLDER as the next version of bundle NAME, which becomes the current one."""
