@@ -58,7 +58,10 @@ class ConfigPin(StrictStruct, frozen=True):
     ]
     version: Annotated[int, Meta(description="Version, such as 3.", ge=1, le=MAX_VERSION)]
     digest: Annotated[
-        str, Meta(description="SHA-256 of the list of its files, such as 2cf24dba…", pattern="^[0-9a-f]{64}$", max_length=64)
+        str,
+        Meta(
+            description="SHA-256 of the list of its files, such as 2cf24dba…", pattern="^[0-9a-f]{64}$", max_length=64
+        ),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,9 @@ def test_store_that_is_down_is_named_and_waited_for(store: ConfigStore, source: 
     source.failure = unavailable()
     fetcher = Fetcher([pinned(store)], source, BundleFolder(folder))
     slept: list[float] = []
+    wait = partial(wait_for_bundles, fetcher.find_missing, folder, "https://store", monotonic=lambda: sum(slept))
     with pytest.raises(SystemExit) as ended:
-        wait_for_bundles(fetcher.find_missing, folder, "https://store", slept.append)
+        wait(sleep=slept.append)
     assert str(ended.value).startswith("configuration bundles missing from https://store since 20")
     assert str(ended.value).endswith(": ads/flags@1 (connection refused)")
 
@@ -70,7 +72,7 @@ def test_store_that_is_down_is_named_and_waited_for(store: ConfigStore, source: 
             source.failure = None
 
     # The next container does not end any more: its restart would be delayed by minutes.
-    wait_for_bundles(fetcher.find_missing, folder, "https://store", back_after_many)
+    wait(sleep=back_after_many)
     assert (folder / "flags" / "flags.json").exists()
     assert [each.name for each in folder.iterdir() if each.name == ".missing"] == []
 

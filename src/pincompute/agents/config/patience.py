@@ -28,19 +28,19 @@ def wait_for_bundles(
     folder: Path,
     store: str,
     sleep: Callable[[float], None] = time.sleep,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
     """Repeat until nothing is missing. `find_missing` tries to fetch, and returns the cause for each missing bundle."""
     since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    marker, attempts, waited_s = folder / _MARKER, 0, 0.0
+    marker, attempts, started = folder / _MARKER, 0, monotonic()
     while missing := find_missing():
         causes = "; ".join(f"{bundle} ({why})" for bundle, why in missing.items())
         if attempts % REPORT_INTERVAL == 0:
             write_log_line("config", "bundles missing", {"causes": causes, "attempts": attempts})
-        if waited_s >= FIRST_WAIT_S and _mark(marker):
+        if monotonic() - started >= FIRST_WAIT_S and _mark(marker):
             sys.exit(f"{MISSING_MESSAGE} from {store} since {since}: {causes}")
-        delay_s = RETRY_DELAYS_S[min(attempts, len(RETRY_DELAYS_S) - 1)]
-        sleep(delay_s)
-        attempts, waited_s = attempts + 1, waited_s + delay_s
+        sleep(RETRY_DELAYS_S[min(attempts, len(RETRY_DELAYS_S) - 1)])
+        attempts += 1
     marker.unlink(missing_ok=True)
 
 

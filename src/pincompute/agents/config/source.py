@@ -12,7 +12,8 @@ from pincompute.agents.tls_connection import IdentityCredentials, StoreUnavailab
 from pincompute.objects.config_bundle import BundleFile, bundle_errors
 
 CONFIG_STORE_IDENTITY = "config-store"
-TIMEOUT_S = 40.0
+READ_TIMEOUT_S = 10.0
+LIVE_TIMEOUT_S = 40.0
 """Longer than the store waits for a change."""
 
 
@@ -29,38 +30,41 @@ class Version(NamedTuple):
 
 
 class ConfigSource:
-    def __init__(self, connection: TlsConnection) -> None:
-        self._connection = connection
+    def __init__(self, reads: TlsConnection, live: TlsConnection) -> None:
+        self._reads = reads
+        self._live = live
 
     @classmethod
     def of_pod(cls, store: str) -> ConfigSource:
         """The store at an address, with the identity of this pod."""
         identity = Path(os.environ.get("IDENTITY_FOLDER", "/run/identity"))
-        return cls(TlsConnection(store, IdentityCredentials(identity, CONFIG_STORE_IDENTITY), TIMEOUT_S))
+        credentials = IdentityCredentials(identity, CONFIG_STORE_IDENTITY)
+        return cls(*(TlsConnection(store, credentials, each) for each in (READ_TIMEOUT_S, LIVE_TIMEOUT_S)))
 
     def read_version(self, bundle: str, number: int = 0) -> Version:
         """A version of a bundle; the current one by default."""
-        return checked_version(json.loads(self._get(f"/v1/bundles/{bundle}/{number}")))
+        return checked_version(json.loads(_get(self._reads, f"/v1/bundles/{bundle}/{number}")))
 
     def read_content(self, bundle: str, number: int, digest: str) -> bytes:
-        return self._get(f"/v1/bundles/{bundle}/{number}/{digest}")
+        return _get(self._reads, f"/v1/bundles/{bundle}/{number}/{digest}")
 
     def wait_changed(self, bundles: Sequence[str], known: Sequence[str]) -> list[str]:
         """Version and digest of each bundle, once one differs from what is known, or after half a minute."""
-        states: list[str] = json.loads(self._get("/v1/live", {"bundle": list(bundles), "known": list(known)}))
+        states: list[str] = json.loads(_get(self._live, "/v1/live", {"bundle": list(bundles), "known": list(known)}))
         if len(states) != len(bundles):
             raise StoreUnavailable("the store answered for another number of bundles")
         return states
 
-    def _get(self, path: str, query: dict[str, object] | None = None) -> bytes:
-        status, body = self._connection.send("GET", path, query or {})
-        if status == 200:
-            return body
-        message = _message(body)
-        # 401 and 403 are of a certificate that is not valid any more, or not yet.
-        if status in {404, 409, 422}:
-            raise BundleRejected(message)
-        raise StoreUnavailable(f"the store returned {status}: {message}")
+
+def _get(connection: TlsConnection, path: str, query: dict[str, object] | None = None) -> bytes:
+    status, body = connection.send("GET", path, query or {})
+    if status == 200:
+        return body
+    message = _message(body)
+    # 401 and 403 are of a certificate that is not valid any more, or not yet.
+    if status in {404, 409, 422}:
+        raise BundleRejected(message)
+    raise StoreUnavailable(f"the store returned {status}: {message}")
 
 
 def checked_version(found: dict[str, Any]) -> Version:
