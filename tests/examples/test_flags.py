@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,8 @@ import pytest
 from pincompute.engine.toolchain import find_go, go_environment
 
 CLIENTS = Path(__file__).parents[2] / "clients"
-sys.path.insert(0, str(CLIENTS / "python"))
-
-from pinflags import BUCKETS, Flags, bucket_of, is_on  # noqa: E402  (needs the path)
-
+_PINFLAGS: dict[str, Any] = runpy.run_path(str(CLIENTS / "python" / "pinflags.py"), run_name="pinflags")
+BUCKETS, Flags, bucket_of, is_on = (_PINFLAGS[each] for each in ("BUCKETS", "Flags", "bucket_of", "is_on"))
 VECTORS = json.loads((CLIENTS / "vectors.json").read_text())
 
 

@@ -93,9 +93,13 @@ async def finish(process: asyncio.subprocess.Process) -> tuple[int, str]:
 
 async def wait_for_text(path: Path, text: bytes) -> None:
     async def has_text() -> bool:
-        return path.is_file() and path.read_bytes() == text
+        return await asyncio.to_thread(_read, path) == text
 
     await until(has_text, WAIT_TIMEOUT_S)
+
+
+def _read(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
 async def test_init_container_fetches_its_bundles(world: World) -> None:
