@@ -17,8 +17,10 @@ from pincompute.agents.config.store import ConfigStore
 from pincompute.agents.listeners import Caller
 from pincompute.agents.tls_connection import StoreUnavailable
 from pincompute.api.config_bundle import PublishedConfig
+from pincompute.api.names import DESK
 from pincompute.base.problem import Refused
 from pincompute.objects.config_bundle import BundleFile, content_digest
+from pincompute.platforms.config_store import ConfigStoreClient
 
 
 def bundle_files(files: Mapping[str, bytes]) -> list[BundleFile]:
@@ -90,6 +92,16 @@ class StoreSource(ConfigSource):
 
 def unavailable() -> StoreUnavailable:
     return StoreUnavailable("connection refused")
+
+
+@asynccontextmanager
+async def config_store_client(store: ConfigStore) -> AsyncGenerator[ConfigStoreClient]:
+    """The desk's client of a store, over HTTP."""
+    async with (
+        TestServer(build_app(store, lambda _: Caller(DESK))) as server,
+        aiohttp.ClientSession(server.make_url("/")) as session,
+    ):
+        yield ConfigStoreClient(session)
 
 
 @asynccontextmanager

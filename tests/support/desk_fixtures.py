@@ -38,6 +38,7 @@ from pincompute.desk.store.record import SubmissionRecord, SubmissionState
 from pincompute.kube.client import Client
 from pincompute.kube.resource import Object
 from pincompute.platforms.artifact_store import FolderStore
+from pincompute.platforms.config_store import ConfigStoreClient
 from record_fixtures import submissions_of
 from workloads import cluster_client, new_project
 
@@ -112,12 +113,18 @@ async def desk_world(
     arrange: AppSetup = unchanged_app,
     where: str = "",
     registry: RegistryIssuer | None = None,
+    config_store: ConfigStoreClient | None = None,
 ) -> AsyncGenerator[DeskWorld]:
     """A running desk with its database in the folder, or at the address `where`."""
     async with cluster_client(plane) as client:
         database = await open_database(where or str(folder / "desk.db"))
         async with running_desk(
-            database, client, build_verifier(folder, database), ids=SequentialIds(), policies=policies
+            database,
+            client,
+            build_verifier(folder, database),
+            ids=SequentialIds(),
+            policies=policies,
+            config_store=config_store,
         ) as desk:
             authenticator = authenticator or LOCAL_AUTHENTICATOR
             app = create_app(desk, authenticator, sign_in, limits or NO_RATE_LIMIT, registry)

@@ -23,6 +23,7 @@ from pincompute.desk.http.registry_routes import RegistryIssuer
 from pincompute.desk.limits.middleware import Limits
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object
+from pincompute.platforms.config_store import ConfigStoreClient
 from workloads import HELLO, cluster_client, new_project
 
 
@@ -77,6 +78,7 @@ async def tenant_projects(
     arrange: AppSetup = unchanged_app,
     where: str = "",
     registry: RegistryIssuer | None = None,
+    config_store: ConfigStoreClient | None = None,
 ) -> AsyncGenerator[TenantProjects]:
     """`ads` has further fields of the first project's spec; `policies` are those of the platform."""
     async with cluster_client(plane) as client:
@@ -98,7 +100,15 @@ async def tenant_projects(
         try:
             shown = door or Authenticator([Believing()])
             async with desk_world(
-                plane, folder, shown, policies=policies, limits=limits, arrange=arrange, where=where, registry=registry
+                plane,
+                folder,
+                shown,
+                policies=policies,
+                limits=limits,
+                arrange=arrange,
+                where=where,
+                registry=registry,
+                config_store=config_store,
             ) as here:
                 yield TenantProjects(here, *names)
         finally:
