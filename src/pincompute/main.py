@@ -89,7 +89,10 @@ COMMAND_GROUPS = {
         "heal": ("pincompute.cli.heal:heal", "Remove an injected fault, and restore the revision before it."),
     },
     "Set up the command line": {
-        "config": ("pincompute.cli.config:config", "Show the settings and their origins."),
+        "config": (
+            "pincompute.cli.config:config",
+            "Publish and roll configuration bundles; show settings.",
+        ),
         "version": ("pincompute.cli.version:version", "Print the version."),
         "completion": ("pincompute.cli.completion:completion", "Print the setup of shell completion."),
     },

@@ -39,6 +39,7 @@ from pincompute.desk.store.record import SubmissionRecord, SubmissionState
 from pincompute.kube.client import Client
 from pincompute.kube.resource import Object
 from pincompute.platforms.artifact_store import FolderStore
+from pincompute.platforms.config_store import ConfigStoreClient
 from pincompute.platforms.insight_client import InsightClient
 from record_fixtures import submissions_of
 from workloads import cluster_client, new_project
@@ -116,13 +117,14 @@ async def desk_world(
     registry: RegistryIssuer | None = None,
     insight: InsightClient | None = None,
     secret_store: SecretStoreClient | None = None,
+    config_store: ConfigStoreClient | None = None,
 ) -> AsyncGenerator[DeskWorld]:
     """A running desk with its database in the folder, or at the address `where`."""
     async with cluster_client(plane) as client:
         database = await open_database(where or str(folder / "desk.db"))
         async with running_desk(
             database, client, build_verifier(folder, database), ids=SequentialIds(), policies=policies,
-            insight=insight, secret_store=secret_store,
+            insight=insight, secret_store=secret_store, config_store=config_store,
         ) as desk:  # fmt: skip
             authenticator = authenticator or LOCAL_AUTHENTICATOR
             app = create_app(desk, authenticator, sign_in, limits or NO_RATE_LIMIT, registry)

@@ -24,6 +24,7 @@ from pincompute.desk.limits.middleware import Limits
 from pincompute.desk.secrets import SecretStoreClient
 from pincompute.kube.errors import NotFound
 from pincompute.kube.resource import Object
+from pincompute.platforms.config_store import ConfigStoreClient
 from pincompute.platforms.insight_client import InsightClient
 from workloads import HELLO, cluster_client, new_project
 
@@ -81,6 +82,7 @@ async def tenant_projects(
     registry: RegistryIssuer | None = None,
     insight: InsightClient | None = None,
     secret_store: SecretStoreClient | None = None,
+    config_store: ConfigStoreClient | None = None,
 ) -> AsyncGenerator[TenantProjects]:
     """`ads` has further fields of the first project's spec; `policies` are those of the platform."""
     async with cluster_client(plane) as client:
@@ -103,7 +105,7 @@ async def tenant_projects(
             shown = door or Authenticator([Believing()])
             async with desk_world(
                 plane, folder, shown, policies=policies, limits=limits, arrange=arrange, where=where, registry=registry,
-                insight=insight, secret_store=secret_store,
+                insight=insight, secret_store=secret_store, config_store=config_store,
             ) as here:  # fmt: skip
                 yield TenantProjects(here, *names)
         finally:

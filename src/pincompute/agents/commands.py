@@ -155,7 +155,7 @@ def log_store(
     from pincompute.kube.in_cluster import load_or_in_cluster
 
     logging.configure(process="log-store")
-    listeners: list[TlsListener | PodListener | LoopbackListener] = [PodListener(listen_to_pods, identity)]
+    listeners: list[Listener] = [PodListener(listen_to_pods, identity)]
     if all(tls_options.values()):
         listeners.append(TlsListener(**tls_options))
     if listen_within:
@@ -199,3 +199,23 @@ def secret_store(  # noqa: PLR0913  (each is an option)
     logging.configure(process="secret-store")
     listeners = [PodListener(listen_to_pods, identity), TlsListener(listen, certificate, trust)]
     asyncio.run(run(load_or_in_cluster(kubeconfig), database, keys, listeners))
+
+
+@agent.command("config-store")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Kubeconfig of the agent.")
+@click.option("--listen", metavar="ADDRESS:PORT", required=True, help="Address for the desk.")
+@click.option("--certificate", type=click.Path(path_type=Path), required=True, help="Certificate; its key is NAME.key.")
+@click.option("--trust", type=click.Path(path_type=Path), required=True, help="Authority of the clients of --listen.")
+@click.option("--listen-to-pods", metavar="ADDRESS:PORT", required=True, help="Address for pods.")
+@click.option("--identity", type=click.Path(path_type=Path), required=True, help="Folder of the store's pod identity.")
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Folder of the stored bundles.")
+def config_store(kubeconfig: Path, folder: Path, listen_to_pods: str, identity: Path, **tls_options: Any) -> None:
+    """Store the configuration bundles of projects."""
+    from pincompute.agents.config.process import run
+    from pincompute.agents.listeners import PodListener, TlsListener
+    from pincompute.base import logging
+    from pincompute.kube.kubeconfig import load_kubeconfig
+
+    logging.configure(process="config-store")
+    listeners = [PodListener(listen_to_pods, identity), TlsListener(**tls_options)]
+    asyncio.run(run(load_kubeconfig(kubeconfig), folder.absolute(), listeners))

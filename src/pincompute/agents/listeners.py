@@ -54,4 +54,5 @@ class LoopbackListener(NamedTuple):
         return LOOPBACK_CALLER
 
 
-Listeners = Sequence[TlsListener | PodListener | LoopbackListener]
+Listener = TlsListener | PodListener | LoopbackListener
+Listeners = Sequence[Listener]

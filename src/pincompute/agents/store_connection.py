@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from pincompute.api.names import SYSTEM_NAMESPACE
+
 TIMEOUT_S = 20.0
 
 
@@ -70,7 +72,7 @@ class IdentityCredentials:
     def verify_server(self, certificate: dict[str, Any]) -> None:
         """Checks the SPIFFE ID before a byte is sent: any pod of the trust domain could serve this address."""
         names = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
-        suffix = f"/pincompute-system/{self._store}"
+        suffix = f"/{SYSTEM_NAMESPACE}/{self._store}"
         if len(names) != 1 or not names[0].startswith("spiffe://") or not names[0].endswith(suffix):
             raise StoreUnavailable(f"the server is not the {self._store}: {', '.join(names) or 'no SPIFFE ID'}")
 
@@ -78,7 +80,8 @@ class IdentityCredentials:
 class StoreConnection:
     """One connection, opened again with the present certificate after each renewal and each failure."""
 
-    def __init__(self, address: str, credentials: ClientCredentials) -> None:
+    def __init__(self, address: str, credentials: ClientCredentials, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
         self._address = urlsplit(address).netloc
         self._credentials = credentials
         self._connection: http.client.HTTPSConnection | None = None
@@ -110,7 +113,7 @@ class StoreConnection:
             self.close()
         if self._connection is None:
             self._connection = http.client.HTTPSConnection(
-                self._address, timeout=TIMEOUT_S, context=self._credentials.ssl_context()
+                self._address, timeout=self._timeout_s, context=self._credentials.ssl_context()
             )
             self._credentials_used = modified_at
         if self._connection.sock is None:

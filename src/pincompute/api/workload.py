@@ -9,6 +9,13 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from pincompute.api.break_glass import BreakGlass
+from pincompute.api.config_bundle import (
+    MAX_BUNDLES,
+    MAX_REFERENCE_CHARS,
+    REFERENCE_PATTERN,
+    ConfigPin,
+    reference_errors,
+)
 from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath, Spec, ValidationRule
 from pincompute.api.expiry import Expires, expiry_errors
 from pincompute.api.gpu_type import GpuType, gpu_type_errors
@@ -24,7 +31,7 @@ from pincompute.api.status import READY, WorkloadStatus
 from pincompute.api.structs import Environment, StrictStruct, quantity_meta
 from pincompute.objects.content import Object
 from pincompute.objects.image import parse_image
-from pincompute.objects.secret_reference import MAX_REFERENCE_CHARS, REFERENCE_PATTERN, parse_reference
+from pincompute.objects.secret_reference import MAX_SECRET_REFERENCE_CHARS, SECRET_REFERENCE_PATTERN, parse_reference
 
 RESERVED_VARIABLE_PREFIX = "PIN_"
 """Prefix of environment variables that only the platform sets."""
@@ -88,6 +95,22 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
             max_length=256,
         ),
     ] = "/etc/configuration"
+    config: Annotated[
+        list[Annotated[str, Meta(pattern=REFERENCE_PATTERN, max_length=MAX_REFERENCE_CHARS)]],
+        Meta(
+            description="Configuration bundles, such as [limits, flags@live, search/synonyms@7]: the current version "
+            "at each deploy, continuously the current one, or a fixed one.",
+            max_length=MAX_BUNDLES,
+        ),
+    ] = []
+    config_versions: Annotated[
+        list[ConfigPin],
+        Meta(
+            description="Versions of the bundles that are not live, such as [{bundle: ads/limits, version: 3, "
+            "digest: …}]; set by the desk.",
+            max_length=MAX_BUNDLES,
+        ),
+    ] = []
     cpu: Annotated[int | str, quantity_meta("CPU request of each replica, such as 500m or 2; 100m by default.")] = ""
     memory: Annotated[
         int | str, quantity_meta("Memory request and limit of each replica, such as 512Mi; 128Mi by default.")
@@ -129,7 +152,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         ),
     ] = ""
     secrets: Annotated[
-        list[Annotated[str, Meta(pattern=REFERENCE_PATTERN, max_length=MAX_REFERENCE_CHARS)]],
+        list[Annotated[str, Meta(pattern=SECRET_REFERENCE_PATTERN, max_length=MAX_SECRET_REFERENCE_CHARS)]],
         Meta(
             description="Secrets that every container finds as files in the folder that SECRETS_FOLDER names, such as "
             "[db-password]; PROJECT/NAME for one of another project that grants it, NAME@3 for one fixed version.",
@@ -166,6 +189,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         yield from variable_errors(self.environment)
         yield from expiry_errors(self.expires)
         yield from _secret_errors(self.secrets)
+        yield from reference_errors(self.config)
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
                 note = "letters, digits and - _ . are allowed"

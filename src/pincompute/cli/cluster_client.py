@@ -31,6 +31,7 @@ from pincompute.api.workload_detail import ChangeResult
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.base.problem import Problem, Refused, refuse_all, refuse_if
 from pincompute.base.reasons import PROJECT_UNKNOWN, USAGE
+from pincompute.cli.config_client import ConfigClient
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.secret_client import SecretClient
 from pincompute.kube.client import Client
@@ -50,6 +51,10 @@ class ClusterClient(WorkloadClient):
         fleet = FleetClient(client, CLI_MANAGER)
         self.fleet, self.list_pods = fleet.fleet, fleet.list_pods
         self.change_roll, self.follow_roll = fleet.change_roll, fleet.follow_roll
+
+    @property
+    def config(self) -> ConfigClient:
+        raise _needs_desk("configuration bundles are published by the desk")
 
     async def submit(
         self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pincompute.api.history import HistoryPage, HistoryQuery, LastState
     from pincompute.api.project import Project
     from pincompute.api.workload import Workload
+    from pincompute.cli.config_client import ConfigClient
     from pincompute.cli.secret_client import SecretClient
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
@@ -84,6 +85,13 @@ class DeskClient:
         self._context = context
         self._headers = headers
         self._retry_policy = RetryPolicy(SystemClock())
+
+    @property
+    def config(self) -> ConfigClient:
+        # Only `pin config` needs it.
+        from pincompute.cli.config_client import ConfigClient
+
+        return ConfigClient(self._fetch_body)
 
     async def submit(
         self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None
@@ -278,6 +286,10 @@ class DeskClient:
     async def _fetch(self, method: str, path: str, type_: type[T], body: bytes = b"") -> T:
         async with self._open_response(method, path, body) as response:
             return self._decode(await response.read(), type_)
+
+    async def _fetch_body(self, method: str, path: str, body: bytes) -> bytes:
+        async with self._open_response(method, path, body) as response:
+            return await response.read()
 
     async def _send_once(self, method: str, path: str, body: bytes = b"") -> bytes:
         """Send a request that changes something; refuse where it is accepted and not delivered in time."""

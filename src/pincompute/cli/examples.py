@@ -20,8 +20,10 @@ EXAMPLES = {
         ("pin completion fish", "the setup for fish"),
     ),
     "config": (
-        ("pin config view", "every setting, and where it comes from"),
-        ("PIN_PROJECT=ads pin config view", "with a variable of the environment"),
+        ("pin config publish flags flags/", "publish a folder as the next version of bundle flags"),
+        ("pin config roll flags 3", "make an earlier version the current one"),
+        ("pin config diff flags 3 4", "what changed between two versions"),
+        ("pin config view", "every setting of `pin`, and where it comes from"),
     ),
     "crds": (
         ("pin crds", "the CustomResourceDefinitions as YAML"),

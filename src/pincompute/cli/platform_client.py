@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pincompute.api.whoami import Whoami
     from pincompute.api.workload_detail import ChangeResult
     from pincompute.api.workload_summary import WorkloadSummary
+    from pincompute.cli.config_client import ConfigClient
     from pincompute.cli.secret_client import SecretClient
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
 
 class PlatformClient(WorkloadReader, RuntimeController, Protocol):
     """Reads and rolls of a platform, and submissions to it. Each raises `Refused` with the platform's problems."""
+
+    @property
+    def config(self) -> ConfigClient:
+        """The configuration bundles, which only the desk publishes."""
+        ...
 
     async def submit(
         self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None

@@ -20,8 +20,9 @@ from pincompute.api.identity import Identity
 from pincompute.api.project import Project
 from pincompute.api.workload import Workload
 from pincompute.base.clock import Clock
-from pincompute.base.problem import Problem, Refused, refuse_if
+from pincompute.base.problem import Problem, Refused, refuse_all, refuse_if
 from pincompute.desk.builds import BuildVerifier, verified_build
+from pincompute.desk.config_bundles import ConfigBundles
 from pincompute.desk.policies import PolicyChecker
 from pincompute.desk.project_checks import ProjectChecker
 from pincompute.desk.request import (
@@ -73,7 +74,9 @@ class ItemChecker:
         *,
         clock: Clock,
         secret_store: SecretStore,
+        config_bundles: ConfigBundles,
     ) -> None:
+        self._config_bundles = config_bundles
         self._database = database
         self._platform = platform
         self._builds = builds
@@ -106,6 +109,7 @@ class ItemChecker:
     async def _render_and_review(self, item: Item, action: WorkloadAction, pending: Workload | None) -> CheckedItem:
         match action:
             case DeployFile(workload, planned_project):
+                workload = await self._config_bundles.resolve(workload)
                 rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
                 if planned_project:
                     rendered = rendered._replace(project=planned_project)
@@ -114,7 +118,7 @@ class ItemChecker:
                 return CheckedItem(rendered, workload, (problem,) if problem else ())
             case DeployBuild(project, name, version):
                 build = await self._builds.find_build(project, name, version)
-                workload = workload_of_build(build)
+                workload = await self._config_bundles.resolve(workload_of_build(build))
                 rendered = await self._platform.render(set_break_glass(workload, item.override), pending)
                 if item.override:
                     refuse_if(check_break_glass_needed(rendered.project, workload))
@@ -128,6 +132,7 @@ class ItemChecker:
                     # It was reviewed when it was deployed, or runs under an override that must not have expired.
                     refuse_if(check_break_glass_expired(rendered.workload, self._clock.now()))
                     if isinstance(change, Rollback):
+                        refuse_all(await self._config_bundles.missing_versions(rendered.workload))
                         target = await review_rollback_target(
                             self._database, self._builds, rendered.workload, rendered.project
                         )

@@ -17,6 +17,7 @@ from pincompute.admission.authorization import Permission
 from pincompute.admission.project_view import OutOfClusterState, build_project_view, visible_projects
 from pincompute.admission.quota import QuotaHoldings
 from pincompute.api.audit import AuditPage, AuditQuery
+from pincompute.api.config_bundle import ConfigBundle
 from pincompute.api.exec_request import ExecRequest
 from pincompute.api.fleet import RollStatus
 from pincompute.api.history import MAX_HISTORY_NUMBER, HistoryPage, HistoryRequest, LastState, LastStateRequest
@@ -35,6 +36,7 @@ from pincompute.base.reasons import INSIGHT_UNAVAILABLE, WORKLOAD_UNKNOWN
 from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.checks import ItemChecker
+from pincompute.desk.config_bundles import ConfigBundles
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.insight import ProjectWatcher, SummaryList, read_summaries
 from pincompute.desk.pipeline import Pipeline
@@ -51,6 +53,7 @@ from pincompute.objects.secret_reference import parse_reference
 from pincompute.planning.footprint import WorkloadKey
 from pincompute.planning.views.summary import summarize
 from pincompute.platforms.access import ReplicaConnection
+from pincompute.platforms.config_store import ConfigStoreClient
 from pincompute.platforms.insight_client import InsightClient
 
 _MAX_QUICK_WORKLOADS = 256
@@ -71,16 +74,24 @@ class Desk:
         policies: PolicyChecker,
         insight: InsightClient | None = None,
         secret_store: SecretStore | None = None,
+        config_store: ConfigStoreClient | None = None,
     ) -> None:
         self._insight = insight
         self.builds = builds
+        self.config_bundles = ConfigBundles(config_store, dispatcher.platform)
         self.authorizer = Authorizer(dispatcher.platform)
         self.secret_store = secret_store or NoSecretStore()
         checker = ItemChecker(
-            database, dispatcher.platform, builds, policies, clock=clock, secret_store=self.secret_store
+            database,
+            dispatcher.platform,
+            builds,
+            policies,
+            clock=clock,
+            secret_store=self.secret_store,
+            config_bundles=self.config_bundles,
         )
         self.pipeline = Pipeline(database, dispatcher, self.authorizer, checker, clock=clock, ids=ids)
-        self.previewer = Previewer(database, dispatcher.platform, self.authorizer, self.pipeline)
+        self.previewer = Previewer(database, dispatcher.platform, self.authorizer, self.pipeline, self.config_bundles)
         self.clock = clock
         self._policies = policies
         self._database = database
@@ -210,6 +221,10 @@ class Desk:
         workload = await self.platform.reader.get_workload(project, name)
         await self.authorizer.authorize(context.caller, Permission.EXEC, project, workload.kind)
         await self._audit(WorkloadKey.of(workload), "enter", words, context)
+
+    async def audit_config(self, project: str, name: str, words: str, context: CallContext) -> None:
+        """Records a change of a configuration bundle, which the store has carried out."""
+        await self._audit(WorkloadKey(project, ConfigBundle.__name__, name), "config", words, context)
 
     async def _audit(self, key: WorkloadKey, act: str, words: str, context: CallContext) -> None:
         audit = partial(

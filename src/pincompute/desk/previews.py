@@ -25,6 +25,7 @@ from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, refuse_if
 from pincompute.base.reasons import PROJECT_UNKNOWN
 from pincompute.desk.authorization import Authorizer
+from pincompute.desk.config_bundles import ConfigBundles
 from pincompute.desk.document_sets import check_set_size
 from pincompute.desk.pipeline import Pipeline
 from pincompute.desk.provenance import provenance_links
@@ -53,7 +54,15 @@ class _Checked(NamedTuple):
 
 
 class Previewer:
-    def __init__(self, database: Database, platform: Platform, authorizer: Authorizer, pipeline: Pipeline) -> None:
+    def __init__(
+        self,
+        database: Database,
+        platform: Platform,
+        authorizer: Authorizer,
+        pipeline: Pipeline,
+        config_bundles: ConfigBundles,
+    ) -> None:
+        self._config_bundles = config_bundles
         self._database = database
         self._platform = platform
         self._authorizer = authorizer
@@ -69,6 +78,7 @@ class Previewer:
                 await self._authorizer.authorize(context.caller, Permission.VIEW, owner)
             else:
                 await self._authorizer.authorize(context.caller, Permission.ADMINISTER)
+        resources = await self._with_config_versions(resources)
         return await self._preview(resources, await self._check_documents(resources, context), context.caller)
 
     async def plan_build(self, project: str, name: str, version: str, context: CallContext) -> BuildPreview:
@@ -81,6 +91,9 @@ class Previewer:
         (preview,) = await self._preview(workloads, [_Checked(found.rendered, found.problems)], context.caller)
         without_errors = msgspec.structs.replace(preview, errors=[])
         return BuildPreview(version, without_errors, provenance_links(found.verdict), preview.errors)
+
+    async def _with_config_versions(self, resources: Sequence[CustomResource]) -> list[CustomResource]:
+        return [await self._config_bundles.resolve(each) if isinstance(each, Workload) else each for each in resources]
 
     async def _check_documents(self, resources: Sequence[CustomResource], context: CallContext) -> list[_Checked]:
         """The checks of the workloads among some resources, which are planned with the others of the set."""

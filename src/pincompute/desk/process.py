@@ -44,6 +44,7 @@ from pincompute.kube.client import Client
 from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.kube.request_metrics import request_metrics
 from pincompute.platforms.artifact_store import open_artifact_store
+from pincompute.platforms.config_store import ConfigStoreClient, open_config_store
 from pincompute.platforms.insight_client import InsightClient, open_insight
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient, open_log_store
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
@@ -84,6 +85,7 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--log-store", default="", help="URL of the log store. Default: none.")
 @click.option("--insight", default="", help="URL of insight. Default: none; lists are then read directly.")
 @click.option("--secret-store", default="", help="URL of the secret store. Default: none.")
+@click.option("--config-store", default="", help="URL of the config store. Default: none.")
 @click.option(
     "--database",
     required=True,
@@ -136,6 +138,7 @@ class DeskOptions(NamedTuple):
     log_store: str
     insight: str
     secret_store: str
+    config_store: str
     database: str
     folder: Path
     artifacts: str
@@ -174,6 +177,11 @@ async def _run(options: DeskOptions) -> None:
         if options.secret_store:
             tls = access.ssl_context()
             secret_store = await stack.enter_async_context(open_secret_store(options.secret_store, tls))
+        config_store = None
+        if options.config_store:
+            config_store = await stack.enter_async_context(
+                open_config_store(options.config_store, access.ssl_context())
+            )
         # They need to allow reading only: publishers have credentials of their own.
         credentials = OutboundCredentials(options.credentials)
         artifacts = options.artifacts or str(options.folder / "artifacts")
@@ -181,7 +189,14 @@ async def _run(options: DeskOptions) -> None:
         builds = BuildVerifier(store, RepositoryMirrors(options.folder / "repositories", credentials), database)
         desk = await stack.enter_async_context(
             running_desk(
-                database, client, builds, log_store, policies=policies, insight=insight, secret_store=secret_store
+                database,
+                client,
+                builds,
+                log_store,
+                policies=policies,
+                insight=insight,
+                secret_store=secret_store,
+                config_store=config_store,
             )
         )
         authenticator, sign_in = (
@@ -210,6 +225,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
     policies: tuple[Policy, ...] = (),
     insight: InsightClient | None = None,
     secret_store: SecretStoreClient | None = None,
+    config_store: ConfigStoreClient | None = None,
 ) -> AsyncGenerator[Desk]:
     """A desk with its background tasks: the platform's watches, and the leader tasks (dispatcher and ledger sync)."""
     clock = client.clock
@@ -233,6 +249,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
             policies=checker,
             insight=insight,
             secret_store=secret_store,
+            config_store=config_store,
         )
     finally:
         for task in (leader_tasks, watches):

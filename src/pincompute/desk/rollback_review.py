@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import msgspec
+
 from pincompute.admission.reviews import (
     check_build_genuine,
     check_rollback_reviewed,
@@ -46,5 +48,8 @@ async def review_rollback_target(
     # It was accepted by another desk, or is no build at all: compared with what is published under its name.
     published = await builds.find_build(key.project, key.name, version)
     verified = await builds.verify_build(published, project, break_glass=False)
-    refuse_if(check_build_genuine(workload, [workload_of_build(published)]))
+    # A file has no versions of bundles; those of the revision have been found in the config store.
+    file = workload_of_build(published)
+    spec = msgspec.structs.replace(file.spec, config_versions=workload.spec.config_versions)
+    refuse_if(check_build_genuine(workload, [msgspec.structs.replace(file, spec=spec)]))
     return verified

@@ -19,6 +19,8 @@ from pincompute.kube.errors import AlreadyExists
 from pincompute.kube.resource import Object, Resource
 
 PARTS_FOLDER = MANIFESTS / "parts"
+_CONTAINERS = ("initContainers", "sidecars")
+"""Fields of a part with containers."""
 
 
 async def push_part_images(platform: Platform, progress: Progress) -> dict[str, str]:
@@ -26,8 +28,8 @@ async def push_part_images(platform: Platform, progress: Progress) -> dict[str, 
 
     Returns the digest of each name.
     """
-    sidecars = [each["spec"].get("sidecars", ()) for each in bundled_runtime_objects()]
-    names = sorted({container["image"] for each in sidecars for container in each})
+    specs = [each["spec"] for each in bundled_runtime_objects()]
+    names = sorted({container["image"] for spec in specs for field in _CONTAINERS for container in spec.get(field, ())})
     async with registry.open_registry(platform) as images:
         return {each.name: each.digest for each in await own_image.push_variants(images, progress, names)}
 
@@ -39,12 +41,10 @@ def pin_images(objects: list[Object], digests: Mapping[str, str]) -> list[Object
         digest = digests.get(container["image"])
         return {**container, "image": f"{container['image']}@{digest}"} if digest else container
 
-    return [
-        {**each, "spec": {**each["spec"], "sidecars": [pinned(one) for one in each["spec"]["sidecars"]]}}
-        if "sidecars" in each["spec"]
-        else each
-        for each in objects
-    ]
+    def with_pinned(spec: Object) -> Object:
+        return spec | {field: [pinned(each) for each in spec[field]] for field in _CONTAINERS if field in spec}
+
+    return [{**each, "spec": with_pinned(each["spec"])} for each in objects]
 
 
 async def create_runtimes(client: Client, objects: list[Object], manager: str = ENGINE) -> None:

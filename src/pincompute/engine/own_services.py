@@ -113,6 +113,7 @@ def _desk(platform: Platform) -> Part:
         "--insight", _insight_url(platform),
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
         *(("--secret-store", platform.secret_store_url) if platform.secret_store_url else ()),
+        *(("--config-store", platform.config_store_url) if platform.config_store_url else ()),
         *_registry_options(platform),
     )  # fmt: skip
     return part._replace(probe=HttpProbe(f"https://{_LOOPBACK}:{platform.ports['desk']}/healthz"))

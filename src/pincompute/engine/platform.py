@@ -126,6 +126,11 @@ class Platform(NamedTuple):
         return f"https://{self.address}:{self.ports['secret-store']}" if self.real and not self.bare else ""
 
     @property
+    def config_store_url(self) -> str:
+        """URL of the config store; empty without a real node, as simulated pods read no files."""
+        return f"https://{self.address}:{self.ports['config-store']}" if self.real else ""
+
+    @property
     def trust_domain(self) -> str:
         return f"{self.name}.pincompute.local"
 

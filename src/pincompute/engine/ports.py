@@ -34,6 +34,8 @@ PORT_NAMES = (
     "log-store-pods",
     "secret-store",
     "secret-store-pods",
+    "config-store",
+    "config-store-pods",
     "signer",
     "https",
 )

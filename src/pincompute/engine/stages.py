@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pincompute.base.problem import Refused
 from pincompute.base.progress import Progress
-from pincompute.engine import control_plane, log_services, own_services, secret_services
+from pincompute.engine import config_store, control_plane, log_services, own_services, secret_services
 from pincompute.engine.converge import Stages
 from pincompute.engine.debian import ensure_programs, find_program
 from pincompute.engine.images import registry
@@ -26,6 +26,7 @@ def platform_stages(platform: Platform) -> Stages:
         own_services.own_service_stages(platform),
         log_services.log_stages(platform),
         secret_services.secret_stages(platform),
+        config_store.config_store_stages(platform),
     ]
     if platform.real:
         members.append(real_node.real_node_stages(platform))
@@ -40,7 +41,7 @@ def platform_stages(platform: Platform) -> Stages:
 def prepare_parts(platform: Platform, progress: Progress) -> None:
     """Issue certificates and write the configuration files of all parts."""
     platform.authority.establish()
-    for member in (control_plane, simulated_nodes, own_services, log_services, secret_services):
+    for member in (control_plane, simulated_nodes, own_services, log_services, secret_services, config_store):
         member.issue_certificates(platform)
         member.write_files(platform)
     if _available("docker-registry", "no image registry", progress):

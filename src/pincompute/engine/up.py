@@ -12,6 +12,7 @@ from pincompute.base.problem import Refused
 from pincompute.base.progress import Progress, format_duration
 from pincompute.engine import (
     bootstrap,
+    config_store,
     first_runtime,
     identity,
     log_services,
@@ -117,6 +118,7 @@ async def _apply_objects(platform: Platform, converger: Converger) -> None:
             if not platform.bare:
                 await log_services.apply_log_store_service(client, platform)
                 await secret_services.apply_secret_store_service(client, platform)
+                await config_store.apply_config_store_service(client, platform)
         if training_operator.NAME in platform.addons:
             await training_operator.apply_training_operator(client, platform)
 

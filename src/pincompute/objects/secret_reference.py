@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 MAX_SECRET_VERSION = 999_999
 _NAME = "[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
-REFERENCE_PATTERN = f"^({_NAME}/)?{_NAME}(@[1-9][0-9]{{0,5}})?$"
+SECRET_REFERENCE_PATTERN = f"^({_NAME}/)?{_NAME}(@[1-9][0-9]{{0,5}})?$"
 SECRET_NAME_PATTERN = f"^{_NAME}$"
-MAX_REFERENCE_CHARS = 134
+MAX_SECRET_REFERENCE_CHARS = 134
 """Two names of 63 characters, and a version of six digits."""
 
 
@@ -31,7 +31,7 @@ class SecretReference(NamedTuple):
 
 def parse_reference(text: str, project: str) -> SecretReference:
     """Parse a reference of a workload in this project. ValueError if it is malformed."""
-    if not re.fullmatch(REFERENCE_PATTERN, text):
+    if not re.fullmatch(SECRET_REFERENCE_PATTERN, text):
         raise ValueError(f"invalid secret {text[:200]!r}")
     path, _, version = text.partition("@")
     owner, _, name = path.rpartition("/")

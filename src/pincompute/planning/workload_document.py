@@ -12,7 +12,9 @@ from pincompute.api.workload import Workload
 from pincompute.objects.content import Object
 from pincompute.planning.revision_number import default_edits
 
-_NOT_OF_THE_FILE = frozenset({"attempt", "attempts", "break_glass", "build", "cancelled", "suspended"})
+_NOT_OF_THE_FILE = frozenset(
+    {"attempt", "attempts", "break_glass", "build", "cancelled", "config_versions", "suspended"}
+)
 """Fields that commands and the desk set. A deploy of the document keeps them, or sets them again."""
 
 

@@ -18,8 +18,9 @@ from pincompute.agents.logs import node, shipper as shipper_module
 from pincompute.agents.logs.follower import Follower
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.shipper import Shipper
-from pincompute.agents.logs.store_client import PodUnknown, StoreUnavailable
+from pincompute.agents.logs.store_client import PodUnknown
 from pincompute.agents.logs.stream_file import StreamFile
+from pincompute.agents.store_connection import StoreUnavailable
 
 STREAM = Stream("me", "hello-0", "uid", "hello")
 STEPS = st.sampled_from(

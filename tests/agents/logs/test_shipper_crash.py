@@ -17,8 +17,9 @@ from pincompute.agents.logs import node
 from pincompute.agents.logs.follower import Follower
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.shipper import Shipper
-from pincompute.agents.logs.store_client import FileCredentials, StoreClient, StoreUnavailable
+from pincompute.agents.logs.store_client import StoreClient
 from pincompute.agents.logs.stream_file import StreamFile
+from pincompute.agents.store_connection import FileCredentials, StoreUnavailable
 from pincompute.base.certificate_authority import Authority
 
 STREAM = Stream("me", "hello-0", "uid", "hello")

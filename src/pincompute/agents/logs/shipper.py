@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from pincompute.agents.logs.follower import Follower
 from pincompute.agents.logs.position import Stream
-from pincompute.agents.logs.store_client import PodUnknown, StoreClient, StoreUnavailable, StreamRejected
+from pincompute.agents.logs.store_client import PodUnknown, StoreClient, StreamRejected
+from pincompute.agents.plain_log import write_log_line
+from pincompute.agents.store_connection import StoreUnavailable
 
 FindStreams = Callable[[], dict[Stream, Callable[[], Follower]]]
 """Finds the current streams, each with a factory of its follower."""
@@ -168,15 +168,4 @@ class Shipper:
 
 
 def log_event(event: str, **fields: object) -> None:
-    """Logs one line of JSON in the format of all processes. structlog would need too much memory in every pod."""
-    import json
-
-    line = {
-        "process": "log-shipper",
-        "event": event,
-        **fields,
-        "level": "info",
-        "timestamp": datetime.now(UTC).isoformat(),
-    }
-    sys.stderr.write(json.dumps(line) + "\n")
-    sys.stderr.flush()
+    write_log_line("log-shipper", event, fields)

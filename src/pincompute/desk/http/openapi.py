@@ -215,7 +215,8 @@ _SUBMISSION_HEADERS = (
 def _request_body(spec: EndpointSpec, known: dict[int, Object]) -> Object:
     example = spec.example
     if isinstance(spec.request_body, TextBody):
-        schema = schema_ref(_SCHEMA_NAMES[spec.request_body])
+        name = _SCHEMA_NAMES.get(spec.request_body)
+        schema = schema_ref(name) if name else {"type": "string", "format": "binary"}
         media, words = spec.request_body.media_type, spec.request_body.description
     else:
         schema, media, words = known[id(spec.request_body)], _JSON, ""

@@ -8,11 +8,13 @@ from typing import NamedTuple
 from aiohttp import web
 
 from pincompute.api.build import VERSION_PATTERN
+from pincompute.api.config_bundle import MAX_VERSION, NAME_PATTERN as BUNDLE_PATTERN
 from pincompute.api.custom_resource import NAME_PATTERN
 from pincompute.api.sidecar import PinterestSidecar
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import (
     BUILD_UNKNOWN,
+    CONFIG_UNKNOWN,
     DOCUMENT_INVALID,
     PART_UNKNOWN,
     PROJECT_UNKNOWN,
@@ -53,6 +55,13 @@ PATH_PARAMETERS = {
     ),
     "secretVersion": PathParameter(
         "version", {"type": "integer", "minimum": 1, "maximum": MAX_SECRET_VERSION}, 2, SECRET_UNKNOWN
+    ),
+    "bundle": PathParameter("configuration bundle", {**_NAME, "pattern": BUNDLE_PATTERN}, "flags", CONFIG_UNKNOWN),
+    "bundle_version": PathParameter(
+        "version of a bundle", {"type": "integer", "minimum": 0, "maximum": MAX_VERSION}, 3, CONFIG_UNKNOWN
+    ),
+    "digest": PathParameter(
+        "content", {"type": "string", "pattern": "^[0-9a-f]{64}$", "maxLength": 64}, "0" * 64, CONFIG_UNKNOWN
     ),
     "port": PathParameter("port", {"type": "integer", "minimum": 1, "maximum": 65_535}, 8080, DOCUMENT_INVALID),
 }

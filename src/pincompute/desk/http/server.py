@@ -39,6 +39,7 @@ from pincompute.desk.desk import Desk
 from pincompute.desk.http.about_routes import AboutRoutes
 from pincompute.desk.http.audit_routes import AuditRoutes
 from pincompute.desk.http.auth import AUTHENTICATED, CALLER, PUBLIC, auth_middlewares, requires
+from pincompute.desk.http.config_routes import ConfigRoutes
 from pincompute.desk.http.endpoint import (
     BUILD_REASONS,
     CHANGE_REASONS,
@@ -156,6 +157,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         *InsightRoutes(desk).route_table(workload),
         *AuditRoutes(desk).route_table(),
         *SecretRoutes(desk).route_table(),
+        *ConfigRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()

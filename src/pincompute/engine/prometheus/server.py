@@ -80,7 +80,8 @@ def scrape_configuration(platform: Platform) -> dict[str, object]:
         {"job_name": "pincompute", "authorization": {"credentials_file": token}, "static_configs": targets}
     ]
     if platform.log_store_url and not platform.bare:
-        jobs.append(_log_store_job(platform))
+        jobs.append(_store_job(platform, "log-store", platform.log_store_url))
+        jobs.append(_store_job(platform, "config-store", platform.config_store_url))
     return {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
         "rule_files": [str(RULES)],
@@ -88,20 +89,18 @@ def scrape_configuration(platform: Platform) -> dict[str, object]:
     }
 
 
-def _log_store_job(platform: Platform) -> dict[str, object]:
-    """The log store knows its callers by certificate; this one may read its metrics, and nothing else anywhere."""
+def _store_job(platform: Platform, process: str, url: str) -> dict[str, object]:
+    """A store knows its callers by certificate; this one may read its metrics, and nothing else anywhere."""
     authority = platform.authority
     return {
-        "job_name": "pincompute-log-store",
+        "job_name": f"pincompute-{process}",
         "scheme": "https",
         "tls_config": {
             "ca_file": str(authority.bundle),
             "cert_file": str(authority.certificate(METRICS_READER)),
             "key_file": str(authority.key(METRICS_READER)),
         },
-        "static_configs": [
-            {"targets": [platform.log_store_url.removeprefix("https://")], "labels": {"process": "log-store"}}
-        ],
+        "static_configs": [{"targets": [url.removeprefix("https://")], "labels": {"process": process}}],
     }
 
 

@@ -11,6 +11,7 @@ from pincompute.base.problem import Problem
 from pincompute.base.reasons import CRASH_LOOP, DISK_FULL, KILLED, OUT_OF_MEMORY, PROBE_FAILED, PROGRAM_FAILED
 from pincompute.objects.quantity import format_bytes, parse_quantity
 from pincompute.planning.diagnosis.cause import Cause, Causes, PodContext, is_main_container, template_container
+from pincompute.planning.diagnosis.config_bundles import config_cause
 from pincompute.planning.diagnosis.container_start import NEVER_STARTED_REASONS, is_exec_error, start_failure_cause
 from pincompute.planning.diagnosis.excerpts import join_first_few, last_line
 from pincompute.planning.diagnosis.missing_secrets import missing_secrets_problem
@@ -71,6 +72,8 @@ def _is_crash_looping(container: ContainerStatus) -> bool:
 
 
 def _exit_cause(context: PodContext, container: ContainerStatus, terminated: Terminated) -> Cause:
+    if cause := config_cause(context, container, terminated.message):
+        return cause
     if terminated.reason in NEVER_STARTED_REASONS or is_exec_error(terminated.message):
         return start_failure_cause(context, container, terminated.message)
     if missing := missing_secrets_problem(context.runtime_part(container), terminated.message):

@@ -23,6 +23,7 @@ from pincompute.base.problem import Problem
 from pincompute.objects.content import Object, content_hash
 from pincompute.planning import names
 from pincompute.planning.natives import tracking_labels
+from pincompute.planning.pods.config_bundles import config_annotations, config_problems
 from pincompute.planning.pods.container import (
     CONTAINER_SECURITY_DEFAULTS,
     POD_SECURITY_DEFAULTS,
@@ -93,6 +94,7 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
         *filter(None, (iam_problem(owner, snapshot.project), secrets_problem(owner, chosen.number, chosen.parts))),
         *filter(None, (security_problem(owner, snapshot.project, plain["spec"]),)),
         *duplicate_problems(plain, owner.metadata.key),
+        *config_problems(owner, chosen.parts),
     )
     injected = inject_parts(plain, chosen.parts, owner.spec.sidecar_config, chosen.other_parts)
     template = injected.template
@@ -137,7 +139,13 @@ def _plain(owner: Workload, cluster: Cluster, overlay: PodOverlay) -> Object:
 
 
 def _annotations(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
-    return {**given, **overlay.annotations, **_restarts(owner), **secrets_annotations(owner)}
+    return {
+        **given,
+        **overlay.annotations,
+        **_restarts(owner),
+        **secrets_annotations(owner),
+        **config_annotations(owner),
+    }
 
 
 def _restarts(owner: Workload) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pincompute.api.status import SUCCEEDED
 from pincompute.api.workload import Hold, Workload
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import DOCUMENT_INVALID, HELD_RUNTIME_MISSING, PART_MISSING, RUNTIME_MISSING
+from pincompute.planning.pods.config_bundles import config_fields
 from pincompute.planning.runtimes.waves import wave_has_reached
 
 
@@ -129,8 +130,13 @@ def part_serves(part: PinterestSidecar, owner: Workload) -> bool:
         owner.kind in (serves.kinds or DEFAULT_SERVED_KINDS)
         and (not serves.tiers or owner.spec.tier in serves.tiers)
         and serves.selector.items() <= owner.metadata.labels.items()
-        and (not serves.fields or any(getattr(owner.spec, each) for each in serves.fields))
+        and (not serves.fields or not _used_fields(owner).isdisjoint(serves.fields))
     )
+
+
+def _used_fields(owner: Workload) -> frozenset[str]:
+    """Fields of the workload that parts serve."""
+    return frozenset(each for each in ("secrets",) if getattr(owner.spec, each, None)) | config_fields(owner)
 
 
 def _runtime_by_roll(owner: Workload, runtimes: Runtimes) -> int:

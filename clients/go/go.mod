@@ -1,0 +1,3 @@
+module pinterest.com/pincompute/flags
+
+go 1.26
