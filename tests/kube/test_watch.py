@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from pincompute.base.line_splitter import LineSplitter
 from pincompute.kube.errors import Gone
-from pincompute.kube.line_splitter import LineSplitter
 from pincompute.kube.watch import parse_event, parse_identity
 
 

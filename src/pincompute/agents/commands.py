@@ -149,7 +149,7 @@ def log_store(
     **tls_options: Any,
 ) -> None:
     """Store the logs of containers, also after their pods are deleted."""
-    from pincompute.agents.listeners import LoopbackListener, PodListener, TlsListener
+    from pincompute.agents.listeners import Listener, LoopbackListener, PodListener, TlsListener
     from pincompute.agents.logs.process import run
     from pincompute.base import logging
     from pincompute.kube.in_cluster import load_or_in_cluster

@@ -29,6 +29,7 @@ from pincompute.api.whoami import Whoami
 from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDetail
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
 from pincompute.base.clock import SystemClock
+from pincompute.base.line_splitter import LineSplitter
 from pincompute.base.platform_context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DELIVERY_PENDING, DESK_UNREACHABLE, VERSIONS_DIFFER
@@ -38,7 +39,6 @@ from pincompute.cli.http_client import HttpClient, HttpResponse as Response, Tra
 from pincompute.cli.platform_client import DELIVERY_WAIT_S, PlatformClient
 from pincompute.cli.retry import RetryPolicy
 from pincompute.cli.tls_context import desk_tls_context
-from pincompute.kube.line_splitter import LineSplitter
 
 if TYPE_CHECKING:
     from pincompute.api.documents import Document

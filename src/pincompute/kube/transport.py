@@ -17,6 +17,7 @@ from yarl import URL
 
 from pincompute import __version__
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.line_splitter import LineSplitter
 from pincompute.base.problem import Refused
 from pincompute.base.websocket_limits import MAX_MESSAGE_BYTES
 from pincompute.kube.access import Access
@@ -25,7 +26,6 @@ from pincompute.kube.errors import ApiError, ConnectionFailure, CredentialsUnava
 from pincompute.kube.http_connection import HttpConnection
 from pincompute.kube.http_framing import ResponseHead
 from pincompute.kube.http_pool import ConnectFailedError, ConnectionPool, describe_error
-from pincompute.kube.line_splitter import LineSplitter
 from pincompute.kube.request import Request
 
 T = TypeVar("T")

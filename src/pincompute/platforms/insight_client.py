@@ -20,9 +20,9 @@ from pincompute.api.insight import (
     WriteMark,
 )
 from pincompute.base.clock import Clock
+from pincompute.base.line_splitter import LineSplitter
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INSIGHT_UNAVAILABLE
-from pincompute.kube.line_splitter import LineSplitter
 
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 10.0

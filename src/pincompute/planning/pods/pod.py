@@ -139,13 +139,8 @@ def _plain(owner: Workload, cluster: Cluster, overlay: PodOverlay) -> Object:
 
 
 def _annotations(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
-    return {
-        **given,
-        **overlay.annotations,
-        **_restarts(owner),
-        **secrets_annotations(owner),
-        **config_annotations(owner),
-    }
+    own = {**_restarts(owner), **secrets_annotations(owner), **config_annotations(owner)}
+    return {**given, **overlay.annotations, **own}
 
 
 def _restarts(owner: Workload) -> dict[str, str]:

@@ -12,11 +12,11 @@ import msgspec
 
 from pincompute.api.logs import HEARTBEAT_INTERVAL_S, ContainerRun, LogBatch, LogEntry
 from pincompute.api.names import LOG_STORE, LOG_STORE_PORT, SYSTEM_NAMESPACE
+from pincompute.base.line_splitter import LineSplitter
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import LOGS_UNAVAILABLE
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Forbidden, NotFound
-from pincompute.kube.line_splitter import LineSplitter
 from pincompute.kube.resource import PODS
 from pincompute.kube.socket_forward import forward_to_socket
 
