@@ -39,7 +39,7 @@ COMPARED = {
 }
 FACTS = {"name": "main", "domain": "localhost", "port": "8080", "nodes": "real"}
 """The cluster as our operator is told; the peers have the domain and the port as constants."""
-QUIET_S = 2.0
+QUIET_S = 1.5
 _POLL_S = 0.25
 _TIMEOUT_S = 300.0
 _MAX_CONCURRENT_WRITES = 16

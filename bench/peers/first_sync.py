@@ -11,6 +11,7 @@ import os
 import time
 from typing import NamedTuple
 
+from bench.cpu_affinity import CONTENDER_CPUS, pinned_to
 from bench.peers import accounting
 from bench.peers.contenders import OUR_INFORMER, Contender
 from bench.peers.convergence import USER
@@ -46,8 +47,9 @@ def fill(rig: Rig, pods: int) -> None:
         async with Client(rig.plane.access(USER), USER) as client:
             await fill_with_pods(client, pods)
 
-    # The API server and this process are not compared here, and may use all cores.
-    asyncio.run(work())
+    # Nothing is measured yet, so that the other core is free for this process.
+    with pinned_to(CONTENDER_CPUS):
+        asyncio.run(work())
 
 
 def measure_first_sync(rig: Rig, contender: Contender, pods: int) -> FirstSync:
