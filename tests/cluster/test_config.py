@@ -52,8 +52,8 @@ spec:
 LIMITS, FLAGS = "/etc/pinterest/config/limits/deep/api.toml", "/etc/pinterest/live/flags/flags.json"
 
 
-@pytest.fixture
-async def person(real_platform: Platform, client: Client, tmp_path: Path) -> AsyncIterator[CliUser]:
+@pytest.fixture(name="person")
+async def bundle_publisher(real_platform: Platform, client: Client, tmp_path: Path) -> AsyncIterator[CliUser]:
     """A user on a platform with a runtime of the bundled parts, which serve the workload of this test only."""
     async with registry.open_registry(real_platform) as images:
         await own_image.push_variants(images, Progress(), ["pincompute-config:1"])
@@ -75,7 +75,7 @@ async def person(real_platform: Platform, client: Client, tmp_path: Path) -> Asy
         await client.delete(CUSTOM_RESOURCES[kind], body["metadata"]["name"])
 
 
-async def publish(person: CliUser, bundle: str, path: str, text: str) -> str:
+async def publish_text(person: CliUser, bundle: str, path: str, text: str) -> str:
     file = person.folder / bundle / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -106,20 +106,20 @@ async def run_pin(person: CliUser, *words: str) -> str:
 async def test_bundles_from_publishing_to_a_store_that_hangs(
     real_platform: Platform, client: Client, person: CliUser
 ) -> None:
-    assert "limits@1  published" in await publish(person, "limits", "deep/api.toml", "requests = 1\n")
-    assert "flags@1  published" in await publish(person, "flags", "flags.json", '{"new": 1}')
+    assert "limits@1  published" in await publish_text(person, "limits", "deep/api.toml", "requests = 1\n")
+    assert "flags@1  published" in await publish_text(person, "flags", "flags.json", '{"new": 1}')
     await person.pin("deploy", "web.yaml")
     assert await person.pin("shell", NAME, "--", "cat", LIMITS) == "requests = 1\n"
 
     # Live, without a restart.
-    await publish(person, "flags", "flags.json", '{"new": 2}')
+    await publish_text(person, "flags", "flags.json", '{"new": 2}')
     await wait_for_output(person, '{"new": 2}', "shell", NAME, "--", "cat", FLAGS)
     await person.pin("config", "roll", "flags", "1")
     await wait_for_output(person, '{"new": 1}', "shell", NAME, "--", "cat", FLAGS)
     assert f"{NAME}@1" in await person.pin("get", NAME)
 
     # A rollout like that of an image, and back with the revision.
-    await publish(person, "limits", "deep/api.toml", "requests = 2\n")
+    await publish_text(person, "limits", "deep/api.toml", "requests = 2\n")
     await person.pin("deploy", "web.yaml")
     assert f"{NAME}@2" in await person.pin("get", NAME)
     await wait_for_output(person, "requests = 2", "shell", NAME, "--", "cat", LIMITS)

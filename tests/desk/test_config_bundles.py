@@ -39,15 +39,15 @@ class PlatformOfWorkloads:
         return [each for each in self.workloads if each.metadata.namespace == project]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ConfigStore:
+@pytest.fixture(name="store")
+def config_store(tmp_path: Path) -> ConfigStore:
     store = new_config_store(tmp_path / "store")
     store.observe_namespace("me", "uid-of-me")
     return store
 
 
-@pytest.fixture
-def platform() -> PlatformOfWorkloads:
+@pytest.fixture(name="platform")
+def platform_of_workloads() -> PlatformOfWorkloads:
     return PlatformOfWorkloads()
 
 
@@ -106,16 +106,16 @@ async def test_bundle_in_use_is_kept(store: ConfigStore, bundles: ConfigBundles,
     ]  # fmt: skip
     for name, user in (("limits", "me/web"), ("flags", "me/app")):
         with pytest.raises(Refused, match="1 workloads have it") as refused:
-            await bundles.delete("me", name)
+            await bundles.delete_bundle("me", name)
         assert refused.value.problems[0].note == user
     for number in range(60):
         content = str(number).encode()
         store.put_content("me", bundle_files({"a": content})[0].digest, content)
         files = [ConfigFile(**each._asdict()) for each in bundle_files({"a": content})]
-        await bundles.publish("me", "limits", PublishConfig(files=files), "ann")
+        await bundles.publish_version("me", "limits", PublishConfig(files=files), "ann")
     assert [each.version for each in store.bundle("me", "limits").versions][:2] == [1, 12]
     platform.workloads = []
-    await bundles.delete("me", "limits")
+    await bundles.delete_bundle("me", "limits")
 
 
 async def test_platform_without_a_store_says_so(platform: PlatformOfWorkloads) -> None:
@@ -142,15 +142,15 @@ async def test_roles_and_audit(plane: ControlPlane, tmp_path: Path) -> None:
         tenant_projects(plane, tmp_path, config_store=client) as here,
     ):
         bundle = f"/projects/{here.ads}/config/limits"
-        assert (await publish(here, "vera", bundle)).status == 403
-        assert (await publish(here, "otto", bundle)).status == 404
-        first = await publish(here, "dan", bundle)
+        assert (await publish_as(here, "vera", bundle)).status == 403
+        assert (await publish_as(here, "otto", bundle)).status == 404
+        first = await publish_as(here, "dan", bundle)
         (digest,) = first.body["missing"]
         contents = f"/projects/{here.ads}/config-contents/{digest}"
         assert (await here.request("vera", "PUT", contents, "1")).status == 403
         assert (await here.request("dan", "PUT", contents, "2")).reason == "ConfigInvalid"
         assert (await here.request("dan", "PUT", contents, "1")).status == 204
-        assert (await publish(here, "dan", bundle)).body["version"] == 1
+        assert (await publish_as(here, "dan", bundle)).body["version"] == 1
         assert (await here.request("vera", "GET", contents)).body == b"1"
         assert (await here.request("vera", "GET", bundle)).body["current"] == 1
         assert (await here.request("otto", "GET", bundle)).status == 404
@@ -160,10 +160,10 @@ async def test_roles_and_audit(plane: ControlPlane, tmp_path: Path) -> None:
         assert (await here.request("vera", "PUT", f"{bundle}/pointer", {"version": 1})).status == 403
         assert (await here.request("dan", "PUT", f"{bundle}/pointer", {"version": 7})).reason == "ConfigUnknown"
 
-        unknown = HELLO.replace("port: 8080", "port: 8080\n  config: [gone]")
+        unknown = HELLO.replace("port: 8080", "port: 8080, config: [gone]")
         assert (await here.deploy("dan", here.ads, unknown)).reason == "ConfigUnknown"
         # Its version is determined, and this cluster has no runtime.
-        known = HELLO.replace("port: 8080", "port: 8080\n  config: [limits]")
+        known = HELLO.replace("port: 8080", "port: 8080, config: [limits]")
         assert (await here.deploy("dan", here.ads, known)).reason == "ConfigNotDelivered"
         assert (await here.request("vera", "DELETE", bundle)).status == 403
         assert (await here.request("dan", "DELETE", bundle)).status == 204
@@ -172,6 +172,6 @@ async def test_roles_and_audit(plane: ControlPlane, tmp_path: Path) -> None:
         assert notes == ["deleted", f"shared with {here.search}", f"published version 1, {notes[-1][-12:]}"]
 
 
-async def publish(here: TenantProjects, who: str, bundle: str) -> Any:
+async def publish_as(here: TenantProjects, who: str, bundle: str) -> Any:
     files = [each._asdict() for each in bundle_files(ONE)]
     return await here.request(who, "POST", f"{bundle}/versions", msgspec.json.encode({"files": files}))

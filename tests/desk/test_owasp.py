@@ -66,6 +66,7 @@ def routes(here: TenantProjects) -> list[tuple[str, str]]:
 def path_of(route: str, project: str) -> str:
     named = {"project": project, "name": "hello", "id": "submission-1", "version": "1", "number": "1", "port": "80"}
     named |= {"part": "logs-1", "secret": "db-password", "secretVersion": "1"}
+    named |= {"bundle": "flags", "bundle_version": "1", "digest": "0" * 64}
     return re.sub(r"\{(\w+)\}", lambda found: named[found[1]], route).removeprefix("/v1")
 
 

@@ -23,8 +23,8 @@ SECRET = {"prices.json": b"of ads only"}
 DIGEST = content_digest(b"of ads only")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ConfigStore:
+@pytest.fixture(name="store")
+def config_store(tmp_path: Path) -> ConfigStore:
     store = new_config_store(tmp_path)
     publish_files(store, SECRET)
     return store

@@ -31,7 +31,7 @@ def publish(target: Target, name: str, folder: Path) -> None:
     from pincompute.cli import config_bundles
     from pincompute.cli.bundle_files import LocalBundle
 
-    asyncio.run(config_bundles.publish(target, name, LocalBundle.read(folder)))
+    asyncio.run(config_bundles.publish_folder(target, name, LocalBundle.read(folder)))
 
 
 @config.command("list")
@@ -41,7 +41,7 @@ def list_bundles(target: Target, output: str | None) -> None:
     """List the bundles of a project."""
     from pincompute.cli import config_bundles
 
-    asyncio.run(config_bundles.list_bundles(target, output))
+    asyncio.run(config_bundles.print_bundles(target, output))
 
 
 @config.command()
@@ -52,7 +52,7 @@ def show(target: Target, name: str, output: str | None) -> None:
     """Show the versions of bundle NAME, and the files of the current one."""
     from pincompute.cli import config_bundles
 
-    asyncio.run(config_bundles.show(target, name, output))
+    asyncio.run(config_bundles.print_bundle(target, name, output))
 
 
 @config.command()
@@ -64,7 +64,7 @@ def diff(target: Target, name: str, before: int, after: int) -> None:
     """Show what changed in bundle NAME from version BEFORE to version AFTER."""
     from pincompute.cli import config_bundles
 
-    asyncio.run(config_bundles.diff(target, name, before, after))
+    asyncio.run(config_bundles.print_diff(target, name, before, after))
 
 
 @config.command()
@@ -78,7 +78,7 @@ def roll(target: Target, name: str, version: int) -> None:
     """
     from pincompute.cli import config_bundles
 
-    asyncio.run(config_bundles.roll(target, name, version))
+    asyncio.run(config_bundles.roll_bundle(target, name, version))
 
 
 @config.command()
@@ -89,7 +89,7 @@ def share(target: Target, name: str, projects: tuple[str, ...]) -> None:
     """Let exactly these other PROJECTS read bundle NAME; without any, none."""
     from pincompute.cli import config_bundles
 
-    asyncio.run(config_bundles.share(target, name, list(projects)))
+    asyncio.run(config_bundles.share_bundle(target, name, list(projects)))
 
 
 @config.command()
@@ -99,7 +99,7 @@ def delete(target: Target, name: str) -> None:
     """Delete bundle NAME with all of its versions, if no workload has it."""
     from pincompute.cli import config_bundles
 
-    asyncio.run(config_bundles.delete(target, name))
+    asyncio.run(config_bundles.delete_bundle(target, name))
 
 
 @config.command()

@@ -20,9 +20,9 @@ MAX_UPLOADS = 3
 """Rounds of uploads: contents that are uploaded are kept for an hour, so that one is enough."""
 
 
-async def publish(target: Target, name: str, local: LocalBundle) -> None:
+async def publish_folder(target: Target, name: str, local: LocalBundle) -> None:
     async with connect(target) as platform:
-        published = await _publish(platform.config, target.project, name, local)
+        published = await _upload_and_publish(platform.config, target.project, name, local)
     digest = published.digest[:SHORT_DIGEST]
     if published.unchanged:
         click.echo(f"{name}@{published.version}  unchanged, {digest}")
@@ -32,22 +32,22 @@ async def publish(target: Target, name: str, local: LocalBundle) -> None:
     click.echo(f"{name}@{published.version}  published, {digest}, {count}, {size:,} bytes")
 
 
-async def _publish(client: ConfigClient, project: str, name: str, local: LocalBundle) -> PublishedConfig:
+async def _upload_and_publish(client: ConfigClient, project: str, name: str, local: LocalBundle) -> PublishedConfig:
     """Send the list of files, then the contents that the store does not have, and the list again."""
     asked = PublishConfig(files=local.files)
     for _ in range(MAX_UPLOADS):
-        published = await client.publish(project, name, asked)
+        published = await client.send_version(project, name, asked)
         if not published.missing:
             return published
         for digest in published.missing:
-            await client.put_content(project, digest, local.paths[digest].read_bytes())
+            await client.upload_content(project, digest, local.paths[digest].read_bytes())
     what = f"files of bundle {name} changed while they were published"
     raise Refused(Problem(CONFIG_INVALID, what, next="publish the folder again"))
 
 
-async def list_bundles(target: Target, output: str | None) -> None:
+async def print_bundles(target: Target, output: str | None) -> None:
     async with connect(target) as platform:
-        bundles = await platform.config.list_bundles(target.project)
+        bundles = await platform.config.fetch_bundles(target.project)
     if output:
         click.echo(as_format(output, bundles), nl=False)
     else:
@@ -68,10 +68,10 @@ def format_bundles(bundles: list[ConfigBundle], project: str) -> str:
     return format_table(rows, text_columns=3)
 
 
-async def show(target: Target, name: str, output: str | None) -> None:
+async def print_bundle(target: Target, name: str, output: str | None) -> None:
     async with connect(target) as platform:
-        bundle = await platform.config.read_bundle(target.project, name)
-        content = await platform.config.read_version(target.project, name, bundle.current)
+        bundle = await platform.config.fetch_bundle(target.project, name)
+        content = await platform.config.fetch_version(target.project, name, bundle.current)
     if output:
         click.echo(as_format(output, bundle), nl=False)
     else:
@@ -94,35 +94,35 @@ def format_bundle(bundle: ConfigBundle, content: ConfigContent) -> str:
     return "\n".join(lines)
 
 
-async def diff(target: Target, name: str, before: int, after: int) -> None:
+async def print_diff(target: Target, name: str, before: int, after: int) -> None:
     async with connect(target) as platform:
         client, project = platform.config, target.project
-        versions = [await client.read_version(project, name, each) for each in (before, after)]
+        versions = [await client.fetch_version(project, name, each) for each in (before, after)]
         changed = changed_files(*versions)
         for each in changed:
             click.echo(printable(f"{each.sign} {each.path}"))
             if each.sign == "~":
-                old, new = [await client.read_content(project, digest) for digest in (each.before, each.after)]
+                old, new = [await client.download_content(project, digest) for digest in (each.before, each.after)]
                 click.echo(printable("\n".join(diff_lines(old, new))))
     if not changed:
         click.echo(f"{name}@{before} and {name}@{after} have the same files")
 
 
-async def roll(target: Target, name: str, version: int) -> None:
+async def roll_bundle(target: Target, name: str, version: int) -> None:
     async with connect(target) as platform:
-        bundle = await platform.config.point(target.project, name, version)
+        bundle = await platform.config.set_pointer(target.project, name, version)
     click.echo(
         f"{name}@{bundle.current}  current        next: deploy the workloads that have it; live ones have it already"
     )
 
 
-async def share(target: Target, name: str, projects: list[str]) -> None:
+async def share_bundle(target: Target, name: str, projects: list[str]) -> None:
     async with connect(target) as platform:
-        bundle = await platform.config.share(target.project, name, projects)
+        bundle = await platform.config.set_shares(target.project, name, projects)
     click.echo(f"{name}  readable by {', '.join(bundle.shared_with) or 'its own project only'}")
 
 
-async def delete(target: Target, name: str) -> None:
+async def delete_bundle(target: Target, name: str) -> None:
     async with connect(target) as platform:
-        await platform.config.delete(target.project, name)
+        await platform.config.delete_bundle(target.project, name)
     click.echo(f"{name} deleted")

@@ -9,10 +9,7 @@ import msgspec
 
 from pincompute.api.config_bundle import (
     BundleReference,
-    ConfigBundle,
-    ConfigContent,
     ConfigPin,
-    ConfigShares,
     PublishConfig,
     PublishedConfig,
     parse_references,
@@ -40,37 +37,24 @@ class ConfigBundles:
         self._store = store
         self._platform = platform
 
+    @property
+    def store(self) -> ConfigStoreClient:
+        """The store, for all that needs no knowledge of workloads. Refused where there is none."""
+        if self._store is None:
+            what, next_ = "this platform has no config store", "run one with a real node: pin up"
+            raise Refused(Problem(CONFIG_STORE_MISSING, what, next=next_))
+        return self._store
+
     # Of users
 
-    async def list_bundles(self, project: str) -> list[ConfigBundle]:
-        return await self._require_store().list_bundles(project)
-
-    async def read_bundle(self, project: str, name: str) -> ConfigBundle:
-        return await self._require_store().read_bundle(project, name)
-
-    async def read_version(self, project: str, name: str, version: int) -> ConfigContent:
-        return await self._require_store().read_version(project, name, version)
-
-    async def put_content(self, project: str, digest: str, content: bytes) -> None:
-        await self._require_store().put_content(project, digest, content)
-
-    async def read_content(self, project: str, digest: str) -> bytes:
-        return await self._require_store().read_content(project, digest)
-
-    async def publish(self, project: str, name: str, asked: PublishConfig, by: str) -> PublishedConfig:
+    async def publish_version(self, project: str, name: str, asked: PublishConfig, by: str) -> PublishedConfig:
         """Publish a version. Those that workloads have are kept, however old they are."""
-        store = self._require_store()
+        store = self.store
         in_use = sorted({pin.version for _, pin in await self._pins_of(project, name)})
-        return await store.publish(project, name, asked, by, in_use)
+        return await store.publish_version(project, name, asked, by, in_use)
 
-    async def point(self, project: str, name: str, version: int) -> ConfigBundle:
-        return await self._require_store().point(project, name, version)
-
-    async def share(self, project: str, name: str, asked: ConfigShares) -> ConfigBundle:
-        return await self._require_store().share(project, name, asked)
-
-    async def delete(self, project: str, name: str) -> None:
-        store = self._require_store()
+    async def delete_bundle(self, project: str, name: str) -> None:
+        store = self.store
         await store.read_bundle(project, name)
         users = [*(user for user, _ in await self._pins_of(project, name)), *await self._followers_of(project, name)]
         if users:
@@ -108,7 +92,7 @@ class ConfigBundles:
         for pin in workload.spec.config_versions:
             project, _, name = pin.bundle.partition("/")
             try:
-                bundle = await self._require_store().read_bundle(project, name)
+                bundle = await self.store.read_bundle(project, name)
             except Refused as refused:
                 if refused.problems[0].reason.http_status >= 500:
                     raise
@@ -125,7 +109,7 @@ class ConfigBundles:
         where = Where(object=workload.metadata.key, field="spec.config")
         project = workload.metadata.namespace
         try:
-            bundle = await self._require_store().read_bundle(reference.project, reference.name)
+            bundle = await self.store.read_bundle(reference.project, reference.name)
         except Refused as refused:
             if refused.problems[0].reason is not CONFIG_UNKNOWN:
                 raise
@@ -160,17 +144,11 @@ class ConfigBundles:
 
     async def _possible_users(self, project: str, name: str) -> list[Workload]:
         """Workloads of the project, and of those with which the bundle is shared."""
-        bundles = await self._require_store().list_bundles(project)
+        bundles = await self.store.list_bundles(project)
         shared = (each.shared_with for each in bundles if each.name == name)
         known = await self._platform.cached_projects()
         projects = {project, *(other for each in shared for other in each if other in known)}
         return [each for other in sorted(projects) for each in await self._platform.list_workloads(other)]
-
-    def _require_store(self) -> ConfigStoreClient:
-        if self._store is None:
-            what, next_ = "this platform has no config store", "run one with a real node: pin up"
-            raise Refused(Problem(CONFIG_STORE_MISSING, what, next=next_))
-        return self._store
 
 
 def _with_versions(workload: W, pins: Iterable[ConfigPin]) -> W:

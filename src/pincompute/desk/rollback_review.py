@@ -48,8 +48,10 @@ async def review_rollback_target(
     # It was accepted by another desk, or is no build at all: compared with what is published under its name.
     published = await builds.find_build(key.project, key.name, version)
     verified = await builds.verify_build(published, project, break_glass=False)
-    # A file has no versions of bundles; those of the revision have been found in the config store.
-    file = workload_of_build(published)
-    spec = msgspec.structs.replace(file.spec, config_versions=workload.spec.config_versions)
-    refuse_if(check_build_genuine(workload, [msgspec.structs.replace(file, spec=spec)]))
+    refuse_if(check_build_genuine(_without_config_versions(workload), [workload_of_build(published)]))
     return verified
+
+
+def _without_config_versions(workload: Workload) -> Workload:
+    """As in a file, which has no versions of bundles; those of the revision have been found in the config store."""
+    return msgspec.structs.replace(workload, spec=msgspec.structs.replace(workload.spec, config_versions=[]))

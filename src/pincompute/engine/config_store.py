@@ -19,11 +19,8 @@ _NAME = "config-store"
 _RESOURCES = {each.kind: each for each in (SERVICES, ENDPOINT_SLICES)}
 
 
-def issue_certificates(platform: Platform) -> None:
+def prepare_config_store(platform: Platform) -> None:
     platform.authority.issue(CONFIG_STORE, groups=("pincompute:system",), hosts=(platform.address,))
-
-
-def write_files(platform: Platform) -> None:
     write_kubeconfig(platform, CONFIG_STORE)
 
 

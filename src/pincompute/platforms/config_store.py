@@ -38,33 +38,33 @@ class ConfigStoreClient:
     async def read_content(self, project: str, digest: str) -> bytes:
         return await self._send("GET", f"/v1/projects/{project}/contents/{digest}")
 
-    async def publish(
+    async def publish_version(
         self, project: str, name: str, asked: PublishConfig, by: str, in_use: Sequence[int]
     ) -> PublishedConfig:
         body = msgspec.json.encode(StoredPublish(asked.files, by, list(in_use)))
-        return await self._decoded("POST", f"{_bundle_path(project, name)}/versions", PublishedConfig, body)
+        return await self._send_decoded("POST", f"{_bundle_path(project, name)}/versions", PublishedConfig, body)
 
     async def list_bundles(self, project: str) -> list[ConfigBundle]:
-        return await self._decoded("GET", f"/v1/projects/{project}/bundles", list[ConfigBundle])
+        return await self._send_decoded("GET", f"/v1/projects/{project}/bundles", list[ConfigBundle])
 
     async def read_bundle(self, project: str, name: str) -> ConfigBundle:
-        return await self._decoded("GET", _bundle_path(project, name), ConfigBundle)
+        return await self._send_decoded("GET", _bundle_path(project, name), ConfigBundle)
 
     async def read_version(self, project: str, name: str, version: int) -> ConfigContent:
-        return await self._decoded("GET", f"{_bundle_path(project, name)}/versions/{version}", ConfigContent)
+        return await self._send_decoded("GET", f"{_bundle_path(project, name)}/versions/{version}", ConfigContent)
 
     async def point(self, project: str, name: str, version: int) -> ConfigBundle:
         body = msgspec.json.encode(ConfigPointer(version=version))
-        return await self._decoded("PUT", f"{_bundle_path(project, name)}/pointer", ConfigBundle, body)
+        return await self._send_decoded("PUT", f"{_bundle_path(project, name)}/pointer", ConfigBundle, body)
 
     async def share(self, project: str, name: str, asked: ConfigShares) -> ConfigBundle:
         path = f"{_bundle_path(project, name)}/shares"
-        return await self._decoded("PUT", path, ConfigBundle, msgspec.json.encode(asked))
+        return await self._send_decoded("PUT", path, ConfigBundle, msgspec.json.encode(asked))
 
     async def delete(self, project: str, name: str) -> None:
         await self._send("DELETE", _bundle_path(project, name))
 
-    async def _decoded(self, method: str, path: str, type_: type[T], body: bytes = b"") -> T:
+    async def _send_decoded(self, method: str, path: str, type_: type[T], body: bytes = b"") -> T:
         try:
             return msgspec.json.decode(await self._send(method, path, body), type=type_)
         except msgspec.DecodeError as error:

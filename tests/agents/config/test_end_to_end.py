@@ -48,7 +48,7 @@ class World(NamedTuple):
         return folder
 
     @asynccontextmanager
-    async def serving(self, identity: str = "config-store") -> AsyncGenerator[None]:
+    async def serving_pods(self, identity: str = "config-store") -> AsyncGenerator[None]:
         listener = PodListener(f"127.0.0.1:{self.port}", self.identity("pincompute-system", identity))
         app = build_app(self.store, listener.authenticate)
         async with serve_http(listener.listen, app, tls=listener.ssl_context(), grace=0.1):
@@ -104,7 +104,7 @@ def _read(path: Path) -> bytes:
 
 async def test_init_container_fetches_its_bundles(world: World) -> None:
     publish_files(world.store, ONE)
-    async with world.serving(), world.program("fetch", CONFIG_BUNDLES=world.pinned()) as process:
+    async with world.serving_pods(), world.program("fetch", CONFIG_BUNDLES=world.pinned()) as process:
         code, errors = await finish(process)
     assert code == 0, errors
     assert (world.folder / "pod" / "flags" / "deep" / "b").read_bytes() == b"same"
@@ -114,7 +114,7 @@ async def test_sidecar_follows_and_keeps_the_last_good_version(world: World) -> 
     publish_files(world.store, ONE)
     file = world.folder / "pod" / "flags" / "flags.json"
     async with world.program("follow", LIVE_CONFIG_BUNDLES="ads/flags") as process:
-        async with world.serving():
+        async with world.serving_pods():
             await wait_for_text(file, b'{"a": 1}')
             publish_files(world.store, TWO)
             await wait_for_text(file, b'{"a": 2}')
@@ -122,14 +122,14 @@ async def test_sidecar_follows_and_keeps_the_last_good_version(world: World) -> 
         world.store.point("ads", "flags", 1)
         assert process.returncode is None
         assert file.read_bytes() == b'{"a": 2}'
-        async with world.serving():
+        async with world.serving_pods():
             await wait_for_text(file, b'{"a": 1}')
         assert process.returncode is None
 
 
 async def test_pod_of_another_project_has_nothing(world: World) -> None:
     publish_files(world.store, ONE)
-    async with world.serving(), world.program("fetch", "search", CONFIG_BUNDLES=world.pinned()) as process:
+    async with world.serving_pods(), world.program("fetch", "search", CONFIG_BUNDLES=world.pinned()) as process:
         code, errors = await finish(process)
     assert code == 1
     assert errors.splitlines()[-1].startswith("configuration bundles rejected by https://")
@@ -139,7 +139,7 @@ async def test_pod_of_another_project_has_nothing(world: World) -> None:
 async def test_another_pod_cannot_pretend_to_be_the_store(world: World) -> None:
     """It has a certificate of the same authority."""
     publish_files(world.store, ONE)
-    async with world.serving("web"), world.program("fetch", CONFIG_BUNDLES=world.pinned()) as process:
+    async with world.serving_pods("web"), world.program("fetch", CONFIG_BUNDLES=world.pinned()) as process:
         code, errors = await finish(process)
     assert code == 1
     assert "the server is not the config-store" in errors.splitlines()[-1]
@@ -162,6 +162,6 @@ async def test_source_that_accepts_and_says_nothing_is_waited_for(world: World) 
         server.close()
         for each in connections:
             each.close()
-        async with world.serving():
+        async with world.serving_pods():
             await wait_for_text(world.folder / "pod" / "flags" / "flags.json", b'{"a": 1}')
         assert process.returncode is None

@@ -20,8 +20,8 @@ from pincompute.objects.config_bundle import content_digest
 ONE, TWO = {"a.json": b"1"}, {"a.json": b"2", "deep/b.toml": b""}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ConfigStore:
+@pytest.fixture(name="store")
+def config_store(tmp_path: Path) -> ConfigStore:
     return new_config_store(tmp_path)
 
 

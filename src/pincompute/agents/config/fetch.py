@@ -58,7 +58,7 @@ class Fetcher:
         missing = {}
         for bundle in list(self._open):
             try:
-                self._fetch(bundle)
+                self._fetch_bundle(bundle)
             except BundleRejected as error:
                 self.rejected[bundle] = str(error)
             except (StoreUnavailable, BundleAltered, OSError, ValueError, KeyError) as error:
@@ -67,7 +67,7 @@ class Fetcher:
             self._open.remove(bundle)
         return missing
 
-    def _fetch(self, bundle: PinnedBundle) -> None:
+    def _fetch_bundle(self, bundle: PinnedBundle) -> None:
         found = self._source.read_version(bundle.bundle, bundle.version)
         if found.digest != bundle.digest:
             what = f"the store has it with the digest {found.digest[:12]}, and the revision with {bundle.digest[:12]}"

@@ -80,18 +80,18 @@ class ProjectFolder:
         """Removes manifests that no bundle has, and contents of no manifest that are older than the time."""
         for file in self._files_in(self._manifests):
             if file.name not in manifests:
-                self._remove(file)
+                self._remove_file(file)
         used = {each.digest for digest in manifests for each in self.read_manifest(digest)}
         for file in self._files_in(self._contents):
             if file.name not in used and file.stat().st_mtime < before:
-                self._remove(file)
+                self._remove_file(file)
 
     def _write_counted(self, path: Path, content: bytes) -> None:
         _write_durably(path, content)
         self.used_bytes += len(content)
         self.file_count += 1
 
-    def _remove(self, file: Path) -> None:
+    def _remove_file(self, file: Path) -> None:
         size = file.stat().st_size
         file.unlink()
         self.used_bytes -= size

@@ -49,15 +49,15 @@ def build_app(store: ConfigStore, authenticate: Authenticate) -> web.Application
         [
             web.get("/healthz", _healthz),
             web.get("/metrics", routes.metrics),
-            web.put(f"{project}/contents/{{digest}}", routes.put_content),
-            web.get(f"{project}/contents/{{digest}}", routes.read_content),
-            web.get(f"{project}/bundles", routes.list_bundles),
+            web.put(f"{project}/contents/{{digest}}", routes.store_content),
+            web.get(f"{project}/contents/{{digest}}", routes.send_content),
+            web.get(f"{project}/bundles", routes.send_bundles),
             web.get(bundle, routes.show_bundle),
             web.delete(bundle, routes.delete_bundle),
-            web.post(f"{bundle}/versions", routes.publish),
-            web.get(f"{bundle}/versions/{{version}}", routes.read_version),
-            web.put(f"{bundle}/pointer", routes.point),
-            web.put(f"{bundle}/shares", routes.share),
+            web.post(f"{bundle}/versions", routes.post_version),
+            web.get(f"{bundle}/versions/{{version}}", routes.send_version),
+            web.put(f"{bundle}/pointer", routes.set_pointer),
+            web.put(f"{bundle}/shares", routes.set_shares),
             # Of pods.
             web.get("/v1/bundles/{project}/{name}/{version}", routes.pod_version),
             web.get("/v1/bundles/{project}/{name}/{version}/{digest}", routes.pod_content),
@@ -82,16 +82,16 @@ class Routes:
 
     # Of the desk, which has authorized the user.
 
-    async def put_content(self, request: web.Request) -> web.Response:
+    async def store_content(self, request: web.Request) -> web.Response:
         project = self._of_desk(request)
         self._store.put_content(project, _word(request, "digest", _DIGEST), await _read_body(request))
         return web.Response(status=204)
 
-    async def read_content(self, request: web.Request) -> web.Response:
+    async def send_content(self, request: web.Request) -> web.Response:
         project = self._of_desk(request)
         return web.Response(body=self._store.read_content(project, _word(request, "digest", _DIGEST)))
 
-    async def list_bundles(self, request: web.Request) -> web.Response:
+    async def send_bundles(self, request: web.Request) -> web.Response:
         return _json(self._store.bundles(self._of_desk(request)))
 
     async def show_bundle(self, request: web.Request) -> web.Response:
@@ -101,23 +101,23 @@ class Routes:
         self._store.delete(self._of_desk(request), _name(request))
         return web.Response(status=204)
 
-    async def publish(self, request: web.Request) -> web.Response:
+    async def post_version(self, request: web.Request) -> web.Response:
         project, name = self._of_desk(request), _name(request)
-        asked = _decode(await _read_body(request), StoredPublish)
+        asked = _decode_body(await _read_body(request), StoredPublish)
         files = [each.bundle_file() for each in asked.files]
         return _json(self._store.publish(project, name, files, asked.by, asked.in_use))
 
-    async def read_version(self, request: web.Request) -> web.Response:
+    async def send_version(self, request: web.Request) -> web.Response:
         return _json(self._store.read_version(self._of_desk(request), _name(request), _version(request)))
 
-    async def point(self, request: web.Request) -> web.Response:
+    async def set_pointer(self, request: web.Request) -> web.Response:
         project, name = self._of_desk(request), _name(request)
-        asked = _decode(await _read_body(request), ConfigPointer)
+        asked = _decode_body(await _read_body(request), ConfigPointer)
         return _json(self._store.point(project, name, asked.version))
 
-    async def share(self, request: web.Request) -> web.Response:
+    async def set_shares(self, request: web.Request) -> web.Response:
         project, name = self._of_desk(request), _name(request)
-        return _json(self._store.share(project, name, _decode(await _read_body(request), ConfigShares).projects))
+        return _json(self._store.share(project, name, _decode_body(await _read_body(request), ConfigShares).projects))
 
     def _of_desk(self, request: web.Request) -> str:
         if self._authenticate(request).user != DESK:
@@ -211,7 +211,7 @@ async def _read_body(request: web.Request) -> bytes:
         return await request.read()
 
 
-def _decode(body: bytes, type_: type[T]) -> T:
+def _decode_body(body: bytes, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.DecodeError, RecursionError) as error:

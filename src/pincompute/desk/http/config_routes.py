@@ -45,28 +45,28 @@ class ConfigRoutes:
     def route_table(self) -> list[web.RouteDef]:
         bundles, contents = "/v1/projects/{project}/config", "/v1/projects/{project}/config-contents/{digest}"
         return [
-            web.get(bundles, self.list_bundles),
-            web.get(f"{bundles}/{{bundle}}", self.show),
-            web.delete(f"{bundles}/{{bundle}}", self.delete),
-            web.post(f"{bundles}/{{bundle}}/versions", self.publish),
-            web.get(f"{bundles}/{{bundle}}/versions/{{bundle_version}}", self.version),
-            web.put(f"{bundles}/{{bundle}}/pointer", self.point),
-            web.put(f"{bundles}/{{bundle}}/shares", self.share),
-            web.put(contents, self.put_content),
-            web.get(contents, self.read_content),
+            web.get(bundles, self.get_bundles),
+            web.get(f"{bundles}/{{bundle}}", self.get_bundle),
+            web.delete(f"{bundles}/{{bundle}}", self.remove_bundle),
+            web.post(f"{bundles}/{{bundle}}/versions", self.publish_bundle),
+            web.get(f"{bundles}/{{bundle}}/versions/{{bundle_version}}", self.get_version),
+            web.put(f"{bundles}/{{bundle}}/pointer", self.put_pointer),
+            web.put(f"{bundles}/{{bundle}}/shares", self.put_shares),
+            web.put(contents, self.upload_content),
+            web.get(contents, self.download_content),
         ]
 
     @requires(Permission.VIEW)
     @endpoint(response=list[ConfigBundle], reasons=_STORE)
-    async def list_bundles(self, request: web.Request) -> web.StreamResponse:
+    async def get_bundles(self, request: web.Request) -> web.StreamResponse:
         """The configuration bundles of a project."""
-        return json_response(await self._desk.config_bundles.list_bundles(path_word(request, "project")))
+        return json_response(await self._desk.config_bundles.store.list_bundles(path_word(request, "project")))
 
     @requires(Permission.VIEW)
     @endpoint(response=ConfigBundle, reasons=(CONFIG_UNKNOWN, CONFIG_INVALID, *_STORE))
-    async def show(self, request: web.Request) -> web.StreamResponse:
+    async def get_bundle(self, request: web.Request) -> web.StreamResponse:
         """A configuration bundle with its versions."""
-        return json_response(await self._desk.config_bundles.read_bundle(*_project_and_bundle(request)))
+        return json_response(await self._desk.config_bundles.store.read_bundle(*_project_and_bundle(request)))
 
     @requires(Permission.DEPLOY)
     @endpoint(
@@ -75,11 +75,11 @@ class ConfigRoutes:
         example=_FILES,
         reasons=(DOCUMENT_INVALID, CONFIG_INVALID, CONFIG_LIMIT, CONFIG_STORE_FULL, *_STORE),
     )
-    async def publish(self, request: web.Request) -> web.StreamResponse:
+    async def publish_bundle(self, request: web.Request) -> web.StreamResponse:
         """Publish a version of a configuration bundle, or list the contents that must be uploaded first."""
         project, name = _project_and_bundle(request)
         asked = decode_body(request, json.Decoder(PublishConfig).decode, "invalid bundle")
-        published = await self._desk.config_bundles.publish(project, name, asked, str(request[CALLER]))
+        published = await self._desk.config_bundles.publish_version(project, name, asked, str(request[CALLER]))
         if published.version and not published.unchanged:
             words = f"published version {published.version}, {published.digest[:12]}"
             await self._desk.audit_config(project, name, words, call_context(request))
@@ -87,10 +87,10 @@ class ConfigRoutes:
 
     @requires(Permission.VIEW)
     @endpoint(response=ConfigContent, reasons=(CONFIG_UNKNOWN, CONFIG_INVALID, *_STORE))
-    async def version(self, request: web.Request) -> web.StreamResponse:
+    async def get_version(self, request: web.Request) -> web.StreamResponse:
         """The files of a version of a configuration bundle; 0 is the current one."""
         number = path_number(request, "bundle_version")
-        return json_response(await self._desk.config_bundles.read_version(*_project_and_bundle(request), number))
+        return json_response(await self._desk.config_bundles.store.read_version(*_project_and_bundle(request), number))
 
     @requires(Permission.CHANGE)
     @endpoint(
@@ -99,11 +99,11 @@ class ConfigRoutes:
         example=ConfigPointer(version=1),
         reasons=(DOCUMENT_INVALID, CONFIG_INVALID, CONFIG_UNKNOWN, CONFIG_STORE_FULL, *_STORE),
     )
-    async def point(self, request: web.Request) -> web.StreamResponse:
+    async def put_pointer(self, request: web.Request) -> web.StreamResponse:
         """Make a version of a configuration bundle the current one."""
         project, name = _project_and_bundle(request)
         asked = decode_body(request, json.Decoder(ConfigPointer).decode, "invalid version")
-        rolled = await self._desk.config_bundles.point(project, name, asked.version)
+        rolled = await self._desk.config_bundles.store.point(project, name, asked.version)
         await self._desk.audit_config(project, name, f"rolled to version {asked.version}", call_context(request))
         return json_response(rolled)
 
@@ -114,21 +114,21 @@ class ConfigRoutes:
         example=ConfigShares(projects=["search"]),
         reasons=(DOCUMENT_INVALID, CONFIG_INVALID, CONFIG_UNKNOWN, CONFIG_STORE_FULL, *_STORE),
     )
-    async def share(self, request: web.Request) -> web.StreamResponse:
+    async def put_shares(self, request: web.Request) -> web.StreamResponse:
         """Let exactly these other projects read a configuration bundle."""
         project, name = _project_and_bundle(request)
         asked = decode_body(request, json.Decoder(ConfigShares).decode, "invalid projects")
-        shared = await self._desk.config_bundles.share(project, name, asked)
+        shared = await self._desk.config_bundles.store.share(project, name, asked)
         words = f"shared with {', '.join(asked.projects) or 'no project'}"
         await self._desk.audit_config(project, name, words, call_context(request))
         return json_response(shared)
 
     @requires(Permission.DELETE)
     @endpoint(status=204, reasons=(CONFIG_UNKNOWN, CONFIG_INVALID, CONFIG_IN_USE, *_STORE))
-    async def delete(self, request: web.Request) -> web.StreamResponse:
+    async def remove_bundle(self, request: web.Request) -> web.StreamResponse:
         """Delete a configuration bundle that no workload has, with all of its versions."""
         project, name = _project_and_bundle(request)
-        await self._desk.config_bundles.delete(project, name)
+        await self._desk.config_bundles.delete_bundle(project, name)
         await self._desk.audit_config(project, name, "deleted", call_context(request))
         return web.Response(status=204)
 
@@ -139,18 +139,18 @@ class ConfigRoutes:
         example="hello",
         reasons=(DOCUMENT_INVALID, CONFIG_INVALID, CONFIG_LIMIT, CONFIG_STORE_FULL, *_STORE),
     )
-    async def put_content(self, request: web.Request) -> web.StreamResponse:
+    async def upload_content(self, request: web.Request) -> web.StreamResponse:
         """Upload the content of a file, before the version of a configuration bundle that has it."""
-        await self._desk.config_bundles.put_content(
+        await self._desk.config_bundles.store.put_content(
             path_word(request, "project"), path_word(request, "digest"), request_body(request)
         )
         return web.Response(status=204)
 
     @requires(Permission.VIEW)
     @endpoint(response=CONTENT, reasons=(CONFIG_UNKNOWN, CONFIG_INVALID, *_STORE))
-    async def read_content(self, request: web.Request) -> web.StreamResponse:
+    async def download_content(self, request: web.Request) -> web.StreamResponse:
         """The content of a file of a configuration bundle."""
-        content = await self._desk.config_bundles.read_content(
+        content = await self._desk.config_bundles.store.read_content(
             path_word(request, "project"), path_word(request, "digest")
         )
         # It was written by a user: a browser must not show it as a page.
