@@ -28,6 +28,7 @@ PORT_NAMES = (
     "kubeflow",
     "kubeflow-webhook",
     "prometheus",
+    "metrics",
     "storage",
     "log-store",
     "log-store-pods",
