@@ -23,7 +23,7 @@ _RECEIVE_BUFFER_BYTES = 2**20
 
 
 class StatsdSidecar:
-    """Receives datagrams on loopback, so that only the containers of its own pod can send any, and serves `/metrics`."""
+    """Receives datagrams on loopback, where only containers of its own pod can send any, and serves `/metrics`."""
 
     def __init__(self, udp_port: int, http_port: int, address: str = "") -> None:
         self.store = SeriesStore()
@@ -83,8 +83,8 @@ class StatsdSidecar:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         with self._lock:
             body = self.store.render()
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        return head.encode() + body
+        fields = f"Content-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\nConnection: close"
+        return f"HTTP/1.1 200 OK\r\n{fields}\r\n\r\n".encode() + body
 
     def close(self) -> None:
         for each in (self._datagrams, self._listener):

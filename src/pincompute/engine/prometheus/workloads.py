@@ -39,7 +39,8 @@ def metrics_agent(platform: Platform) -> Part:
 def workload_jobs(platform: Platform) -> list[dict[str, object]]:
     """Jobs for the metrics of workloads, and for the resources that they use."""
     agent = f"127.0.0.1:{platform.ports['metrics']}"
-    authorization = {"credentials_file": str(metrics_token.token_file(platform.home))}
+    # The discovery of Prometheus 2.42 sends the token without a type if there is none here.
+    authorization = {"type": "Bearer", "credentials_file": str(metrics_token.token_file(platform.home))}
     discovery = {
         "url": f"http://{agent}{TARGETS_PATH}",
         "refresh_interval": "15s",
