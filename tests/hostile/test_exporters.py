@@ -94,7 +94,7 @@ def exporters(secret_port: int) -> dict[str, Exporter]:
         "long-name": Exporter(fixed(b"long{" + b"n" * 200 + b'="v"} 1\n'), "label_name_length_limit exceeded"),
         "long-value": Exporter(fixed(b'long{l="' + b"v" * 600 + b'"} 1\n'), "label_value_length_limit exceeded"),
         "redirect": Exporter(fixed(b"", elsewhere, b"302 Found"), "HTTP status 302"),
-        "garbage": Exporter(fixed(b"no metrics\n" * 10), "expected"),
+        "garbage": Exporter(fixed(b"no metrics\n" * 10), "invalid syntax"),
         "failing": Exporter(fixed(b"mine 1\n", status=b"500 Oops"), "HTTP status 500"),
     }
 
