@@ -58,11 +58,11 @@ def response(body: bytes, headers: bytes = _TEXT, status: bytes = b"200 OK") -> 
 
 
 def fixed(body: bytes, headers: bytes = _TEXT, status: bytes = b"200 OK") -> Callable[[asyncio.StreamWriter], Any]:
-    async def answer(writer: asyncio.StreamWriter) -> None:
+    async def send_response(writer: asyncio.StreamWriter) -> None:
         writer.write(response(body, headers, status))
         await writer.drain()
 
-    return answer
+    return send_response
 
 
 async def endless(writer: asyncio.StreamWriter) -> None:

@@ -1,1 +1,1 @@
-"""Agents that run beside a workload or on a node: identity, logs, ingress, network and storage."""
+"""Agents that run beside a workload or on a node: identity, logs, metrics, ingress, network and storage."""

@@ -35,7 +35,7 @@ async def run(kubeconfig: Path, listen: str, token_file: Path, pod_range: IPv4Ne
         async with Client(load_kubeconfig(kubeconfig), agent="metrics") as client:
             agent = MetricsAgent(client, pod_range)
             page = MetricsPage(token_file, client.request_stats, agent.metrics)
-            async with serve_health(listen, agent.staleness_s, page, agent.routes()):
+            async with serve_health(listen, agent.pods.staleness_s, page, agent.routes()):
                 await agent.run()
 
 
@@ -43,31 +43,28 @@ class MetricsAgent:
     """Watches the pods of workloads, and answers from what it has seen."""
 
     def __init__(self, client: Client, pod_range: IPv4Network | IPv6Network, usage: UsageReader | None = None) -> None:
-        self._pods = Informer(client, PODS, type=ScrapedPod, labels=WORKLOAD_LABEL)
+        self.pods = Informer(client, PODS, type=ScrapedPod, labels=WORKLOAD_LABEL)
         self._pod_range = pod_range
         self._usage = usage or UsageReader(client, with_io=True)
 
-    def staleness_s(self) -> float:
-        return self._pods.staleness_s()
-
     async def run(self) -> None:
-        await self._pods.run()
+        await self.pods.run()
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get(TARGETS_PATH, self._serve_targets), web.get(USE_PATH, self._serve_use)]
 
     async def _serve_targets(self, _: web.Request) -> web.Response:
-        if not self._pods.synced.is_set():
+        if not self.pods.synced.is_set():
             # Prometheus keeps the targets that it has; an empty list would end all series.
             return web.Response(status=503, text="the pods are not listed yet\n")
         targets = self._targets().chosen
         return web.json_response([each.to_json() for each in targets])
 
     def _targets(self) -> FairShare[Target]:
-        return scrape_targets(self._pods.items.values(), self._pod_range)
+        return scrape_targets(self.pods.items.values(), self._pod_range)
 
     async def _serve_use(self, _: web.Request) -> web.Response:
-        pods = measured_pods(self._pods.items.values())
+        pods = measured_pods(self.pods.items.values())
         stats = await self._usage.stats_of_nodes(pods)
         body = await asyncio.to_thread(exposition, lambda: use_metrics(pods, stats))
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})

@@ -33,7 +33,7 @@ class _Histogram:
         self.counts = [0.0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, value: float, weight: float) -> None:
+    def add_observation(self, value: float, weight: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += weight
         self.sum += value * weight
 
@@ -69,7 +69,7 @@ class SeriesStore:
         if self._families[sample.name] != sample.kind:
             return False
         if sample.kind == "histogram":
-            self._histograms[key].observe(sample.value, sample.weight)
+            self._histograms[key].add_observation(sample.value, sample.weight)
         elif sample.kind == "counter" or sample.is_delta:
             self._numbers[key] += sample.value
         else:

@@ -49,7 +49,7 @@ def write_prometheus_files(platform: Platform) -> None:
     if platform.log_store_url:
         platform.authority.issue(METRICS_READER)
     if not platform.bare:
-        workloads.issue_certificates(platform)
+        workloads.issue_agent_certificate(platform)
     write_if_changed(_web_file(platform), yaml.safe_dump(_web_configuration(authority)))
     write_if_changed(_configuration_file(platform), yaml.safe_dump(scrape_configuration(platform)))
 

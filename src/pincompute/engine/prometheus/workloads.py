@@ -25,7 +25,7 @@ RESERVED = "pincompute[_:].*|up|scrape_.*|ALERTS|ALERTS_FOR_STATE"
 """Metrics that only the platform writes. A rule that sums one of them must not count what a tenant invented."""
 
 
-def issue_certificates(platform: Platform) -> None:
+def issue_agent_certificate(platform: Platform) -> None:
     platform.authority.issue(METRICS, groups=("pincompute:system",))
     write_kubeconfig(platform, METRICS)
 
