@@ -33,7 +33,12 @@ _QUANTITIES = ("1", "500m", "2", "64Mi", "1.5Gi", 3)
 _quantities = st.sampled_from(["0", "500m", "2", "64Mi"])
 _indexes = st.sampled_from(["", "0", "0-2", "1,3-5"])
 _quota_keys = st.sampled_from(["pods", "requests.cpu", "requests.memory"])
-_COUNTS_OR_PERCENTAGES = (1, 3, "25%", 0, "100%")
+_PATTERNED_VALUES = {
+    "a quantity": _QUANTITIES,
+    "a number or percentage": (1, 3, "25%", 0, "100%"),
+    "a port": (9102, "9102", "9103/a", "9102/internal/metrics"),
+}
+"""Values of int-or-string fields, by the start of the description of their pattern."""
 
 _timestamps = st.sampled_from(["2026-01-31T11:00:00Z", "2026-01-31T11:59:55Z", "2026-01-31T12:00:00Z"])
 
@@ -288,7 +293,8 @@ def _patterned(info: Any) -> Strategy | None:
     """Values of an int-or-string field with a pattern; None for other types."""
     schema: Mapping[str, Any] = (info.extra_json_schema or {}) if isinstance(info, inspect.Metadata) else {}
     words = PATTERN_DESCRIPTIONS.get(schema.get("pattern", ""), "")
-    return st.sampled_from(_QUANTITIES if words.startswith("a quantity") else _COUNTS_OR_PERCENTAGES) if words else None
+    values = (each for start, each in _PATTERNED_VALUES.items() if words.startswith(start))
+    return st.sampled_from(next(values)) if words else None
 
 
 @lru_cache(maxsize=256)

@@ -128,6 +128,27 @@ def network(  # noqa: PLR0913  (each is an option)
     asyncio.run(run(kubeconfig, listen, nft, NodeNetwork(node, pods, host)))
 
 
+@agent.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True, help="Kubeconfig of the agent.")
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Address of health, targets and metrics.")
+@click.option("--pods", required=True, metavar="RANGE", help="Addresses of pods; no other address becomes a target.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File with the bearer token of all pages except /healthz.",
+)
+def metrics(kubeconfig: Path, listen: str, *, pods: str, token_file: Path) -> None:
+    """Serve the scrape targets of workloads, and the resources that they use, to Prometheus."""
+    from ipaddress import ip_network
+
+    from pincompute.agents.metrics.process import run
+    from pincompute.base import logging
+
+    logging.configure(process="metrics")
+    asyncio.run(run(kubeconfig, listen, token_file, ip_network(pods)))
+
+
 @agent.command("log-store")
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig of the agent. Default: its service account."

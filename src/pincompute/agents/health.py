@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -25,15 +25,20 @@ class MetricsPage(NamedTuple):
     token_file: Path
     """File with the bearer token that the page requires."""
     stats: RequestStats
+    own_metrics: Callable[[], Iterable[Metric]] = tuple
+    """Metrics of this agent alone."""
 
 
 @asynccontextmanager
 async def serve_health(
-    listen: str, staleness_s: Callable[[], float], metrics: MetricsPage | None = None
+    listen: str,
+    staleness_s: Callable[[], float],
+    metrics: MetricsPage | None = None,
+    pages: Iterable[web.RouteDef] = (),
 ) -> AsyncGenerator[None]:
     """Serves `/healthz` while the block runs, and `/metrics` where there is a token for it.
 
-    `staleness_s` returns the seconds since the API server was heard.
+    `staleness_s` returns the seconds since the API server was heard. Further `pages` require the token, too.
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -47,9 +52,11 @@ async def serve_health(
         )
         if metrics:
             yield from request_metrics(metrics.stats)
+            yield from metrics.own_metrics()
 
     application = web.Application(middlewares=token_middlewares(metrics.token_file if metrics else None))
     application.router.add_get("/healthz", healthz)
+    application.add_routes(pages)
     if metrics:
         add_metrics_page(application, agent_metrics)
     async with serve_http(listen, application):

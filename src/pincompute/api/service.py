@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from pincompute.api.custom_resource import FieldError, ValidationRule
 from pincompute.api.ingress import IngressAnnotations, ingress_annotation_errors
+from pincompute.api.metrics_endpoint import parse_metrics
 from pincompute.api.serving import (
     HTTP_PORT_NAME,
     SERVING_COLUMNS,
@@ -151,6 +152,7 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
         else:
             yield from port_errors(self.port, self.ports)
             yield from _client_port_errors(self)
+            yield from _public_metrics_errors(self)
         if is_zero_share(self.rollout.surge) and is_zero_share(self.rollout.unavailable):
             yield FieldError(
                 ("rollout",),
@@ -187,6 +189,18 @@ def _ingress_errors(balancer: LoadBalancer) -> Iterator[FieldError]:
         if balancer.internal and is_set:
             what = f"an internal service has no Ingress, and so no {field}"
             yield FieldError(("loadBalancer", field), what, next=f"remove {field}, or internal: true")
+
+
+def _public_metrics_errors(spec: ServiceSpec) -> Iterator[FieldError]:
+    """Metrics tell load, versions and failures. The port of a public address would show them to every client."""
+    endpoint = parse_metrics(spec.metrics)
+    if endpoint and endpoint.port == spec.port and spec.has_ingress:
+        what = (
+            f"metrics is port {spec.port}, which is the service's port: its address would show the metrics to everyone"
+        )
+        yield FieldError(
+            ("metrics",), what, next="serve them on another port, such as 9102, or loadBalancer: {internal: true}"
+        )
 
 
 def _client_port_errors(spec: ServiceSpec) -> Iterator[FieldError]:

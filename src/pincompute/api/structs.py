@@ -71,7 +71,10 @@ class Metadata(LenientStruct, frozen=True):
 _INT_OR_STRING = {"x-kubernetes-int-or-string": True, "minimum": 0}
 _QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
 _PERCENT_PATTERN = r"^(100|[0-9]{1,2})%$"
+METRICS_PATTERN = r"^[1-9][0-9]{0,4}(/[A-Za-z0-9_.~-]+)*/?$"
+"""A port, and a path without characters that need an encoding."""
 PATTERN_DESCRIPTIONS = {
+    METRICS_PATTERN: "a port with or without a path such as 9102 or 9102/internal/metrics",
     _QUANTITY_PATTERN: "a quantity such as 2, 500m or 512Mi",
     _PERCENT_PATTERN: "a number or percentage such as 1 or 25%",
 }

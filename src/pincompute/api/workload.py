@@ -19,6 +19,7 @@ from pincompute.api.config_bundle import (
 from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath, Spec, ValidationRule
 from pincompute.api.expiry import Expires, expiry_errors
 from pincompute.api.gpu_type import GpuType, gpu_type_errors
+from pincompute.api.metrics_endpoint import MetricsField, metrics_errors
 from pincompute.api.pod_template import (
     PodTemplate,
     containers_of,
@@ -159,6 +160,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
             max_length=MAX_SECRETS,
         ),
     ] = []
+    metrics: MetricsField = ""
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
     expires: Expires = ""
     sidecar_config: Annotated[
@@ -190,6 +192,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         yield from expiry_errors(self.expires)
         yield from _secret_errors(self.secrets)
         yield from reference_errors(self.config)
+        yield from metrics_errors(self.metrics, self.template, getattr(self, "ports", ()))
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
                 note = "letters, digits and - _ . are allowed"

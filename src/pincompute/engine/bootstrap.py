@@ -11,6 +11,7 @@ from pincompute.engine.debian import find_program
 from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.platform import Platform
+from pincompute.engine.prometheus import server as prometheus
 from pincompute.kube import resource as kinds
 from pincompute.kube.client import Client
 from pincompute.kube.errors import Invalid
@@ -102,7 +103,8 @@ async def apply_base_objects(client: Client, platform: Platform) -> None:
     await _apply(client, read_manifest("base"))
     volumes = str(platform.home.volumes)
     read = [each for name in NAMESPACED_MANIFESTS for each in read_manifest(name, volumes=volumes)]
-    await _apply(client, [*read, *crds(), _facts(platform)])
+    added = read_manifest("metrics") if prometheus.NAME in platform.addons else []
+    await _apply(client, [*read, *added, *crds(), _facts(platform)])
 
 
 def roles_granted_to(objects: Iterable[Object], *users: str) -> list[Object]:

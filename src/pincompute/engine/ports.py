@@ -29,6 +29,7 @@ PORT_NAMES = (
     "kubeflow",
     "kubeflow-webhook",
     "prometheus",
+    "metrics",
     "storage",
     "log-store",
     "log-store-pods",

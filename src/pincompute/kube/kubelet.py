@@ -45,9 +45,9 @@ class KubeletClient:
         self._read_token = None if access.certificate else read_token
         self._tls: ssl.SSLContext | None = None
 
-    async def read_stats(self, address: KubeletAddress) -> bytes:
-        """The summary of a kubelet's pods. Raises KubeletUnavailable."""
-        url, tls = _stats_url(address), self._tls_context()
+    async def read_stats(self, address: KubeletAddress, *, with_io: bool = False) -> bytes:
+        """The summary of a kubelet's pods: CPU and memory, or network and disk as well. Raises KubeletUnavailable."""
+        url, tls = _stats_url(address, with_io=with_io), self._tls_context()
         headers = {"User-Agent": f"pincompute/{__version__}", "Accept-Encoding": "identity"}
         if self._read_token is not None:
             headers["Authorization"] = f"Bearer {await self._token(self._read_token)}"
@@ -84,11 +84,12 @@ class KubeletClient:
         return self._tls
 
 
-def _stats_url(address: KubeletAddress) -> URL:
+def _stats_url(address: KubeletAddress, *, with_io: bool) -> URL:
     host, port = address
     if not _is_ip_address(host) or not 0 < port <= _MAX_PORT:
         raise KubeletUnavailable("the node has no valid address")
-    return URL.build(scheme="https", host=host, port=port, path=STATS_PATH, query={"only_cpu_and_memory": "true"})
+    query = {} if with_io else {"only_cpu_and_memory": "true"}
+    return URL.build(scheme="https", host=host, port=port, path=STATS_PATH, query=query)
 
 
 def _is_ip_address(host: str) -> bool:

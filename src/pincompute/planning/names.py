@@ -79,6 +79,7 @@ SUBMITTER = "submitter"
 FROM_PROJECT = "from-project"
 FROM_SYSTEM = "from-system"
 FROM_INGRESS = "from-ingress"
+FROM_METRICS = "from-metrics"
 FROM_CALLERS = "from-callers"
 TO_ALL_BUT_METADATA = "to-all-but-metadata"
 

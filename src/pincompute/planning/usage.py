@@ -18,6 +18,7 @@ _NANOCORES_PER_MILLICORE = 10**6
 _MAX_NANOCORES = 10**15
 """A million cores. Kubelets report garbage for a moment when a counter overflows; that must not spoil a sum."""
 _MAX_BYTES = 2**50
+_MAX_TOTAL = 2**63
 _MAX_NAMED_NODES = 2
 
 
@@ -32,9 +33,19 @@ class ContainerUse(NamedTuple):
     memory_bytes: int | None = None
 
 
+class PodTotals(NamedTuple):
+    """What a pod has used since its start, its parts included, and the disk that it uses; None if it is unknown."""
+
+    cpu_nanoseconds: int | None = None
+    received_bytes: int | None = None
+    sent_bytes: int | None = None
+    disk_bytes: int | None = None
+
+
 class MeasuredPod(NamedTuple):
     namespace: str
     containers: Mapping[str, ContainerUse]
+    totals: PodTotals = PodTotals()
 
 
 class NodeStats(NamedTuple):
@@ -53,6 +64,7 @@ class PodUse(NamedTuple):
 
 class _CpuStats(LenientStruct, frozen=True):
     usage_nano_cores: Any = None
+    usage_core_nano_seconds: Any = None
 
 
 class _MemoryStats(LenientStruct, frozen=True):
@@ -70,9 +82,21 @@ class _PodReference(LenientStruct, frozen=True):
     uid: str = ""
 
 
+class _NetworkStats(LenientStruct, frozen=True):
+    rx_bytes: Any = None
+    tx_bytes: Any = None
+
+
+class _DiskStats(LenientStruct, frozen=True):
+    used_bytes: Any = None
+
+
 class _PodStats(LenientStruct, frozen=True):
     pod_ref: _PodReference = _PodReference()
     containers: list[_ContainerStats] | None = None
+    cpu: _CpuStats | None = None
+    network: _NetworkStats | None = None
+    disk: _DiskStats | None = msgspec.field(name="ephemeral-storage", default=None)
 
 
 class _Summary(LenientStruct, frozen=True):
@@ -90,17 +114,17 @@ class _Resources(LenientStruct, frozen=True):
         return parse_quantity(self.limits.get(resource, self.requests.get(resource, 0)))
 
 
-class _Container(LenientStruct, frozen=True):
+class UsageContainer(LenientStruct, frozen=True):
     name: str
     resources: _Resources = _Resources()
 
 
-class _PodSpec(LenientStruct, frozen=True):
+class UsagePodSpec(LenientStruct, frozen=True):
     node_name: str = ""
-    containers: list[_Container] = []
+    containers: list[UsageContainer] = []
 
 
-class _PodStatus(LenientStruct, frozen=True):
+class UsagePodStatus(LenientStruct, frozen=True):
     phase: str = ""
     container_statuses: list[ContainerStatus] = []
 
@@ -109,8 +133,8 @@ class UsagePod(LenientStruct, frozen=True):
     """The fields of a pod by which its use is found and judged."""
 
     metadata: Metadata
-    spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+    spec: UsagePodSpec = UsagePodSpec()
+    status: UsagePodStatus = UsagePodStatus()
 
     @property
     def is_running(self) -> bool:
@@ -148,7 +172,7 @@ def parse_stats(body: bytes) -> NodeStats:
     return NodeStats(
         {
             pod.pod_ref.uid: MeasuredPod(
-                pod.pod_ref.namespace, {each.name: _container_use(each) for each in pod.containers or ()}
+                pod.pod_ref.namespace, {each.name: _container_use(each) for each in pod.containers or ()}, _totals(pod)
             )
             for pod in summary.pods or ()
         }
@@ -156,14 +180,26 @@ def parse_stats(body: bytes) -> NodeStats:
 
 
 def use_of_pod(pod: UsagePod, stats: Mapping[str, NodeStats]) -> PodUse:
-    """Use of a pod by the stats of its own node; what other nodes report of it is ignored."""
-    found = stats.get(pod.spec.node_name, NodeStats()).pods.get(pod.metadata.uid)
-    if found is None or found.namespace != pod.metadata.namespace or not pod.is_running:
+    """Use of a pod by the stats of its own node."""
+    found = _measured(pod, stats)
+    if found is None:
         return PodUse()
     uses = [found.containers.get(name, ContainerUse()) for name in pod.running_containers]
     nanocores = _sum_of_known(each.nanocores for each in uses)
     millicores = None if nanocores is None else round(Fraction(nanocores, _NANOCORES_PER_MILLICORE))
     return PodUse(millicores, _sum_of_known(each.memory_bytes for each in uses))
+
+
+def totals_of_pod(pod: UsagePod, stats: Mapping[str, NodeStats]) -> PodTotals:
+    """Totals of a pod by the stats of its own node."""
+    found = _measured(pod, stats)
+    return found.totals if found else PodTotals()
+
+
+def _measured(pod: UsagePod, stats: Mapping[str, NodeStats]) -> MeasuredPod | None:
+    """The report of the pod's own node; what other nodes report of it is ignored."""
+    found = stats.get(pod.spec.node_name, NodeStats()).pods.get(pod.metadata.uid)
+    return found if found and found.namespace == pod.metadata.namespace and pod.is_running else None
 
 
 def workload_usage(name: str, pods: Sequence[UsagePod], stats: Mapping[str, NodeStats]) -> WorkloadUsage:
@@ -187,6 +223,15 @@ def _container_use(container: _ContainerStats) -> ContainerUse:
     return ContainerUse(
         _valid_figure(container.cpu and container.cpu.usage_nano_cores, _MAX_NANOCORES),
         _valid_figure(container.memory and container.memory.working_set_bytes, _MAX_BYTES),
+    )
+
+
+def _totals(pod: _PodStats) -> PodTotals:
+    return PodTotals(
+        _valid_figure(pod.cpu and pod.cpu.usage_core_nano_seconds, _MAX_TOTAL),
+        _valid_figure(pod.network and pod.network.rx_bytes, _MAX_TOTAL),
+        _valid_figure(pod.network and pod.network.tx_bytes, _MAX_TOTAL),
+        _valid_figure(pod.disk and pod.disk.used_bytes, _MAX_BYTES),
     )
 
 

@@ -14,6 +14,7 @@ from pincompute.engine.config_files import write_if_changed
 from pincompute.engine.debian import ensure_programs, find_program, program_version
 from pincompute.engine.parts import HttpProbe, Part
 from pincompute.engine.platform import Platform
+from pincompute.engine.prometheus import workloads
 
 NAME = "prometheus"
 READER = "reader"
@@ -47,6 +48,8 @@ def write_prometheus_files(platform: Platform) -> None:
     authority.issue(READER)
     if platform.log_store_url:
         platform.authority.issue(METRICS_READER)
+    if not platform.bare:
+        workloads.issue_agent_certificate(platform)
     write_if_changed(_web_file(platform), yaml.safe_dump(_web_configuration(authority)))
     write_if_changed(_configuration_file(platform), yaml.safe_dump(scrape_configuration(platform)))
 
@@ -66,11 +69,12 @@ def prometheus_stages(platform: Platform) -> list[list[Part]]:
     content = yaml.safe_dump(scrape_configuration(platform)) + RULES.read_text()
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     part = Part(NAME, command, probe, {"PINCOMPUTE_CONFIGURATION": digest}, version=program_version(NAME))
-    return [[], [], [part._replace(grace_period_s=15.0)]]
+    agents = [] if platform.bare else [workloads.metrics_agent(platform)]
+    return [[], agents, [part._replace(grace_period_s=15.0)]]
 
 
 def scrape_configuration(platform: Platform) -> dict[str, object]:
-    """Scrapes every part with metrics, each as the process that it is."""
+    """Scrapes every part with metrics, each as the process that it is, and the workloads."""
     token = str(metrics_token.token_file(platform.home))
     targets = [
         {"targets": [url.removeprefix("http://").partition("/")[0]], "labels": {"process": part}}
@@ -82,6 +86,8 @@ def scrape_configuration(platform: Platform) -> dict[str, object]:
     if platform.log_store_url and not platform.bare:
         jobs.append(_store_job(platform, "log-store", platform.log_store_url))
         jobs.append(_store_job(platform, "config-store", platform.config_store_url))
+    if not platform.bare:
+        jobs += workloads.workload_jobs(platform)
     return {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
         "rule_files": [str(RULES)],

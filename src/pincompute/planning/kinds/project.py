@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pincompute.api.membership import ProjectRole, ReviewMode
@@ -12,10 +12,13 @@ from pincompute.api.names import (
     HOSTS_ANNOTATION,
     INGRESS_LABEL,
     KIND_LABEL,
+    METRICS_NAMESPACE_LABEL,
+    METRICS_PORT_NAME,
     PRIORITY_CLASS_PREFIX,
     PROJECT_LABEL,
     REVIEW_LABEL,
     RUNTIME_CLASSES_ANNOTATION,
+    STATSD_PORT_NAME,
     SYSTEM_NAMESPACE,
     TOLERATIONS_ANNOTATION,
 )
@@ -42,6 +45,7 @@ _NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 _DEFAULT_EPHEMERAL_LIMIT = "50Gi"
 _MAX_EPHEMERAL_LIMIT = "200Gi"
 _NO_PODS = {"pods": "0"}
+_METRICS = (METRICS_PORT_NAME, STATSD_PORT_NAME)
 _METADATA_ADDRESSES = {"0.0.0.0/0": "169.254.169.254/32", "::/0": "fd00:ec2::254/128"}
 """Addresses at which cloud providers serve the metadata of a machine, below the range of all addresses."""
 
@@ -224,6 +228,9 @@ def _network_policies(owner: Project) -> tuple[Object, ...]:
         _ingress_policy(owner, names.FROM_PROJECT, {"podSelector": {}}),
         _ingress_policy(owner, names.FROM_SYSTEM, _namespaces(matchExpressions=[system])),
         _ingress_policy(owner, names.FROM_INGRESS, _namespaces(matchLabels={INGRESS_LABEL: "true"})),
+        _ingress_policy(
+            owner, names.FROM_METRICS, _namespaces(matchLabels={METRICS_NAMESPACE_LABEL: "true"}), _METRICS
+        ),
         *(
             (_ingress_policy(owner, names.FROM_CALLERS, _namespaces(matchExpressions=[callers])),)
             if owner.spec.callers
@@ -233,8 +240,12 @@ def _network_policies(owner: Project) -> tuple[Object, ...]:
     )
 
 
-def _ingress_policy(owner: Project, name: str, peer: Object) -> Object:
-    spec: Object = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [peer]}]}
+def _ingress_policy(owner: Project, name: str, peer: Object, ports: Sequence[str] = ()) -> Object:
+    """Policy for all ports, or for those with these names, which differ in their number from pod to pod."""
+    rule: Object = {"from": [peer]}
+    if ports:
+        rule["ports"] = [{"port": each, "protocol": "TCP"} for each in ports]
+    spec: Object = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [rule]}
     return _namespaced(owner, "networking.k8s.io/v1", "NetworkPolicy", name, {"spec": spec})
 
 

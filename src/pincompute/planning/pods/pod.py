@@ -32,6 +32,7 @@ from pincompute.planning.pods.container import (
 from pincompute.planning.pods.duplicates import duplicate_problems
 from pincompute.planning.pods.iam import iam_audience, iam_mounts, iam_problem, iam_variables, iam_volumes
 from pincompute.planning.pods.injection import inject_parts
+from pincompute.planning.pods.metrics import metrics_annotations, metrics_ports
 from pincompute.planning.pods.secrets import secrets_annotations, secrets_problem, with_secrets_group
 from pincompute.planning.pods.security_level import security_problem
 from pincompute.planning.pods.templates import in_place_hash_of
@@ -139,8 +140,14 @@ def _plain(owner: Workload, cluster: Cluster, overlay: PodOverlay) -> Object:
 
 
 def _annotations(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
-    own = {**_restarts(owner), **secrets_annotations(owner), **config_annotations(owner)}
-    return {**given, **overlay.annotations, **own}
+    return {
+        **given,
+        **overlay.annotations,
+        **_restarts(owner),
+        **secrets_annotations(owner),
+        **config_annotations(owner),
+        **metrics_annotations(owner),
+    }
 
 
 def _restarts(owner: Workload) -> dict[str, str]:
@@ -186,12 +193,12 @@ def _containers(owner: Workload, overlay: PodOverlay, given: Object) -> list[Obj
     """Main container, merged from short form and template, and the other containers of the template."""
     others = given.get("containers", [])
     main = main_container(owner.spec.template, owner.main_container_name, own=bool(owner.spec.image))
+    main_container_ = _main_container(owner, overlay, main or {})
+    if ports := metrics_ports(owner, [main_container_, *others, *given.get("initContainers", ())]):
+        main_container_["ports"] = [*main_container_.get("ports", ()), *ports]
     if main is None:
-        return [_main_container(owner, overlay, {}), *(_other_container(owner, overlay, each) for each in others)]
-    return [
-        _main_container(owner, overlay, each) if each is main else _other_container(owner, overlay, each)
-        for each in others
-    ]
+        return [main_container_, *(_other_container(owner, overlay, each) for each in others)]
+    return [main_container_ if each is main else _other_container(owner, overlay, each) for each in others]
 
 
 def workload_containers(owner: Workload) -> tuple[list[Object], list[Object]]:

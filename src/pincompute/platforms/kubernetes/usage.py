@@ -84,8 +84,11 @@ class UsageReader:
         client: Client,
         read_stats: Callable[[KubeletAddress], Awaitable[bytes]] | None = None,
         limits: UsageLimits = DEFAULT_LIMITS,
+        *,
+        with_io: bool = False,
     ) -> None:
         self._client = client
+        self._with_io = with_io
         self._read_stats = read_stats
         self._limits = limits
         self._slots = asyncio.Semaphore(limits.nodes_at_a_time)
@@ -153,7 +156,7 @@ class UsageReader:
             raise KubeletUnavailable("simulated nodes measure nothing")
         if self._read_stats is None:
             # Created late, as a client without a connection has no access yet.
-            self._read_stats = _kubelet_client(self._client).read_stats
+            self._read_stats = partial(_kubelet_client(self._client).read_stats, with_io=self._with_io)
         body = await self._read_stats(node.kubelet)
         return await beside_loop(partial(parse_stats, body), large=len(body) > _LARGE_BYTES)
 

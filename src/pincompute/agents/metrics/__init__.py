@@ -1,0 +1,1 @@
+"""Metrics of workloads: their targets for Prometheus, and the resources that their pods use."""

@@ -1,0 +1,1 @@
+"""StatsD: a sidecar receives the metrics of a program, and serves them to Prometheus."""
