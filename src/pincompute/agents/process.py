@@ -35,3 +35,10 @@ async def serve_http(
         yield
     finally:
         await runner.cleanup()
+
+
+def client_certificate(request: web.Request) -> bytes:
+    """Certificate of the client of a TLS connection, as DER; empty if it has sent none."""
+    assert request.transport is not None
+    tls: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
+    return tls.getpeercert(binary_form=True) or b""

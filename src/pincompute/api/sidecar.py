@@ -58,6 +58,10 @@ class Serves(StrictStruct, frozen=True, kw_only=True):
         dict[str, Annotated[str, Meta(max_length=63)]],
         Meta(description="Labels of the workload, such as mesh: new; none by default.", max_length=16),
     ] = {}
+    fields: Annotated[
+        list[Literal["endpoints", "serverset"]],
+        Meta(description="Fields that the workload must set, such as [endpoints]; none by default.", max_length=2),
+    ] = []
 
 
 class SidecarSpec(Spec, frozen=True, kw_only=True):

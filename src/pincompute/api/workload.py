@@ -20,6 +20,7 @@ from pincompute.api.pod_template import (
     resource_names,
     template_errors,
 )
+from pincompute.api.serverset import Endpoints, endpoints_errors
 from pincompute.api.status import READY, WorkloadStatus
 from pincompute.api.structs import Environment, StrictStruct, quantity_meta
 from pincompute.objects.content import Object
@@ -126,6 +127,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
             max_length=256,
         ),
     ] = ""
+    endpoints: Endpoints = []
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
     expires: Expires = ""
     sidecar_config: Annotated[
@@ -155,6 +157,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         yield from template_errors(self.template, ("template",))
         yield from variable_errors(self.environment)
         yield from expiry_errors(self.expires)
+        yield from endpoints_errors(self.endpoints)
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
                 note = "letters, digits and - _ . are allowed"

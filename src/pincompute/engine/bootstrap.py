@@ -72,6 +72,7 @@ NAMESPACED_MANIFESTS = (
     "rehearsal",
     "confinement",
     "confinement_local",
+    "registrar",
 )
 """Manifests that are applied after the base, as they need its namespaces."""
 

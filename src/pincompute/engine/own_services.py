@@ -103,7 +103,7 @@ def own_service_stages(platform: Platform) -> list[list[Part]]:
 
 def _desk(platform: Platform) -> Part:
     authority = platform.authority
-    part = _server(
+    part = server_part(
         "desk", platform, DESK, platform.ports["desk"],
         "--tls-certificate", authority.certificate(DESK), "--tls-key", authority.key(DESK),
         "--token-file", _token(platform), "--person", getuser(), "--database", platform.home.data / "desk.sqlite",
@@ -125,7 +125,7 @@ def _registry_options(platform: Platform) -> tuple[object, ...]:
 
 
 def _operator(platform: Platform) -> Part:
-    part = _server("operator", platform, OPERATOR, platform.ports["operator"], *_token_option(platform))
+    part = server_part("operator", platform, OPERATOR, platform.ports["operator"], *_token_option(platform))
     # /healthz is already green while the caches fill; /readyz is green when they are complete.
     return part._replace(probe=HttpProbe(f"http://{_LOOPBACK}:{platform.ports['operator']}/readyz"))
 
@@ -134,20 +134,20 @@ def _ingress(platform: Platform, nginx: Path) -> Part:
     folder = platform.home.data / "ingress"
     https = ("--https", f"{_LOOPBACK}:{platform.ports['https']}", "--authority", web_authority(platform).folder)
     options = ("--folder", folder, "--nginx", nginx, *https, *(() if platform.real else ("--simulated",)))
-    return _server("agent ingress", platform, INGRESS, platform.ports["http"], *options)._replace(reexecs=True)
+    return server_part("agent ingress", platform, INGRESS, platform.ports["http"], *options)._replace(reexecs=True)
 
 
 def _storage(platform: Platform) -> Part:
     folder = platform.home.volumes
     node = ("--node", platform.node_name) if platform.real else ()
     token = () if platform.bare else _token_option(platform)
-    return _server("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node, *token)
+    return server_part("agent storage", platform, STORAGE, platform.ports["storage"], "--folder", folder, *node, *token)
 
 
 def _signer(platform: Platform) -> Part:
     authority = identity.identity_authority(platform)
     files = ("--certificate", authority.certificate(SIGNER), "--key", authority.key(SIGNER))
-    return _server("agent signer", platform, SIGNER, platform.ports["signer"], *files, *_token_option(platform))
+    return server_part("agent signer", platform, SIGNER, platform.ports["signer"], *files, *_token_option(platform))
 
 
 def _token_option(platform: Platform) -> tuple[object, ...]:
@@ -182,7 +182,8 @@ def supervisor_part(platform: Platform) -> Part:
     return Part(supervisor.SUPERVISOR, command, NoProbe(), {CODE_VARIABLE: code_digest()}, version=__version__)
 
 
-def _server(command: str, platform: Platform, user: str, port: int, *options: object) -> Part:
+def server_part(command: str, platform: Platform, user: str, port: int, *options: object) -> Part:
+    """A process of ours that serves `/healthz`, with a kubeconfig of its own."""
     listen = f"{_LOOPBACK}:{port}"
     arguments = ("--kubeconfig", platform.kubeconfig_of(user), "--listen", listen, *options)
     return Part(

@@ -32,6 +32,9 @@ PORT_NAMES = (
     "log-store",
     "log-store-pods",
     "signer",
+    "zookeeper",
+    "registrar",
+    "registrar-pods",
     "https",
 )
 """All but `http`, which is an option of `pin up`."""

@@ -16,7 +16,7 @@ from pincompute.agents.logs.callers import LOOPBACK_CALLER, Caller, platform_cal
 from pincompute.agents.logs.namespaces import Namespace
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
-from pincompute.agents.process import cancel_on_signal, serve_http
+from pincompute.agents.process import cancel_on_signal, client_certificate, serve_http
 from pincompute.api.names import CLI_MANAGER, DESK, WORKLOAD_LABEL
 from pincompute.base.clock import Clock, SystemClock
 from pincompute.kube.access import Access
@@ -47,7 +47,7 @@ class TlsListener(NamedTuple):
         return context
 
     def authenticate(self, request: web.Request) -> Caller:
-        return platform_caller(_client_certificate(request))
+        return platform_caller(client_certificate(request))
 
 
 class PodListener(NamedTuple):
@@ -61,7 +61,7 @@ class PodListener(NamedTuple):
         return server_context(self.identity)
 
     def authenticate(self, request: web.Request) -> Caller:
-        return pod_caller(_client_certificate(request), own_id(self.identity).trust_domain)
+        return pod_caller(client_certificate(request), own_id(self.identity).trust_domain)
 
 
 class LoopbackListener(NamedTuple):
@@ -77,12 +77,6 @@ class LoopbackListener(NamedTuple):
 
 
 _Listeners = Sequence[TlsListener | PodListener | LoopbackListener]
-
-
-def _client_certificate(request: web.Request) -> bytes:
-    assert request.transport is not None
-    tls: ssl.SSLObject = request.transport.get_extra_info("ssl_object")
-    return tls.getpeercert(binary_form=True) or b""
 
 
 async def run(access: Access, folder: Path, listeners: _Listeners) -> None:

@@ -13,7 +13,6 @@ from pincompute.agents.logs.position import Batch, Position, Stream
 
 TIMEOUT_S = 20.0
 STORED, OUT_OF_SYNC, TOO_EARLY = 200, 409, 425
-_STORE = "/pincompute-system/log-store"
 
 
 class StoreUnavailable(Exception):  # noqa: N818  (named by what happened)
@@ -62,10 +61,11 @@ class FileCredentials(NamedTuple):
 
 
 class IdentityCredentials:
-    """Credentials of a pod: its identity. The store's certificate has a SPIFFE ID of the same trust domain."""
+    """Credentials of a pod: its identity. The server's certificate has a SPIFFE ID of the same trust domain."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: str = "log-store") -> None:
         self._folder = folder
+        self._server = server
 
     def ssl_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -81,8 +81,9 @@ class IdentityCredentials:
     def verify_server(self, certificate: dict[str, Any]) -> None:
         """Checks the SPIFFE ID before a byte is sent: any pod of the trust domain could serve this address."""
         names = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
-        if len(names) != 1 or not names[0].startswith("spiffe://") or not names[0].endswith(_STORE):
-            raise StoreUnavailable(f"the server is not the log store: {', '.join(names) or 'no SPIFFE ID'}")
+        expected = f"/pincompute-system/{self._server}"
+        if len(names) != 1 or not names[0].startswith("spiffe://") or not names[0].endswith(expected):
+            raise StoreUnavailable(f"the server is not the {self._server}: {', '.join(names) or 'no SPIFFE ID'}")
 
 
 class StoreClient:

@@ -266,6 +266,7 @@ def _configuration_problems(
 def _not_serving_problem(template: Object, part: PinterestSidecar) -> Problem:
     serves = part.spec.serves
     only = [*serves.kinds, *map(str, serves.tiers), *(f"{name}={value}" for name, value in serves.selector.items())]
+    only += [f"workloads with {field}" for field in serves.fields]
     return Problem(
         PART_UNKNOWN,
         f"{part.metadata.name} is a part of the runtime and does not serve this workload",

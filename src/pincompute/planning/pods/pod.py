@@ -32,6 +32,7 @@ from pincompute.planning.pods.duplicates import duplicate_problems
 from pincompute.planning.pods.iam import iam_audience, iam_mounts, iam_problem, iam_variables, iam_volumes
 from pincompute.planning.pods.injection import inject_parts
 from pincompute.planning.pods.templates import in_place_hash_of
+from pincompute.planning.pods.traffic import endpoints_annotation
 from pincompute.planning.runtimes.selection import choose_runtime
 from pincompute.planning.snapshot import Cluster, Snapshot
 
@@ -127,7 +128,14 @@ def _plain(owner: Workload, cluster: Cluster, overlay: PodOverlay) -> Object:
         "metadata": {
             **metadata,
             "labels": {**metadata.get("labels", {}), **tracking_labels(owner), **overlay.labels},
-            **_non_empty(annotations={**metadata.get("annotations", {}), **overlay.annotations, **_restarts(owner)}),
+            **_non_empty(
+                annotations={
+                    **metadata.get("annotations", {}),
+                    **overlay.annotations,
+                    **_restarts(owner),
+                    **endpoints_annotation(owner),
+                }
+            ),
         },
         "spec": _pod(owner, cluster, overlay, given.get("spec", {})),
     }

@@ -129,6 +129,8 @@ def part_serves(part: PinterestSidecar, owner: Workload) -> bool:
         owner.kind in (serves.kinds or DEFAULT_SERVED_KINDS)
         and (not serves.tiers or owner.spec.tier in serves.tiers)
         and serves.selector.items() <= owner.metadata.labels.items()
+        # An empty serverset is set, an empty list of endpoints is not.
+        and all(getattr(owner.spec, field, None) not in (None, []) for field in serves.fields)
     )
 
 
