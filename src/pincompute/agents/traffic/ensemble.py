@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import structlog
@@ -69,42 +70,63 @@ class Ensemble:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         # kazoo logs every attempt to connect; this module logs the changes of the state.
-        kazoo_log = logging.getLogger("kazoo.silent")
-        kazoo_log.setLevel(logging.CRITICAL + 1)
-        self._client = KazooClient(
-            hosts,
-            timeout=session_timeout_s,
-            auth_data=[("digest", f"{USER}:{password}")],
+        self._kazoo_log = logging.getLogger("kazoo.silent")
+        self._kazoo_log.setLevel(logging.CRITICAL + 1)
+        self._hosts = hosts
+        self._credentials = f"{USER}:{password}"
+        self._client = self._new_client()
+        self._started_at = clock.monotonic()
+
+    def _new_client(self) -> KazooClient:
+        client = KazooClient(
+            self._hosts,
+            timeout=self.session_timeout_s,
+            auth_data=[("digest", self._credentials)],
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=_MAX_RETRY_DELAY_S),
-            logger=kazoo_log,
+            logger=self._kazoo_log,
         )
-        self._client.add_listener(self._listen)
+        client.add_listener(partial(self._listen, client))
+        return client
 
     def start(self) -> None:
         """Connects in the background, also if the ensemble is unreachable now."""
         self._client.start_async()
+
+    async def start_again(self) -> None:
+        """Begins a new session, if the connection is lost for so long that the former one has ended.
+
+        A client insists on the last state that it has seen: an ensemble that was restored from a backup, or made
+        again, refuses it for ever.
+        """
+        since = max(self.down_since or 0.0, self._started_at)
+        if self.down_since is None or self._clock.monotonic() - since < self.session_timeout_s:
+            return
+        former, self._client = self._client, self._new_client()
+        self._started_at = self._clock.monotonic()
+        await asyncio.to_thread(_end, former)
+        self.start()
 
     async def stop(self) -> None:
         """Closes the session, with which its members disappear.
 
         A registrar that restarts exits without it: its successor takes its members over before the session times out.
         """
-        await asyncio.to_thread(self._stop)
-
-    def _stop(self) -> None:
-        self._client.stop()
-        self._client.close()
+        await asyncio.to_thread(_end, self._client)
 
     async def claim_folder(self, path: str, *, whole: bool = False) -> None:
         """Creates a folder that only we write, or checks that it is ours. `whole` claims the ensemble's root, too."""
         if whole:
             await self._call(self._client.set_acls_async, "/", self.acl)
-        with suppress(NodeExistsError):
-            await self._call(self._client.create_async, path, b"", acl=self.acl, makepath=True)
-            return
+        await self._make_folder(path)
         acls, _ = await self._call(self._client.get_acls_async, path)
         if set(acls) != set(self.acl):
             raise Denied(f"{path} has an access list of another client")
+
+    async def _make_folder(self, path: str) -> None:
+        """Creates a folder and those above it. kazoo's own way can wait for ever when it is used concurrently."""
+        for depth in range(2, path.count("/") + 2):
+            with suppress(NodeExistsError):
+                await self._call(self._client.create_async, "/".join(path.split("/")[:depth]), b"", acl=self.acl)
 
     async def put_ephemeral(self, path: str, data: bytes) -> None:
         """Makes sure that there is exactly this entry, and that it is of our session.
@@ -112,21 +134,30 @@ class Ensemble:
         An entry of a former session is replaced by one transaction: it would disappear when that session ends.
         """
         for _ in range(_PUT_ATTEMPTS):
-            with suppress(NodeExistsError):
-                create = self._client.create_async
-                await self._call(create, path, data, acl=self.acl, ephemeral=True, makepath=True)
+            try:
+                await self._call(self._client.create_async, path, data, acl=self.acl, ephemeral=True)
+            except NoNodeError:
+                await self._make_folder(path.rpartition("/")[0])
+            except NodeExistsError:
+                if await self._replace(path, data):
+                    return
+            else:
                 return
-            with suppress(NoNodeError):
-                found, stat = await self._call(self._client.get_async, path)
-                if stat.ephemeralOwner == self.session and found == data:
-                    return
-                transaction = self._client.transaction()
-                transaction.delete(path, version=stat.version)
-                transaction.create(path, data, acl=self.acl, ephemeral=True)
-                results = await self._call(transaction.commit_async)
-                if not any(isinstance(each, Exception) for each in results):
-                    return
         raise Unreachable(f"{path} is written by another client at the same time")
+
+    async def _replace(self, path: str, data: bytes) -> bool:
+        """Replaces an entry, unless it is as it should be. Returns False if it has changed meanwhile."""
+        try:
+            found, stat = await self._call(self._client.get_async, path)
+        except NoNodeError:
+            return False
+        if stat.ephemeralOwner == self.session and found == data:
+            return True
+        transaction = self._client.transaction()
+        transaction.delete(path, version=stat.version)
+        transaction.create(path, data, acl=self.acl, ephemeral=True)
+        results = await self._call(transaction.commit_async)
+        return not any(isinstance(each, Exception) for each in results)
 
     async def delete(self, path: str) -> None:
         with suppress(NoNodeError):
@@ -187,13 +218,15 @@ class Ensemble:
         except KazooException as error:
             raise Unreachable(f"{type(error).__name__} {error}".strip()) from error
 
-    def _listen(self, state: str) -> None:
+    def _listen(self, client: KazooClient, state: str) -> None:
         """Called in a thread of kazoo, in which no request may be made."""
-        session = int(self._client.client_id[0]) if state == KazooState.CONNECTED and self._client.client_id else 0
+        session = int(client.client_id[0]) if state == KazooState.CONNECTED and client.client_id else 0
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._apply_state, session)
+            self._loop.call_soon_threadsafe(self._apply_state, client, session)
 
-    def _apply_state(self, session: int) -> None:
+    def _apply_state(self, client: KazooClient, session: int) -> None:
+        if client is not self._client:
+            return
         if session:
             self.down_since = None
             log.info("ensemble connected", session=f"{session:#x}")
@@ -202,6 +235,11 @@ class Ensemble:
             log.warning("ensemble connection lost", session=f"{self.session:#x}")
         self.session = session
         self.on_change()
+
+
+def _end(client: KazooClient) -> None:
+    client.stop()
+    client.close()
 
 
 def _ignore() -> None:
