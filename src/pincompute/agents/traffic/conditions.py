@@ -76,8 +76,10 @@ class Reporter:
             "status": str(report.registered),
             "reason": report.reason,
             "message": report.message,
-            "lastTransitionTime": format_time(self._clock.now()),
         }
+        known = self._written.get(pod.metadata.uid, observed_report(pod))
+        if known is None or known.registered != report.registered:
+            condition["lastTransitionTime"] = format_time(self._clock.now())
         # The uid protects a new pod of the same name, which a stateful set creates.
         body = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
         name, namespace = pod.metadata.name, pod.metadata.namespace

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from threading import Thread
 from typing import Any, NamedTuple
 
 import structlog
@@ -92,7 +93,7 @@ class Ensemble:
         """Connects in the background, also if the ensemble is unreachable now."""
         self._client.start_async()
 
-    async def start_again(self) -> None:
+    def start_again(self) -> None:
         """Begins a new session, if the connection is lost for so long that the former one has ended.
 
         A client insists on the last state that it has seen: an ensemble that was restored from a backup, or made
@@ -103,7 +104,8 @@ class Ensemble:
             return
         former, self._client = self._client, self._new_client()
         self._started_at = self._clock.monotonic()
-        await asyncio.to_thread(_end, former)
+        # kazoo waits for the time-out of a session until it gives up its connection.
+        Thread(target=_end, args=(former,), daemon=True).start()
         self.start()
 
     async def stop(self) -> None:

@@ -36,16 +36,12 @@ class MemberPodSpec(LenientStruct, frozen=True):
     containers: tuple[Container, ...] = ()
 
 
-class MemberPodStatus(PodStatus, frozen=True):
-    pod_ip: str = msgspec.field(name="podIP", default="")
-
-
 class MemberPod(LenientStruct, frozen=True):
     """The fields of a pod that decide on its membership."""
 
     metadata: Metadata
     spec: MemberPodSpec = MemberPodSpec()
-    status: MemberPodStatus = MemberPodStatus()
+    status: PodStatus = PodStatus()
 
     @property
     def serverset(self) -> ServersetKey:

@@ -97,7 +97,7 @@ class Registrar:
         session = self._ensemble.session
         if not session:
             self.problem = "ZooKeeper is unreachable"
-            await self._ensemble.start_again()
+            self._ensemble.start_again()
             return False
         wanted = {self.path(each): each.data for each in self.wanted.values()}
         current = {path: Registration(data, session, verified=True) for path, data in wanted.items()}

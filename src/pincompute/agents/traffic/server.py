@@ -68,7 +68,8 @@ class EndpointsApi:
         self._serversets = serversets
         self._services = services
         self._authenticate = authenticate
-        self._requests: Counter[ServersetKey] = Counter()
+        self.requests: Counter[ServersetKey] = Counter()
+        """Requests of each workload that wait or are answered."""
 
     def application(self) -> web.Application:
         app = web.Application(middlewares=[_refusals])
@@ -83,9 +84,9 @@ class EndpointsApi:
         targets = [each for each in keys if each]
         if not names or len(names) > MAX_NAMES or len(targets) != len(names):
             raise web.HTTPBadRequest(text=f"give 1 to {MAX_NAMES} serversets, each as set=PROJECT/WORKLOAD")
-        if self._requests[caller] >= MAX_REQUESTS:
+        if self.requests[caller] >= MAX_REQUESTS:
             raise web.HTTPTooManyRequests(text=f"{caller} has {MAX_REQUESTS} requests already")
-        self._requests[caller] += 1
+        self.requests[caller] += 1
         try:
             answer = self._answer(caller, targets)
             if answer.version == request.query.get("since"):
@@ -93,9 +94,9 @@ class EndpointsApi:
                 await self._serversets.wait(min(int(wait), POLL_S) if wait.isdecimal() and len(wait) < 4 else POLL_S)
                 answer = self._answer(caller, targets)
         finally:
-            self._requests[caller] -= 1
-            if not self._requests[caller]:
-                del self._requests[caller]
+            self.requests[caller] -= 1
+            if not self.requests[caller]:
+                del self.requests[caller]
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
     def _answer(self, caller: ServersetKey, targets: Sequence[ServersetKey]) -> Answer:
