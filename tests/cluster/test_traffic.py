@@ -41,7 +41,7 @@ def person(real_platform: Platform, tmp_path: Path) -> CliUser:
         "spec": {
             "image": IMAGE,
             "port": 8080,
-            "serverset": {},
+            "serverset": {"readers": ["ads/feed"]},
             "loadBalancer": {"internal": True, "healthCheck": {"path": "/ready", "seconds": 1, "failures": 1}},
             "command": ["sh", "-c", PROGRAM],
             # Longer than the machine of the test may stand still; five seconds are the least.
@@ -49,7 +49,7 @@ def person(real_platform: Platform, tmp_path: Path) -> CliUser:
             "template": {
                 "spec": {
                     "securityContext": {"runAsUser": 65532},
-                    "volumes": [{"name": "web", "emptyDir": {}}],
+                    "volumes": [{"name": "web", "emptyDir": {"sizeLimit": "1Mi"}}],
                     "containers": [{"name": NAME, "volumeMounts": [{"name": "web", "mountPath": "/web"}]}],
                 }
             },

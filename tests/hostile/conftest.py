@@ -1,4 +1,4 @@
-"""Fixtures: an image registry of its own, Debian's nginx and ZooKeeper, and an API server with a platform's policies."""
+"""Fixtures: an image registry of its own, Debian's nginx and ZooKeeper, and an API server with our policies."""
 
 from __future__ import annotations
 

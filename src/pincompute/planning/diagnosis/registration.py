@@ -43,9 +43,9 @@ def _unregistered_problem(snapshot: Snapshot, pod: Pod, count: int) -> Problem:
     what = f"{count} ready {noun} not registered in the serverset {owner.metadata.key}"
     reported = _condition(pod, REGISTERED)
     if reported is None:
-        note = f"{pod.metadata.name} is ready since {since}, and no registrar of node {pod.spec.node_name} has reported"
+        note = f"{pod.metadata.name} is ready since {since}; no registrar of node {pod.spec.node_name} has reported"
         return Problem(REGISTRAR_NOT_RESPONDING, what, where, note, "pin status, or pin up --with zookeeper")
-    note = f"{pod.metadata.name} is ready since {since}; the registrar: {reported.message}"
+    note = f"{pod.metadata.name} is missing since {since}; its registrar: {reported.message}"
     return Problem(ENSEMBLE_UNREACHABLE, what, where, note, "pin status")
 
 
