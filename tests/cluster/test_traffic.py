@@ -13,8 +13,7 @@ from kazoo.client import KazooClient
 
 from busybox import IMAGE
 from cli_user import CliUser, wait_all_gone
-from pincompute.api.names import REGISTRAR, WORKLOAD_LABEL
-from pincompute.api.serverset import REGISTERED
+from pincompute.api.names import REGISTERED, REGISTRAR, WORKLOAD_LABEL
 from pincompute.engine.platform import Platform
 from pincompute.engine.zookeeper import server
 from pincompute.kube.access import Access
@@ -23,7 +22,7 @@ from pincompute.kube.errors import ApiError
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.kube.resource import PODS, Object
 from real_platform import kubectl, wait_until as wait_until_object
-from zookeeper_server import wait_until
+from zookeeper_server import until_holds
 
 pytestmark = pytest.mark.cluster
 
@@ -33,7 +32,7 @@ PROGRAM = "trap 'echo terminated; exit' TERM; httpd -f -p 8080 -h /web & while :
 
 
 @pytest.fixture
-def person(real_platform: Platform, tmp_path: Path) -> CliUser:
+def deployer(real_platform: Platform, tmp_path: Path) -> CliUser:
     document = {
         "apiVersion": "pinterest.com/v1",
         "kind": "PinterestService",
@@ -70,7 +69,7 @@ async def observer(real_platform: Platform) -> AsyncIterator[Any]:
 
 
 async def test_replica_is_a_member_exactly_while_it_is_ready(
-    real_platform: Platform, client: Client, person: CliUser, observer: Any
+    real_platform: Platform, client: Client, deployer: CliUser, observer: Any
 ) -> None:
     async def members() -> list[dict[str, Any]]:
         path = f"/serversets/me/{NAME}"
@@ -81,33 +80,33 @@ async def test_replica_is_a_member_exactly_while_it_is_ready(
     async def has_members(count: int) -> bool:
         return len(await members()) == count
 
-    await person.pin("deploy", "member.yaml", "--no-wait")
+    await deployer.pin("deploy", "member.yaml", "--no-wait")
     pod = await wait_until_object(client, PODS, "me", is_running)
     replica = f"{NAME}/{pod['metadata']['name'].rpartition('-')[2]}"
     # It runs, and has never been ready.
     assert condition(pod, REGISTERED) == ""
     assert await members() == []
 
-    await person.pin("shell", replica, "--", "touch", "/web/ready")
+    await deployer.pin("shell", replica, "--", "touch", "/web/ready")
     await wait_until_object(client, PODS, "me", lambda seen: of_service(seen) and condition(seen, REGISTERED) == "True")
     (member,) = await members()
     address = {"host": pod["status"]["podIP"], "port": 8080}
     assert (member["serviceEndpoint"], member["additionalEndpoints"]) == (address, {"http": address})
-    await person.pin("wait", NAME)
-    shown = await person.pin("endpoints", NAME)
+    await deployer.pin("wait", NAME)
+    shown = await deployer.pin("endpoints", NAME)
     assert shown.startswith(f"serverset me/{NAME}: 1 member, 1 ready\n")
     assert address["host"] in shown
     await registrar_cannot_make_a_pod_ready(real_platform, pod)
 
-    await person.pin("shell", replica, "--", "rm", "/web/ready")
-    await wait_until(lambda: has_members(0))
-    await person.pin("shell", replica, "--", "touch", "/web/ready")
-    await wait_until(lambda: has_members(1))
+    await deployer.pin("shell", replica, "--", "rm", "/web/ready")
+    await until_holds(lambda: has_members(0))
+    await deployer.pin("shell", replica, "--", "touch", "/web/ready")
+    await until_holds(lambda: has_members(1))
 
-    deletion = asyncio.create_task(person.pin("delete", NAME, "--yes"))
-    await wait_until(lambda: has_members(0))
+    deletion = asyncio.create_task(deployer.pin("delete", NAME, "--yes"))
+    await until_holds(lambda: has_members(0))
     # Clients no longer see the replica, and it has not received SIGTERM.
-    assert "terminated" not in await person.pin("logs", NAME)
+    assert "terminated" not in await deployer.pin("logs", NAME)
     await kubectl(real_platform, "delete", "pod", "-n", "me", pod["metadata"]["name"], "--grace-period=1")
     await deletion
     await wait_all_gone(client, PODS, "me", labels=f"{WORKLOAD_LABEL}={NAME}")

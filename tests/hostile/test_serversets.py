@@ -19,7 +19,7 @@ from pincompute.agents.traffic.server import MAX_REQUESTS
 from pincompute.agents.traffic.sidecar import Files
 from pincompute.api.serverset import ServersetKey
 from registrar_process import KEY, numbered_members
-from zookeeper_server import ZooKeeperServer, connected, unique_root, wait_until
+from zookeeper_server import ZooKeeperServer, connected, unique_root, until_holds
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_only_registrars_write(shared_zookeeper: ZooKeeperServer, stranger
     root = unique_root()
     path = folder(root, KEY)
     async with connected(shared_zookeeper) as ensemble, running_registrar(ensemble, root, 1):
-        await wait_until(lambda: has_exactly(ensemble, root, 1))
+        await until_holds(lambda: has_exactly(ensemble, root, 1))
         (name,) = await asyncio.to_thread(stranger.get_children, path)
         assert (await asyncio.to_thread(stranger.get, f"{path}/{name}"))[0] == numbered_members(1)["uid-0"].data
         attacks = (
@@ -64,11 +64,11 @@ async def test_folder_of_another_client_is_not_used(shared_zookeeper: ZooKeeperS
     async with connected(shared_zookeeper) as ensemble, running_registrar(ensemble, root, 1) as registrar:
         with pytest.raises(Denied, match="access list of another client"):
             await ensemble.claim_folder(root)
-        await wait_until(lambda: registrar.problem)
+        await until_holds(lambda: registrar.problem)
         assert registrar.problem == f"{root} has an access list of another client"
         assert await asyncio.to_thread(stranger.get_children, root) == []
         await asyncio.to_thread(stranger.delete, root)
-        await wait_until(lambda: has_exactly(ensemble, root, 1))
+        await until_holds(lambda: has_exactly(ensemble, root, 1))
 
 
 async def test_garbage_of_a_client_with_the_password_is_ignored(api: RunningApi, tmp_path: Path) -> None:

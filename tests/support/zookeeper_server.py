@@ -88,13 +88,13 @@ async def connected(
     ensemble = Ensemble(zookeeper.address, password, SystemClock(), session_timeout_s=session_timeout_s)
     ensemble.start()
     try:
-        await wait_until(lambda: bool(ensemble.session))
+        await until_holds(lambda: bool(ensemble.session))
         yield ensemble
     finally:
         await ensemble.stop()
 
 
-async def wait_until(condition: object, within_s: float = 120.0) -> None:
+async def until_holds(condition: object, within_s: float = 120.0) -> None:
     """Polls a function, plain or asynchronous, until it returns something true."""
     assert callable(condition)
     async with asyncio.timeout(within_s):

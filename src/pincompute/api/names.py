@@ -71,6 +71,9 @@ READERS_ANNOTATION: Final = f"{GROUP}/serverset-readers"
 ENDPOINTS_ANNOTATION: Final = f"{GROUP}/endpoints"
 """On a pod: the serversets that it reads, separated by spaces."""
 
+REGISTERED: Final = f"{GROUP}/Registered"
+"""Condition of a pod, set by the registrar of its node: it is a member of its serverset."""
+
 # Scheduling gates of pods.
 GANG_GATE: Final = f"{GROUP}/gang"
 """Holds back scheduling until all pods of a training job exist."""

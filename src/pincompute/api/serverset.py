@@ -14,8 +14,6 @@ from pincompute.api.structs import StrictStruct
 MAX_NAMES = 32
 MAX_NAME_LENGTH = 63
 ANY_WORKLOAD = "*"
-REGISTERED = "pinterest.com/Registered"
-"""Condition of a pod, set by the registrar of its node: it is a member of its serverset."""
 ENDPOINTS_FOLDER = "/run/endpoints"
 """Folder in every container of a workload with `endpoints`: a file for each serverset, at PROJECT/WORKLOAD."""
 

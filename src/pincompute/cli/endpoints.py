@@ -50,8 +50,8 @@ def format_members(detail: WorkloadDetail, now: datetime) -> str:
     missing = [each for each in detail.replicas if each.ready and each not in members]
     stale = [each for each in members if not each.ready]
     name = f"{detail.resource['metadata']['namespace']}/{detail.summary.name}"
-    noun = "member" if len(members) == 1 else "members"
-    lines = [f"serverset {name}: {len(members)} {noun}, {len(members) + len(missing) - len(stale)} ready"]
+    word = "member" if len(members) == 1 else "members"
+    lines = [f"serverset {name}: {len(members)} {word}, {len(members) + len(missing) - len(stale)} ready"]
     if members:
         lines += [f"  {line}" for line in _member_table(members, now).splitlines()]
     lines += _differences(detail.summary.name, missing, stale, now)

@@ -30,7 +30,7 @@ from pincompute.api.serverset import ServersetKey
 from pincompute.base.clock import SystemClock
 from real_platform import free_port
 from registrar_process import KEY, numbered_members
-from zookeeper_server import ZooKeeperServer, connected, unique_root, wait_until
+from zookeeper_server import ZooKeeperServer, connected, unique_root, until_holds
 
 
 class RunningApi(NamedTuple):
@@ -104,7 +104,7 @@ async def update(client: RegistrarClient, files: Files, until: Path, text: str |
         run_once(client, files, 1)
         return (until.read_text() if until.exists() else None) == text
 
-    await wait_until(lambda: asyncio.to_thread(ask))
+    await until_holds(lambda: asyncio.to_thread(ask))
 
 
 async def test_file_follows_the_members(api: RunningApi, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ async def test_last_known_addresses_stay_while_zookeeper_is_down(zookeeper: ZooK
         client = api.client("me", "caller", "me/web", "me/other")
         await update(client, files, file, "10.0.0.0:80\n")
         zookeeper.stop()
-        await wait_until(lambda: not api.ensemble.session)
+        await until_holds(lambda: not api.ensemble.session)
         assert (await asyncio.to_thread(run_once, client, files, 1))[0]
         assert file.read_text() == "10.0.0.0:80\n"
         # A pod that starts meanwhile gets the same from the registrar's memory.
@@ -155,7 +155,7 @@ async def test_last_known_addresses_stay_while_zookeeper_is_down(zookeeper: ZooK
         (tmp_path / "late").mkdir()
         await update(late, Files(tmp_path / "late"), tmp_path / "late/me/web", "10.0.0.0:80\n")
         zookeeper.start()
-        await wait_until(lambda: api.ensemble.session)
+        await until_holds(lambda: api.ensemble.session)
         await api.register(KEY, 2)
         await update(client, files, file, "10.0.0.0:80\n10.0.0.1:80\n")
         client.close()

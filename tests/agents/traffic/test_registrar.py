@@ -16,7 +16,7 @@ from pincompute.agents.traffic.ensemble import Ensemble
 from pincompute.agents.traffic.registrar import Registrar, folder
 from pincompute.base.clock import SystemClock
 from registrar_process import KEY, numbered_members
-from zookeeper_server import PASSWORD, ZooKeeperServer, connected, unique_root, wait_until
+from zookeeper_server import PASSWORD, ZooKeeperServer, connected, unique_root, until_holds
 
 
 @asynccontextmanager
@@ -53,12 +53,12 @@ async def has_exactly(observer: Ensemble, root: str, members: int, session: int 
 async def test_members_follow_what_is_wanted(shared_zookeeper: ZooKeeperServer) -> None:
     root = unique_root()
     async with connected(shared_zookeeper) as ensemble, running_registrar(ensemble, root, 20) as registrar:
-        await wait_until(lambda: has_exactly(ensemble, root, 20, ensemble.session))
+        await until_holds(lambda: has_exactly(ensemble, root, 20, ensemble.session))
         assert all(map(registrar.is_registered, registrar.wanted.values()))
         removed = numbered_members(20)["uid-19"]
         registrar.wanted = numbered_members(19)
         registrar.reconcile()
-        await wait_until(lambda: has_exactly(ensemble, root, 19))
+        await until_holds(lambda: has_exactly(ensemble, root, 19))
         assert not registrar.is_registered(removed)
 
 
@@ -67,12 +67,12 @@ async def test_registers_once_an_ensemble_that_was_unreachable_answers(zookeeper
     ensemble.start()
     root = unique_root()
     async with running_registrar(ensemble, root, 3) as registrar:
-        await wait_until(lambda: registrar.problem)
+        await until_holds(lambda: registrar.problem)
         assert registrar.problem == "ZooKeeper is unreachable"
         assert not any(map(registrar.is_registered, registrar.wanted.values()))
         zookeeper.start()
-        await wait_until(lambda: ensemble.session)
-        await wait_until(lambda: has_exactly(ensemble, root, 3, ensemble.session))
+        await until_holds(lambda: ensemble.session)
+        await until_holds(lambda: has_exactly(ensemble, root, 3, ensemble.session))
         assert not registrar.problem
     await ensemble.stop()
 
@@ -82,9 +82,9 @@ async def test_state_is_restored_after_an_ensemble_lost_everything(zookeeper: Zo
     root = unique_root()
     short = connected(zookeeper, session_timeout_s=4.0)
     async with short as ensemble, running_registrar(ensemble, root, 5) as registrar:
-        await wait_until(lambda: has_exactly(ensemble, root, 5))
+        await until_holds(lambda: has_exactly(ensemble, root, 5))
         zookeeper.stop()
-        await wait_until(lambda: not ensemble.session)
+        await until_holds(lambda: not ensemble.session)
         # Pods come and go while it is away.
         registrar.wanted = numbered_members(8)
         registrar.reconcile()
@@ -92,22 +92,22 @@ async def test_state_is_restored_after_an_ensemble_lost_everything(zookeeper: Zo
             if each.is_file():
                 each.unlink()
         zookeeper.start()
-        await wait_until(lambda: ensemble.session)
-        await wait_until(lambda: has_exactly(ensemble, root, 8, ensemble.session))
+        await until_holds(lambda: ensemble.session)
+        await until_holds(lambda: has_exactly(ensemble, root, 8, ensemble.session))
 
 
 async def test_members_that_left_during_an_outage_are_removed_after_it(zookeeper: ZooKeeperServer) -> None:
     zookeeper.start()
     root = unique_root()
     async with connected(zookeeper) as ensemble, running_registrar(ensemble, root, 5) as registrar:
-        await wait_until(lambda: has_exactly(ensemble, root, 5))
+        await until_holds(lambda: has_exactly(ensemble, root, 5))
         zookeeper.stop()
-        await wait_until(lambda: not ensemble.session)
+        await until_holds(lambda: not ensemble.session)
         registrar.wanted = numbered_members(2)
         registrar.reconcile()
         zookeeper.start()
-        await wait_until(lambda: ensemble.session)
-        await wait_until(lambda: has_exactly(ensemble, root, 2))
+        await until_holds(lambda: ensemble.session)
+        await until_holds(lambda: has_exactly(ensemble, root, 2))
 
 
 async def test_members_are_made_again_in_a_new_session_after_it_expired(shared_zookeeper: ZooKeeperServer) -> None:
@@ -117,11 +117,11 @@ async def test_members_are_made_again_in_a_new_session_after_it_expired(shared_z
         connected(shared_zookeeper) as ensemble,
         running_registrar(ensemble, root, 5),
     ):
-        await wait_until(lambda: has_exactly(observer, root, 5))
+        await until_holds(lambda: has_exactly(observer, root, 5))
         expired = ensemble.session
         await asyncio.to_thread(expire, shared_zookeeper, ensemble)
-        await wait_until(lambda: ensemble.session not in {0, expired})
-        await wait_until(lambda: has_exactly(observer, root, 5, ensemble.session))
+        await until_holds(lambda: ensemble.session not in {0, expired})
+        await until_holds(lambda: has_exactly(observer, root, 5, ensemble.session))
 
 
 def expire(zookeeper: ZooKeeperServer, ensemble: Ensemble) -> None:
@@ -158,7 +158,7 @@ async def test_registrar_killed_at_any_moment_leaves_no_duplicates(shared_zookee
             assert all(len(each) == 1 for each in found.values())
         async with running_registrar(observer, root, count):
             # Entries of sessions that are still open are replaced, and not waited for.
-            await wait_until(lambda: has_exactly(observer, root, count, observer.session))
+            await until_holds(lambda: has_exactly(observer, root, count, observer.session))
 
 
 async def kill_after(zookeeper: ZooKeeperServer, root: str, count: int, writes: int) -> None:
@@ -179,5 +179,5 @@ async def test_members_of_a_process_that_died_disappear_with_its_session(shared_
     root = unique_root()
     async with connected(shared_zookeeper) as observer:
         async with connected(shared_zookeeper) as ensemble, running_registrar(ensemble, root, 5):
-            await wait_until(lambda: has_exactly(observer, root, 5))
-        await wait_until(lambda: has_exactly(observer, root, 0))
+            await until_holds(lambda: has_exactly(observer, root, 5))
+        await until_holds(lambda: has_exactly(observer, root, 0))

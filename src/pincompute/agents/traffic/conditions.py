@@ -10,8 +10,7 @@ import structlog
 
 from pincompute.agents.traffic.members import MemberPod
 from pincompute.agents.traffic.registrar import Registrar
-from pincompute.api.names import REGISTRAR
-from pincompute.api.serverset import REGISTERED
+from pincompute.api.names import REGISTERED, REGISTRAR
 from pincompute.base.clock import Clock
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, NotFound

@@ -55,7 +55,7 @@ async def run(access: Access, options: RegistrarOptions) -> None:
         async with Client(access, agent="registrar") as client:
             ensemble = Ensemble(options.zookeeper, options.password_file.read_text().strip(), clock)
             node = NodeRegistrar(client, ensemble, clock, options)
-            async with serve_health(options.listen, node.staleness_s):
+            async with serve_health(options.listen, node.seconds_since_heard):
                 ensemble.start()
                 await node.run()
 
@@ -77,7 +77,7 @@ class NodeRegistrar:
         self._reporter = Reporter(client, clock)
         self.registrar = Registrar(ensemble, ROOT, clock, on_pass=self._report, own_ensemble=options.own_ensemble)
 
-    def staleness_s(self) -> float:
+    def seconds_since_heard(self) -> float:
         return max(self._pods.staleness_s(), self._services.staleness_s())
 
     async def run(self) -> None:

@@ -106,8 +106,8 @@ class Registrar:
         missing = [path for path in wanted if self._registered.get(path) != current[path]]
         problem = await self._claim(session)
         if not problem:
-            removed = await asyncio.gather(*(self._remove(path, slots) for path in superfluous))
-            puts = (self._put(path, wanted[path], session, slots) for path in missing)
+            removed = await asyncio.gather(*(self._unregister(path, slots) for path in superfluous))
+            puts = (self._register(path, wanted[path], session, slots) for path in missing)
             problem = next((each for each in (*removed, *await asyncio.gather(*puts)) if each), "")
         if problem and problem != self.problem:
             log.warning("registration failed", why=problem)
@@ -124,7 +124,7 @@ class Registrar:
             self._claimed_session = session
         return ""
 
-    async def _remove(self, path: str, slots: asyncio.Semaphore) -> str:
+    async def _unregister(self, path: str, slots: asyncio.Semaphore) -> str:
         async with slots:
             try:
                 await self._ensemble.delete(path)
@@ -134,7 +134,7 @@ class Registrar:
         log.info("member removed", path=path)
         return ""
 
-    async def _put(self, path: str, data: bytes, session: int, slots: asyncio.Semaphore) -> str:
+    async def _register(self, path: str, data: bytes, session: int, slots: asyncio.Semaphore) -> str:
         # A request without an answer may have been done: the entry is remembered, and removed with the others.
         before = self._registered.get(path, Registration(data))
         self._registered[path] = before._replace(verified=False)

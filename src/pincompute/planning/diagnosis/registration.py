@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from pincompute.api.serverset import REGISTERED
+from pincompute.api.names import REGISTERED
 from pincompute.api.service import PinterestService
 from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.base.problem import Problem, Where
@@ -39,8 +39,8 @@ def _unregistered_problem(snapshot: Snapshot, pod: Pod, count: int) -> Problem:
     owner: PinterestService | PinterestStatefulSet = snapshot.owner
     where = Where(object=owner.metadata.key, field="spec.serverset")
     since = format_time(_since(pod, snapshot.now))
-    noun = "replica is" if count == 1 else "replicas are"
-    what = f"{count} ready {noun} not registered in the serverset {owner.metadata.key}"
+    verb = "replica is" if count == 1 else "replicas are"
+    what = f"{count} ready {verb} not registered in the serverset {owner.metadata.key}"
     reported = _condition(pod, REGISTERED)
     if reported is None:
         note = f"{pod.metadata.name} is ready since {since}; no registrar of node {pod.spec.node_name} has reported"

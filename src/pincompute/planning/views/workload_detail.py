@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from pincompute.api.names import SERVERSET_LABEL
-from pincompute.api.serverset import REGISTERED
+from pincompute.api.names import REGISTERED, SERVERSET_LABEL
 from pincompute.api.workload import Workload
 from pincompute.api.workload_detail import Membership, NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
 from pincompute.objects.content import Object, object_label
