@@ -29,6 +29,7 @@ COMMAND_GROUPS = {
         "top": ("pincompute.cli.top:top", "Show use of CPU and memory, highest first."),
         "show": ("pincompute.cli.show:show", "Show everything known about a workload."),
         "why": ("pincompute.cli.why:why", "Explain why a workload is not ready or not done."),
+        "endpoints": ("pincompute.cli.endpoints:endpoints", "Show the members of a workload's serverset in ZooKeeper."),
         "events": ("pincompute.cli.events:events", "Show the Kubernetes events of a workload."),
         "history": ("pincompute.cli.history:history", "Show what happened to a workload, also to a deleted one."),
         "logs": ("pincompute.cli.logs:logs", "Show the logs of a workload."),

@@ -1,5 +1,6 @@
-"""Fixture: Debian's nginx."""
+"""Fixtures: Debian's nginx and ZooKeeper."""
 
 from __future__ import annotations
 
 from ingress_agent import nginx as nginx
+from zookeeper_server import shared_zookeeper as shared_zookeeper, zookeeper as zookeeper

@@ -1,4 +1,4 @@
-"""Fixtures: an image registry of its own, Debian's nginx, and an API server with the policies of a platform."""
+"""Fixtures: an image registry of its own, Debian's nginx and ZooKeeper, and an API server with our policies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from control_plane import ControlPlane
 from ingress_agent import nginx as nginx
 from policed_cluster import PolicedProject, policed_plane, policed_project
+from zookeeper_server import shared_zookeeper as shared_zookeeper
 
 
 @pytest.fixture(scope="module")

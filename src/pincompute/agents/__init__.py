@@ -1,1 +1,1 @@
-"""Agents that run beside a workload or on a node: identity, logs, secrets, configuration, metrics, ingress, network and storage."""
+"""Agents that run beside a workload or on a node: identity, logs, secrets, metrics, ingress, network and storage."""

@@ -240,3 +240,24 @@ def config_store(kubeconfig: Path, folder: Path, listen_to_pods: str, identity: 
     logging.configure(process="config-store")
     listeners = [PodListener(listen_to_pods, identity), TlsListener(**tls_options)]
     asyncio.run(run(load_kubeconfig(kubeconfig), folder.absolute(), listeners))
+
+
+@agent.command()
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig of the agent. Default: its service account."
+)
+@click.option("--zookeeper", required=True, metavar="HOST:PORT,…", help="Addresses of the ensemble.")
+@click.option("--password-file", type=click.Path(path_type=Path), required=True, help="Password of all registrars.")
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Address of the health page.")
+@click.option("--node", default="", help="Node whose pods are registered. Default: all nodes.")
+@click.option("--listen-to-pods", default="", metavar="ADDRESS:PORT", help="Address for pods. Default: none.")
+@click.option("--identity", type=click.Path(path_type=Path), help="Folder of the identity with which pods are served.")
+@click.option("--own-ensemble", is_flag=True, help="Claim the root of the ensemble, as nothing else uses it.")
+def registrar(kubeconfig: Path | None, **options: Any) -> None:
+    """Register the ready pods of a node in ZooKeeper."""
+    from pincompute.agents.traffic.process import RegistrarOptions, run
+    from pincompute.base import logging
+    from pincompute.kube.in_cluster import load_or_in_cluster
+
+    logging.configure(process="registrar")
+    asyncio.run(run(load_or_in_cluster(kubeconfig), RegistrarOptions(**options)))

@@ -28,6 +28,7 @@ METRICS_READER: Final = "pincompute-metrics-reader"
 LOG_STORE_PORT: Final = 8081
 """Port in the store's own pod, if the store runs in the cluster and the API server forwards to it."""
 LOG_SHIPPER: Final = "pincompute-log-shipper"
+REGISTRAR: Final = "pincompute-registrar"
 CLI_MANAGER: Final = "pincompute-pin"
 STORAGE_PROVISIONER: Final = f"{GROUP}/storage"
 """Provisioner of volumes, named in storage classes."""
@@ -66,6 +67,16 @@ so that an update can be done in place.
 """
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
 """Attempt of a batch that a pod belongs to: 2 of resize@1.2."""
+
+SERVERSET_LABEL: Final = f"{GROUP}/serverset"
+"""`true` if the registrar registers the pod in the serverset of its workload."""
+READERS_ANNOTATION: Final = f"{GROUP}/serverset-readers"
+"""On a Service with a serverset: workloads of other projects that may read it, separated by spaces."""
+ENDPOINTS_ANNOTATION: Final = f"{GROUP}/endpoints"
+"""On a pod: the serversets that it reads, separated by spaces."""
+
+REGISTERED: Final = f"{GROUP}/Registered"
+"""Condition of a pod, set by the registrar of its node: it is a member of its serverset."""
 
 # Scheduling gates of pods.
 GANG_GATE: Final = f"{GROUP}/gang"

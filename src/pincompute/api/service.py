@@ -12,6 +12,7 @@ from msgspec import Meta
 from pincompute.api.custom_resource import FieldError, ValidationRule
 from pincompute.api.ingress import IngressAnnotations, ingress_annotation_errors
 from pincompute.api.metrics_endpoint import parse_metrics
+from pincompute.api.serverset import Serverset
 from pincompute.api.serving import (
     HTTP_PORT_NAME,
     SERVING_COLUMNS,
@@ -142,9 +143,15 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
         ),
     ] = "25%"
     shutdown: Annotated[Shutdown, Meta(description="Shutdown of a replica.")] = Shutdown()
+    serverset: Annotated[
+        Serverset | None,
+        Meta(description="Register ready replicas in ZooKeeper, such as {} or {readers: [ads/feed]}; off by default."),
+    ] = None
 
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from super().field_errors(name)
+        if self.serverset:
+            yield from self.serverset.field_errors(("serverset",))
         if self.worker:
             yield from _worker_errors(self)
         elif not self.port:
@@ -172,10 +179,15 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
 
 def _worker_errors(spec: ServiceSpec) -> Iterator[FieldError]:
     """A worker has nothing to connect to. Fields that would be ignored are rejected."""
-    present = {"port": spec.port, "ports": spec.ports, "loadBalancer": spec.load_balancer != LoadBalancer()}
+    present = {
+        "port": spec.port,
+        "ports": spec.ports,
+        "loadBalancer": spec.load_balancer != LoadBalancer(),
+        "serverset": spec.serverset is not None,
+    }
     for field, is_set in present.items():
         if is_set:
-            what = f"a worker has no {'address' if field == 'loadBalancer' else field}"
+            what = f"a worker has no {field if field.startswith('port') else 'address'}"
             yield FieldError((field,), what, next=f"remove {field}, or worker: true")
 
 
@@ -239,8 +251,9 @@ class PinterestService(Workload, frozen=True, kw_only=True, rename=None):
             "spec.port is missing: write port: 8080, or worker: true without a port",
         ),
         ValidationRule(
-            "!has(self.spec.worker) || !self.spec.worker || !has(self.spec.ports) && !has(self.spec.loadBalancer)",
-            "spec.worker: a worker has neither ports nor loadBalancer",
+            "!has(self.spec.worker) || !self.spec.worker || !has(self.spec.ports) && !has(self.spec.loadBalancer) && "
+            "!has(self.spec.serverset)",
+            "spec.worker: a worker has neither ports nor loadBalancer nor serverset",
         ),
         UNIQUE_PORT_RULE,
     )

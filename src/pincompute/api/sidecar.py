@@ -31,7 +31,7 @@ ServedKind = Literal[
     "PinterestTrainingJob",
     "PinterestDaemon",
 ]
-ServedField = Literal["secrets", "config@fixed", "config@live"]
+ServedField = Literal["secrets", "config@fixed", "config@live", "endpoints", "serverset"]
 DEFAULT_SERVED_KINDS: tuple[ServedKind, ...] = (
     "PinterestService",
     "PinterestStatefulSet",

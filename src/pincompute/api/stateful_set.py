@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from pincompute.api.custom_resource import NAME_PATTERN, FieldError, ValidationRule
 from pincompute.api.pod_template import list_at, main_container
+from pincompute.api.serverset import Serverset
 from pincompute.api.serving import (
     MAIN_PORT_NAME,
     SERVING_COLUMNS,
@@ -128,9 +129,15 @@ class StatefulSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         ),
     ] = 1
     shutdown: Annotated[Shutdown, Meta(description="Shutdown of a replica.")] = Shutdown()
+    serverset: Annotated[
+        Serverset | None,
+        Meta(description="Register ready replicas in ZooKeeper, such as {} or {readers: [ads/feed]}; off by default."),
+    ] = None
 
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from super().field_errors(name)
+        if self.serverset:
+            yield from self.serverset.field_errors(("serverset",))
         yield from port_errors(self.port, self.ports, MAIN_PORT_NAME)
         yield from _claim_errors(self, name)
         if self.rollout.partition > self.replicas:

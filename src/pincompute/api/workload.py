@@ -28,6 +28,7 @@ from pincompute.api.pod_template import (
     resource_names,
     template_errors,
 )
+from pincompute.api.serverset import Endpoints, endpoints_errors
 from pincompute.api.status import READY, WorkloadStatus
 from pincompute.api.structs import Environment, StrictStruct, quantity_meta
 from pincompute.objects.content import Object
@@ -161,6 +162,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         ),
     ] = []
     metrics: MetricsField = ""
+    endpoints: Endpoints = []
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
     expires: Expires = ""
     sidecar_config: Annotated[
@@ -193,6 +195,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         yield from _secret_errors(self.secrets)
         yield from reference_errors(self.config)
         yield from metrics_errors(self.metrics, self.template, getattr(self, "ports", ()))
+        yield from endpoints_errors(self.endpoints)
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
                 note = "letters, digits and - _ . are allowed"

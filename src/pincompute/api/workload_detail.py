@@ -8,6 +8,16 @@ from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.objects.content import Object
 
 
+class Membership(LenientStruct, frozen=True, omit_defaults=False):
+    """Whether a replica is registered in the serverset of its workload, as its registrar reports."""
+
+    registered: bool
+    since: str = ""
+    session: str = ""
+    """Session of the registrar in ZooKeeper, such as 0x100001f44b20000."""
+    message: str = ""
+
+
 class ReplicaDetail(LenientStruct, frozen=True, omit_defaults=False):
     """One pod of the workload."""
 
@@ -23,6 +33,10 @@ class ReplicaDetail(LenientStruct, frozen=True, omit_defaults=False):
     """Memory that it uses now; null if unknown."""
     usage: WorkloadUsage | None = None
     """Its use against its request and limit."""
+    address: str = ""
+    """IP address of the pod; empty without a serverset."""
+    membership: Membership | None = None
+    """Null without a serverset, and until the registrar reports."""
 
 
 class NativeDetail(LenientStruct, frozen=True, omit_defaults=False):

@@ -45,6 +45,10 @@ EXAMPLES = {
         ("pin edit web --set memory=128Mi --remove gpus", "set and remove fields, without an editor"),
         ("EDITOR=nano pin edit web --no-wait", "with another editor, without following the rollout"),
     ),
+    "endpoints": (
+        ("pin endpoints web", "the members of web's serverset, and replicas that are missing"),
+        ("pin endpoints search -p ads -o json", "of a workload of another project, for programs"),
+    ),
     "events": (("pin events web", "the events of web and of its objects"), ("pin events web -o json", "for programs")),
     "get": (
         ("pin get -A --wrong", "workloads of all projects that have a problem"),

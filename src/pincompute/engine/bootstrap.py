@@ -73,6 +73,7 @@ NAMESPACED_MANIFESTS = (
     "rehearsal",
     "confinement",
     "confinement_local",
+    "registrar",
 )
 """Manifests that are applied after the base, as they need its namespaces."""
 

@@ -22,9 +22,9 @@ from pincompute.base.reasons import DISK_FULL, INTERNAL, PLATFORM_DOWN
 from pincompute.base.settings import setting_value
 from pincompute.engine.home import Home, home_of, require_platform
 
-ADDONS = click.Choice(["kubeflow", "prometheus"])
+ADDONS = click.Choice(["kubeflow", "prometheus", "zookeeper"])
 """`kubeflow`: Kubeflow's training operator, which PinterestTrainingJob needs. `prometheus`: metrics of the platform,
-with alerts."""
+with alerts. `zookeeper`: service discovery by serversets."""
 
 name_option = click.option("--name", metavar="PLATFORM", help="Name of the platform. Default: main.")
 
@@ -42,7 +42,12 @@ name_option = click.option("--name", metavar="PLATFORM", help="Name of the platf
     "--with", "with_addons", multiple=True, type=ADDONS, help="Enable an add-on. It stays enabled at later starts."
 )
 @click.option("--without", "without_addons", multiple=True, type=ADDONS, help="Disable an add-on.")
-@click.option("--runtime/--no-runtime", default=None, help="Create the bundled runtimes: identity and logs.")
+@click.option(
+    "--zookeeper",
+    metavar="HOST:PORT,…",
+    help="Ensemble in which workloads are registered, instead of --with zookeeper. Empty for none.",
+)
+@click.option("--runtime/--no-runtime", default=None, help="Create the bundled runtimes: identity, logs and endpoints.")
 @click.option("--bare/--no-bare", default=None, help="Kubernetes without PinCompute, for `pin install`.")
 @click.option("--install", is_flag=True, help="First install the Debian packages of a real node. Needs root.")
 def up(name: str | None, install: bool, **options: Any) -> None:

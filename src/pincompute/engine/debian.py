@@ -29,6 +29,7 @@ PACKAGES = (
     Package("containerd", ("containerd", "containerd-shim-runc-v2", "ctr"), daemon=True),
     Package("docker-registry", ("docker-registry",), daemon=True),
     Package("nginx", ("nginx",), daemon=True),
+    Package("default-jre-headless", ("java",)),
     Package("prometheus", ("prometheus", "promtool"), daemon=True),
     Package("runc", ("runc",)),
     Package("containernetworking-plugins", ("host-local", "loopback", "portmap", "ptp")),
@@ -72,6 +73,12 @@ def find_program(name: str) -> Path | None:
         places += [str(unpacked / folder) for folder in PROGRAM_FOLDERS]
     found = shutil.which(name, path=os.pathsep.join(places))
     return Path(found) if found else None
+
+
+def unpacked_folder(package: str) -> Path:
+    """Folder of the newest unpacked version of a package; one that does not exist if there is none."""
+    found = sorted(_folder().glob(f"{package}_*"))
+    return found[-1] if found else _folder() / package
 
 
 def program_version(name: str) -> str:

@@ -33,7 +33,7 @@ def write_files(platform: Platform) -> None:
 async def apply_log_store_service(client: Client, platform: Platform) -> None:
     """Create the Service by which pods reach the log store."""
     port = platform.ports["log-store-pods"]
-    for object_ in fill_manifest("log_store", address=platform.address, port=port):
+    for object_ in fill_manifest("part_service", name=_NAME, address=platform.address, port=port):
         await client.apply(object_, _RESOURCES[object_["kind"]], manager=ENGINE)
 
 

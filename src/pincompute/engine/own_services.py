@@ -120,7 +120,7 @@ def _desk(platform: Platform) -> Part:
 
 
 def _insight(platform: Platform) -> Part:
-    part = _server(
+    part = server_part(
         "insight", platform, INSIGHT, platform.ports["insight"],
         "--cluster", platform.name, "--database", platform.home.data / "insight.sqlite",
         "--certificate", platform.authority.certificate(INSIGHT), "--trust", platform.authority.bundle,
@@ -202,7 +202,7 @@ def supervisor_part(platform: Platform) -> Part:
 
 
 def server_part(command: str, platform: Platform, user: str, port: int, *options: object) -> Part:
-    """One of our processes with an HTTP server."""
+    """A process of ours that serves `/healthz`, with a kubeconfig of its own."""
     listen = f"{_LOOPBACK}:{port}"
     arguments = ("--kubeconfig", platform.kubeconfig_of(user), "--listen", listen, *options)
     return Part(

@@ -59,6 +59,8 @@ class Platform(NamedTuple):
     simulated: SimulatedNodes = SimulatedNodes()
     addons: Mapping[str, Path] = MappingProxyType({})
     """Enabled add-ons, such as `prometheus`, each with the folder of its programs."""
+    zookeeper: str = ""
+    """Addresses of an ensemble that the platform does not run; empty for none."""
     bare: bool = False
     """Whether it is Kubernetes without PinCompute, to be used with `pin install`."""
     wide_services: bool = True

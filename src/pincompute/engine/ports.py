@@ -38,6 +38,9 @@ PORT_NAMES = (
     "config-store",
     "config-store-pods",
     "signer",
+    "zookeeper",
+    "registrar",
+    "registrar-pods",
     "https",
 )
 """All but `http`, which is an option of `pin up`."""

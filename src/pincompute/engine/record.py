@@ -28,6 +28,8 @@ class PlatformRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of the programs of the last start."""
     addons: dict[str, str] = msgspec.field(default_factory=dict, name="neighbours")
     """Enabled add-ons, each with the folder of its programs at the last start."""
+    zookeeper: str = ""
+    """Addresses of an ensemble that the platform does not run; empty for none."""
     ports: dict[str, int] = {}
     processes: dict[str, Process] = {}
     restarts: dict[str, int] = {}

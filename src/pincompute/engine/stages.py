@@ -15,6 +15,7 @@ from pincompute.engine.kubeflow import training_operator
 from pincompute.engine.nodes import real_node, simulated_nodes
 from pincompute.engine.platform import Platform
 from pincompute.engine.prometheus import server as prometheus
+from pincompute.engine.zookeeper import registrar, server as zookeeper
 
 
 def platform_stages(platform: Platform) -> Stages:
@@ -34,6 +35,8 @@ def platform_stages(platform: Platform) -> Stages:
         members.append(training_operator.training_operator_stages(platform))
     if prometheus.NAME in platform.addons:
         members.append(prometheus.prometheus_stages(platform))
+    if registrar.is_enabled(platform):
+        members.append(registrar.registrar_stages(platform))
     stages = [list(chain.from_iterable(together)) for together in zip_longest(*members, fillvalue=[])]
     return [*stages, [own_services.supervisor_part(platform)]]
 
@@ -54,12 +57,17 @@ def prepare_parts(platform: Platform, progress: Progress) -> None:
         training_operator.write_training_operator_files(platform)
     if prometheus.NAME in platform.addons:
         prometheus.write_prometheus_files(platform)
+    if registrar.is_enabled(platform):
+        registrar.prepare_registrar(platform)
 
 
 def prepare_addon(name: str, cache: Path, progress: Progress) -> Path:
     """Folder with the programs of an add-on; builds or downloads them if necessary."""
     if name == prometheus.NAME:
         return prometheus.ensure_prometheus()
+    if name == zookeeper.NAME:
+        registrar.require_client()
+        return zookeeper.ensure_zookeeper()
     return training_operator.build_training_operator(cache, progress)
 
 

@@ -36,6 +36,7 @@ from pincompute.engine.processes import Process, ProcessState
 from pincompute.engine.record import PlatformRecord, read_record, write_record
 from pincompute.engine.stages import platform_stages, prepare_addon, prepare_parts
 from pincompute.engine.up_options import UpOptions, platform_of, resolve_options
+from pincompute.engine.zookeeper import registrar
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.objects.times import format_time
@@ -119,6 +120,8 @@ async def _apply_objects(platform: Platform, converger: Converger) -> None:
                 await log_services.apply_log_store_service(client, platform)
                 await secret_services.apply_secret_store_service(client, platform)
                 await config_store.apply_config_store_service(client, platform)
+            if registrar.is_enabled(platform):
+                await registrar.apply_registrar_service(client, platform)
         if training_operator.NAME in platform.addons:
             await training_operator.apply_training_operator(client, platform)
 

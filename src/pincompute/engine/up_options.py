@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from pincompute.base.certificate_authority import Authority
-from pincompute.base.problem import Problem
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import USAGE
 from pincompute.engine import network_slots, ports
 from pincompute.engine.home import Home
 from pincompute.engine.nodes import real_node
@@ -18,6 +20,8 @@ from pincompute.engine.record import PlatformRecord
 
 # Without a real node a platform needs simulated nodes to schedule pods on.
 _DEFAULT_SIMULATED_NODES = 3
+_HOST_AND_PORT = r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}"
+_ENSEMBLE = f"{_HOST_AND_PORT}(,{_HOST_AND_PORT}){{0,15}}"
 
 
 class UpOptions(NamedTuple):
@@ -31,12 +35,17 @@ class UpOptions(NamedTuple):
     with_addons: tuple[str, ...] = ()
     """Add-ons to enable, such as `kubeflow`."""
     without_addons: tuple[str, ...] = ()
+    zookeeper: str | None = None
+    """Addresses of an ensemble; empty for none."""
     runtime: bool | None = None
     bare: bool | None = None
 
     def validate(self) -> None:
         """Reject invalid options before anything is changed."""
         apply_node_options(SimulatedNodes(), self.nodes, self.node_shape, self.zones)
+        if self.zookeeper and not re.fullmatch(_ENSEMBLE, self.zookeeper):
+            what = f"'{self.zookeeper[:100]}' is no address of an ensemble"
+            raise Refused(Problem(USAGE, what, next="pin up --zookeeper HOST:PORT,HOST:PORT"))
 
 
 def resolve_options(
@@ -53,6 +62,7 @@ def resolve_options(
         network_slot=network_slots.claim_slot(home, record.network_slot) if real else None,
         simulated=_nodes(record.simulated, options, real=real),
         addons={name: record.addons.get(name, "") for name in _addons(record, options)},
+        zookeeper=record.zookeeper if options.zookeeper is None else options.zookeeper,
         ports=ports.choose_ports(record.ports, options.http_port),
         runtime=record.runtime if options.runtime is None else options.runtime,
         bare=record.bare if options.bare is None else options.bare,
@@ -70,6 +80,7 @@ def platform_of(home: Home, record: PlatformRecord, programs: Programs) -> Platf
         real=record.real,
         simulated=record.simulated,
         addons={name: Path(folder) for name, folder in record.addons.items()},
+        zookeeper=record.zookeeper,
         wide_services=record.wide_services,
         runtime=record.runtime,
         bare=record.bare,

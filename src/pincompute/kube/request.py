@@ -14,9 +14,14 @@ from pincompute.kube.resource import Object, Resource, namespaced_name
 JSON_CONTENT_TYPE = "application/json"
 # Every version of the server accepts this content type for server-side apply. JSON is valid YAML.
 APPLY_CONTENT_TYPE = "application/apply-patch+yaml"
-PATCH_CONTENT_TYPES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
+PATCH_CONTENT_TYPES = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    # Merges lists by the key of their entries, such as the type of a condition.
+    "strategic": "application/strategic-merge-patch+json",
+}
 
-PatchStyle = Literal["merge", "json"]
+PatchStyle = Literal["merge", "json", "strategic"]
 
 
 class Target(NamedTuple):

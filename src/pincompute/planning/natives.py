@@ -109,7 +109,7 @@ def configuration_files(snapshot: Snapshot) -> tuple[Object, ...]:
     return (build_native(snapshot, "v1", "ConfigMap", {"immutable": True, "data": files}, name=name),)
 
 
-def headless_service(snapshot: Snapshot, ports: list[Object]) -> Object:
+def headless_service(snapshot: Snapshot, ports: list[Object], annotations: StringMap = EMPTY_STRING_MAP) -> Object:
     """Service without an address of its own: it gives each pod a DNS name."""
     spec = {
         "clusterIP": "None",
@@ -117,7 +117,7 @@ def headless_service(snapshot: Snapshot, ports: list[Object]) -> Object:
         "ports": ports,
         "publishNotReadyAddresses": True,
     }
-    return build_native(snapshot, "v1", "Service", {"spec": spec})
+    return build_native(snapshot, "v1", "Service", {"spec": spec}, annotations=annotations)
 
 
 def disruption_budget(snapshot: Snapshot, unavailable: int | str) -> tuple[Object, ...]:

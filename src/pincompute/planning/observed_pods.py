@@ -75,6 +75,7 @@ class PodStatus(LenientStruct, frozen=True):
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
     start_time: datetime | None = None
     """Time at which the kubelet accepted the pod."""
     conditions: tuple[PodCondition, ...] = ()

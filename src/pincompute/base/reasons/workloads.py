@@ -179,3 +179,16 @@ MANAGED_ELSEWHERE = user_error(
     "Another tool manages the object and would overwrite changes to it.",
     "Stop managing it there, and pass `--take-over`.",
 )
+ENSEMBLE_UNREACHABLE = infrastructure_error(
+    "EnsembleUnreachable",
+    503,
+    "The replicas are ready, but the registrar of their node has not reached ZooKeeper for 30 seconds, so that clients "
+    "which find them by the serverset do not see them. Files of endpoints keep the last known addresses meanwhile.",
+    "`pin status` shows the ZooKeeper of the platform; replicas are registered by themselves when it answers again.",
+)
+REGISTRAR_NOT_RESPONDING = infrastructure_error(
+    "RegistrarNotResponding",
+    503,
+    "The replicas are ready, but no registrar has reported for 30 seconds that they are in their serverset.",
+    "`pin status` shows the registrar; a platform without one gets it by `pin up --with zookeeper`.",
+)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from pincompute.api.service import PinterestService, ServiceSpec
-from pincompute.api.status import HOST_UNLISTED, READY, Condition, Progress
-from pincompute.base.problem import Problem
-from pincompute.base.reasons import PROGRESSING
+from pincompute.api.status import HOST_UNLISTED, Condition
 from pincompute.objects.content import Object
 from pincompute.planning import natives, revision, status
 from pincompute.planning.diagnosis import Finding, first_cause
-from pincompute.planning.diagnosis.address import SERVED, check_address
+from pincompute.planning.diagnosis.address import SERVED, AddressFinding, check_address
+from pincompute.planning.diagnosis.registration import check_registration
 from pincompute.planning.ingress_grants import ingress_annotations, ingress_problems, tls_secret
 from pincompute.planning.kinds.serving import (
     available_condition,
@@ -29,6 +28,7 @@ from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
+from pincompute.planning.pods.traffic import leaving, readers_annotation, serverset_labels
 from pincompute.planning.runtimes.in_place import InPlaceUpdate, TemplateChange, update_deployment
 from pincompute.planning.snapshot import Cluster, Snapshot
 
@@ -58,14 +58,14 @@ def plan(snapshot: Snapshot) -> Plan:
     finding = Finding() if done else Finding(paused) if paused else first_cause(snapshot, current)
     # Replicas that do not run are more urgent than a host that does not lead to them.
     problem = finding.problem or snapshot.host.problem
-    served = check_address(snapshot, ingress_host(owner, snapshot.cluster)) if done and not problem else SERVED
+    served = _check_reachable(snapshot, current) if done and not problem else SERVED
     problem = problem or served.problem
     new_status = msgspec.structs.replace(
         status.common_status(snapshot, built, pods, problem),
         address="" if snapshot.host.problem else service_address(owner, snapshot.cluster),
         progress=progress,
         conditions=[
-            _ready_condition(snapshot, progress, pods, problem, served.awaited),
+            ready_condition(snapshot, progress, pods, problem, awaited=served.awaited),
             available_condition(snapshot, progress.wanted, pods),
             *_host_conditions(snapshot),
         ],
@@ -81,16 +81,10 @@ def plan(snapshot: Snapshot) -> Plan:
     )
 
 
-def _ready_condition(
-    snapshot: Snapshot, progress: Progress, pods: Sequence[Pod], why: Problem | None, awaited: str
-) -> Condition:
-    """A service whose address does not lead to it is not ready, also while all its replicas are."""
-    if why and progress.ready == progress.wanted:
-        return status.build_condition(snapshot, READY, why.reason, why.message(), status=False)
-    if awaited:
-        message = f"{progress.ready} of {progress.wanted} replicas ready; {awaited}"
-        return status.build_condition(snapshot, READY, PROGRESSING, message, status=False)
-    return ready_condition(snapshot, progress, pods, why)
+def _check_reachable(snapshot: Snapshot, pods: Sequence[Pod]) -> AddressFinding:
+    """Whether clients find the ready replicas: by the address, and by the serverset."""
+    served = check_address(snapshot, ingress_host(snapshot.owner, snapshot.cluster))
+    return check_registration(snapshot, pods) if served == SERVED else served
 
 
 def _host_conditions(snapshot: Snapshot) -> list[Condition]:
@@ -127,14 +121,16 @@ def _service_overlay(owner: PinterestService) -> PodOverlay:
     if spec.worker:
         # No load balancer has to remove a worker before it ends.
         return PodOverlay(defaults={"terminationGracePeriodSeconds": spec.shutdown.grace_seconds})
+    shutdown = leaving(spec.shutdown, spec.serverset)
     return PodOverlay(
         container={
             "ports": container_ports(spec.port, spec.ports),
             "readinessProbe": readiness_probe(spec.port, spec.load_balancer.health_check),
-            "lifecycle": pre_stop_hook(spec.shutdown),
+            "lifecycle": pre_stop_hook(shutdown),
         },
-        defaults={"terminationGracePeriodSeconds": termination_grace_s(spec.shutdown)},
+        defaults={"terminationGracePeriodSeconds": termination_grace_s(shutdown)},
         environment=[{"name": "PORT", "value": str(spec.port)}],
+        labels=serverset_labels(spec.serverset),
     )
 
 
@@ -176,7 +172,8 @@ def _service(snapshot: Snapshot) -> tuple[Object, ...]:
     main, *others = service_ports(snapshot.owner, balancer.port)
     ports = [{**main, "name": balancer.port_name} if balancer.port_name else _unnamed(main), *others]
     spec = {"selector": natives.selector_labels(snapshot.owner), "ports": ports}
-    return (natives.build_native(snapshot, "v1", "Service", {"spec": spec}),)
+    annotations = readers_annotation(snapshot.owner.spec.serverset)
+    return (natives.build_native(snapshot, "v1", "Service", {"spec": spec}, annotations=annotations),)
 
 
 def _unnamed(port: Object) -> Object:

@@ -65,17 +65,25 @@ def termination_grace_s(shutdown: Shutdown) -> int:
     return shutdown.leave_seconds + shutdown.grace_seconds
 
 
-def ready_condition(
-    snapshot: Snapshot, progress: Progress, pods: Sequence[Pod], why: Problem | None, remark: str = ""
+def ready_condition(  # noqa: PLR0913  (the last two are optional)
+    snapshot: Snapshot,
+    progress: Progress,
+    pods: Sequence[Pod],
+    why: Problem | None,
+    remark: str = "",
+    *,
+    awaited: str = "",
 ) -> Condition:
-    """True if all replicas are up to date and ready. `pods` are those of all revisions."""
-    if progress.ready == progress.wanted:
-        message = f"{progress.ready} of {progress.wanted} replicas ready{remark}"
-        return status.build_condition(snapshot, READY, reasons.AVAILABLE, message, status=True)
+    """True if all replicas are up to date and ready, and clients find them. `pods` are those of all revisions."""
+    message = f"{progress.ready} of {progress.wanted} replicas ready"
     if why:
         return status.build_condition(snapshot, READY, why.reason, why.message(), status=False)
+    if progress.ready == progress.wanted:
+        if awaited:
+            return status.build_condition(snapshot, READY, reasons.PROGRESSING, f"{message}; {awaited}", status=False)
+        return status.build_condition(snapshot, READY, reasons.AVAILABLE, f"{message}{remark}", status=True)
     serving = sum(pod.ready for pod in pods)
-    message = f"{progress.ready} of {progress.wanted} replicas ready so far"
+    message = f"{message} so far"
     if serving > progress.ready:
         message = f"{serving} of {progress.wanted} replicas ready ({progress.ready} new)"
     return status.build_condition(snapshot, READY, reasons.PROGRESSING, message, status=False)

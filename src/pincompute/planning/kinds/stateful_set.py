@@ -10,11 +10,14 @@ from pincompute.api.stateful_set import PinterestStatefulSet, StatefulSetSpec
 from pincompute.objects.content import Object
 from pincompute.planning import natives, revision, status
 from pincompute.planning.diagnosis import Finding
+from pincompute.planning.diagnosis.address import SERVED
+from pincompute.planning.diagnosis.registration import check_registration
 from pincompute.planning.kinds import serving, stateful_storage
 from pincompute.planning.migration import adoption
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
+from pincompute.planning.pods.traffic import leaving, readers_annotation, serverset_labels
 from pincompute.planning.rollout import stateful_replicas
 from pincompute.planning.rollout.stateful_replicas import StatefulReplicas
 from pincompute.planning.runtimes.in_place import InPlaceUpdate, TemplateChange, update_stateful_set
@@ -55,14 +58,16 @@ def plan(snapshot: Snapshot) -> Plan:
     progress = status.pod_progress(owner.spec.replicas, replicas.current)
     done = progress.ready == progress.wanted
     finding = Finding() if done else stateful_replicas.rollout_finding(snapshot, replicas)
+    served = check_registration(snapshot, replicas.current) if done else SERVED
+    problem = finding.problem or served.problem
     held_back = sum(each.template_hash != built.template_hash for each in replicas.current)
     remark = f", {held_back} of them held back on a former revision" if held_back else ""
     new_status = msgspec.structs.replace(
-        status.common_status(snapshot, built, pods, finding.problem),
+        status.common_status(snapshot, built, pods, problem),
         address=f"{owner.metadata.name}.{owner.metadata.namespace}:{owner.spec.port}",
         progress=progress,
         conditions=[
-            serving.ready_condition(snapshot, progress, pods, finding.problem, remark),
+            serving.ready_condition(snapshot, progress, pods, problem, remark, awaited=served.awaited),
             serving.available_condition(snapshot, progress.wanted, pods),
         ],
     )
@@ -71,8 +76,8 @@ def plan(snapshot: Snapshot) -> Plan:
     return Plan(
         wanted,
         new_status,
-        wake_after_s=soonest(finding.recheck_after_s, update.recheck_after_s),
-        why=finding.problem,
+        wake_after_s=soonest(finding.recheck_after_s, update.recheck_after_s, served.recheck_after_s),
+        why=problem,
         retained=revision.retained_revisions(snapshot),
         steps=(*stateful_storage.claim_expansions(snapshot), *update.steps, *evictions),
         adoption=adoption.plan_adoption(snapshot, wanted),
@@ -81,14 +86,15 @@ def plan(snapshot: Snapshot) -> Plan:
 
 def _stateful_overlay(owner: PinterestStatefulSet) -> PodOverlay:
     spec = owner.spec
+    shutdown = leaving(spec.shutdown, spec.serverset)
     return PodOverlay(
         container={
             "ports": serving.container_ports(spec.port, spec.ports, MAIN_PORT_NAME),
             "readinessProbe": serving.readiness_probe(spec.port, spec.health_check),
-            "lifecycle": serving.pre_stop_hook(spec.shutdown),
+            "lifecycle": serving.pre_stop_hook(shutdown),
         },
         defaults={
-            "terminationGracePeriodSeconds": serving.termination_grace_s(spec.shutdown),
+            "terminationGracePeriodSeconds": serving.termination_grace_s(shutdown),
             "securityContext": {"fsGroup": _STORAGE_GROUP_ID, "fsGroupChangePolicy": "OnRootMismatch"},
         },
         environment=[
@@ -96,6 +102,7 @@ def _stateful_overlay(owner: PinterestStatefulSet) -> PodOverlay:
             {"name": "PIN_ORDINAL", "valueFrom": {"fieldRef": {"fieldPath": _ORDINAL}}},
         ],
         mounts=stateful_storage.claim_mounts(owner),
+        labels=serverset_labels(spec.serverset),
         annotations={CLAIMS_ANNOTATION: " ".join(sorted(spec.all_claims))} if spec.all_claims else {},
     )
 
@@ -103,7 +110,8 @@ def _stateful_overlay(owner: PinterestStatefulSet) -> PodOverlay:
 def _service(snapshot: Snapshot) -> Object:
     """Replicas have DNS names before they are ready, because they find each other before they serve."""
     owner = snapshot.owner
-    return natives.headless_service(snapshot, serving.service_ports(owner, owner.spec.port, MAIN_PORT_NAME))
+    ports = serving.service_ports(owner, owner.spec.port, MAIN_PORT_NAME)
+    return natives.headless_service(snapshot, ports, readers_annotation(owner.spec.serverset))
 
 
 def _rollout(snapshot: Snapshot, built: BuiltTemplate, replicas: StatefulReplicas, wanted: Object) -> InPlaceUpdate:

@@ -36,6 +36,7 @@ from pincompute.planning.pods.metrics import metrics_annotations, metrics_ports
 from pincompute.planning.pods.secrets import secrets_annotations, secrets_problem, with_secrets_group
 from pincompute.planning.pods.security_level import security_problem
 from pincompute.planning.pods.templates import in_place_hash_of
+from pincompute.planning.pods.traffic import endpoints_annotation
 from pincompute.planning.runtimes.selection import choose_runtime
 from pincompute.planning.snapshot import Cluster, Snapshot
 
@@ -147,6 +148,7 @@ def _annotations(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
         **secrets_annotations(owner),
         **config_annotations(owner),
         **metrics_annotations(owner),
+        **endpoints_annotation(owner),
     }
 
 

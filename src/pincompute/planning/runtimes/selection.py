@@ -136,7 +136,9 @@ def part_serves(part: PinterestSidecar, owner: Workload) -> bool:
 
 def _used_fields(owner: Workload) -> frozenset[str]:
     """Fields of the workload that parts serve."""
-    return frozenset(each for each in ("secrets",) if getattr(owner.spec, each, None)) | config_fields(owner)
+    # An empty serverset is set, an empty list is not.
+    plain = ("secrets", "endpoints", "serverset")
+    return config_fields(owner) | {each for each in plain if getattr(owner.spec, each, None) not in (None, [])}
 
 
 def _runtime_by_roll(owner: Workload, runtimes: Runtimes) -> int:

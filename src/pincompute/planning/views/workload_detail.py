@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from pincompute.api.names import REGISTERED, SERVERSET_LABEL
 from pincompute.api.workload import Workload
-from pincompute.api.workload_detail import NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
+from pincompute.api.workload_detail import Membership, NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
 from pincompute.objects.content import Object, object_label
 from pincompute.objects.times import format_time
 from pincompute.planning.observed_pods import ContainerStatus, Pod
@@ -77,7 +78,20 @@ def replica_detail(pod: Pod) -> ReplicaDetail:
         ready=pod.ready,
         restarts=sum(each.restart_count for each in pod.status.container_statuses),
         since=format_time(started_at) if started_at else pod.metadata.creation_timestamp,
+        address=pod.status.pod_ip if SERVERSET_LABEL in pod.metadata.labels else "",
+        membership=_membership(pod),
     )
+
+
+def _membership(pod: Pod) -> Membership | None:
+    """The condition of the registrar, whose message ends with its session."""
+    reported = next((each for each in pod.status.conditions if each.type == REGISTERED), None)
+    if reported is None:
+        return None
+    registered = reported.status == "True"
+    session = reported.message.rpartition("session ")[2] if registered else ""
+    since = format_time(reported.last_transition_time) if reported.last_transition_time else ""
+    return Membership(registered=registered, since=since, session=session, message=reported.message)
 
 
 def pod_state(pod: Pod) -> str:
