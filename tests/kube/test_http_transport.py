@@ -178,6 +178,16 @@ async def test_closes_connections_that_were_idle_too_long(monkeypatch: pytest.Mo
         assert server.connections == 2
 
 
+async def test_connections_of_a_burst_are_closed_later() -> None:
+    async with running_server(answer_all) as (transport, server):
+        await asyncio.gather(*(transport.send(GET) for _ in range(5)))
+        idle = transport._pool._idle  # noqa: SLF001
+        assert (server.connections, len(idle)) == (5, 5)
+        idle[:-1] = [(connection, context, since - 3600) for connection, context, since in idle[:-1]]
+        await transport.send(GET)
+        assert (server.connections, len(idle)) == (5, 1)
+
+
 async def test_cancelled_request_closes_its_connection() -> None:
     """The rest of its response would otherwise be read as the answer to the next request."""
     closed, begun = asyncio.Event(), asyncio.Event()

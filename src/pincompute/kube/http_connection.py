@@ -82,7 +82,7 @@ class HttpConnection(asyncio.Protocol):
                 if len(head) > MAX_HEAD_BYTES:
                     raise HttpSyntaxError(f"the head of the response is larger than {MAX_HEAD_BYTES} bytes")
                 if not (chunk := await self._read()):
-                    raise self._closed_error() from self._closed
+                    raise self._closed_error()
                 head += chunk
                 self.answered = True
                 continue
@@ -103,7 +103,7 @@ class HttpConnection(asyncio.Protocol):
             if not data:
                 self._body.finish()
                 if not self._body.complete:
-                    raise self._closed_error() from self._closed
+                    raise self._closed_error()
                 break
             part = self._body.feed(data)
             if part:
@@ -145,6 +145,8 @@ class HttpConnection(asyncio.Protocol):
     def _closed_error(self) -> ConnectionError:
         if isinstance(self._closed, ConnectionError):
             return self._closed
-        return ConnectionClosedError(
+        error = ConnectionClosedError(
             "the response was truncated" if self.answered else "the server closed the connection"
         )
+        error.__cause__ = self._closed
+        return error

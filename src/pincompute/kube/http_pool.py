@@ -56,7 +56,11 @@ class ConnectionPool:
             connection.abort()
             return
         connection.reused = True
-        self._idle.append((connection, self._open[connection], time.monotonic()))
+        now = time.monotonic()
+        self._idle.append((connection, self._open[connection], now))
+        while self._idle and now - self._idle[0][2] > MAX_IDLE_S:
+            # The ones below are used only while many requests run at once.
+            self._idle.pop(0)[0].abort()
 
     def close(self) -> None:
         """Closes all connections, also those in use."""
