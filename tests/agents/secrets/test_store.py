@@ -9,10 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from certificate_factory import NOW, TRUST_DOMAIN, issue_authority, issue_svid
 from manual_clock import ManualClock
-from pincompute.agents.callers import Caller
+from pincompute.agents.callers import Caller, pod_caller
 from pincompute.agents.secrets import store as store_module
 from pincompute.agents.secrets.key_provider import FileKeyProvider
+from pincompute.agents.secrets.projects import KnownProject
 from pincompute.agents.secrets.store import SecretStore
 from pincompute.api import secret as api
 from pincompute.api.secret import VersionState
@@ -21,6 +23,7 @@ from pincompute.base.key_file import KEY_BYTES
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import SECRET_CONFLICT, SECRET_NOT_GRANTED, SECRET_UNKNOWN, SECRETS_UNAVAILABLE
 from pincompute.objects.secret_reference import SecretReference, parse_reference
+from pincompute.planning.pods.certificate_approval import CLOCK_SKEW
 from postgres_server import new_database, postgres_server
 from secret_stores import add_secret, open_secret_database, project_namespace, rotate_secret
 
@@ -188,6 +191,16 @@ async def test_new_project_of_the_same_name_does_not_get_the_secrets(opened_stor
     known = opened_store.project("me")
     assert not known.issued(WEB._replace(issued_at=datetime(2026, 1, 19, tzinfo=UTC)))
     assert known.issued(WEB._replace(issued_at=datetime(2026, 1, 20, tzinfo=UTC)))
+
+
+def test_first_certificate_of_a_new_project_is_accepted() -> None:
+    """The signer dates it back, to before the creation of the project."""
+    created = NOW - timedelta(seconds=5)
+    svid = issue_svid(issue_authority(), begin=NOW - CLOCK_SKEW)
+    caller = pod_caller(svid.der, TRUST_DOMAIN)
+    assert KnownProject("uid", created.isoformat()).issued(caller)
+    former = issue_svid(issue_authority(), begin=NOW - CLOCK_SKEW - timedelta(seconds=6))
+    assert not KnownProject("uid", created.isoformat()).issued(pod_caller(former.der, TRUST_DOMAIN))
 
 
 async def test_deletion_of_a_project_removes_its_secrets(opened_store: SecretStore) -> None:
