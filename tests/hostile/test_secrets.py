@@ -42,7 +42,7 @@ EVIL = Caller("", "evil", "web")
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncGenerator[SecretStore]:
+async def opened_store(tmp_path: Path) -> AsyncGenerator[SecretStore]:
     async with open_secret_database(tmp_path, "me", "evil") as opened:
         await add_secret(opened, "me", "db", VALUE)
         yield opened
@@ -52,8 +52,8 @@ def reasons_of(body: bytes) -> list[str]:
     return [each["reason"] for each in msgspec.json.decode(body)["errors"]]
 
 
-async def test_pod_gets_nothing_of_another_project(store: SecretStore) -> None:
-    async with store_session(store, EVIL) as session:
+async def test_pod_gets_nothing_of_another_project(opened_store: SecretStore) -> None:
+    async with store_session(opened_store, EVIL) as session:
         for name in ("me/db", "me/db@1", "me/nonesuch"):
             status, body = await session.get("/v1/value", name)
             assert (status, reasons_of(body)) == (403, ["SecretNotGranted"])
@@ -79,39 +79,39 @@ async def test_pod_gets_nothing_of_another_project(store: SecretStore) -> None:
         "me/db@-1",
     ],
 )
-async def test_malformed_names_are_refused(store: SecretStore, name: str) -> None:
-    async with store_session(store, EVIL) as session:
+async def test_malformed_names_are_refused(opened_store: SecretStore, name: str) -> None:
+    async with store_session(opened_store, EVIL) as session:
         for path in ("/v1/value", "/v1/versions"):
             status, body = await session.get(path, name)
             assert (status, reasons_of(body)) == (422, ["SecretInvalid"])
 
 
 @pytest.mark.parametrize("wait", ["inf", "nan", "-1", "1e9", "9" * 400, "٣"])
-async def test_pod_cannot_choose_how_long_a_request_is_held(store: SecretStore, wait: str) -> None:
-    async with store_session(store, Caller("", "me", "web")) as session:
+async def test_pod_cannot_choose_how_long_a_request_is_held(opened_store: SecretStore, wait: str) -> None:
+    async with store_session(opened_store, Caller("", "me", "web")) as session:
         status, _ = await session.get("/v1/versions", "db", since="x", wait=wait)
         assert status == 422
 
 
-async def test_pods_and_other_parts_send_no_commands(store: SecretStore) -> None:
+async def test_pods_and_other_parts_send_no_commands(opened_store: SecretStore) -> None:
     command = api.RevealSecret(project="me", name="db", is_owner=True)
     for caller in (EVIL, Caller("", "me", "web"), Caller(LOG_STORE), Caller("pincompute-desk-2"), Caller()):
-        async with store_session(store, caller) as session:
+        async with store_session(opened_store, caller) as session:
             status, body = await session.send(command)
             assert (status, reasons_of(body)) == (403, ["PeerRefused"])
-    async with store_session(store, DESK_CALLER) as session:
+    async with store_session(opened_store, DESK_CALLER) as session:
         # The desk has no pod identity, and a workload named like it is no desk.
         assert (await session.get("/v1/value", "db"))[0] == 403
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"command":"drop"}', b'{"command":"reveal"}', b"\xff" * 100])
-async def test_malformed_commands_are_refused(store: SecretStore, body: bytes) -> None:
-    async with store_session(store, DESK_CALLER) as session:
+async def test_malformed_commands_are_refused(opened_store: SecretStore, body: bytes) -> None:
+    async with store_session(opened_store, DESK_CALLER) as session:
         assert (await session.send(body))[0] == 422
 
 
-async def test_value_over_64_kib_is_refused(store: SecretStore) -> None:
-    async with store_session(store, DESK_CALLER) as session:
+async def test_value_over_64_kib_is_refused(opened_store: SecretStore) -> None:
+    async with store_session(opened_store, DESK_CALLER) as session:
         status, body = await session.send(b'{"command":"create","value":"' + b"A" * 300_000 + b'"}')
     assert (status, reasons_of(body)) == (422, ["SecretInvalid"])
     with pytest.raises(msgspec.ValidationError):
@@ -119,54 +119,54 @@ async def test_value_over_64_kib_is_refused(store: SecretStore) -> None:
 
 
 async def test_number_of_secrets_names_and_grants_is_bounded(
-    store: SecretStore, monkeypatch: pytest.MonkeyPatch
+    opened_store: SecretStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "MAX_SECRETS_PER_PROJECT", 3)
     monkeypatch.setattr(store_module, "MAX_GRANTS", 3)
     for number in range(3):
-        await add_secret(store, "evil", f"s{number}")
+        await add_secret(opened_store, "evil", f"s{number}")
     with pytest.raises(Refused, match="3 secrets, the maximum"):
-        await add_secret(store, "evil", "s3")
-    await add_secret(store, "me", "another")
+        await add_secret(opened_store, "evil", "s3")
+    await add_secret(opened_store, "me", "another")
     for number in range(2):
-        await store.grant(api.GrantSecret(project="evil", name="s0", grantee=f"project:p{number}"))
+        await opened_store.grant(api.GrantSecret(project="evil", name="s0", grantee=f"project:p{number}"))
     with pytest.raises(Refused, match="3 grants, the maximum"):
-        await store.grant(api.GrantSecret(project="evil", name="s0", grantee="project:p3"))
-    async with store_session(store, EVIL) as session:
+        await opened_store.grant(api.GrantSecret(project="evil", name="s0", grantee="project:p3"))
+    async with store_session(opened_store, EVIL) as session:
         status, body = await session.get("/v1/versions", *(f"n{number}" for number in range(65)))
         assert (status, reasons_of(body)) == (422, ["SecretInvalid"])
 
 
-async def test_former_project_and_expired_certificates_get_nothing(store: SecretStore) -> None:
+async def test_former_project_and_expired_certificates_get_nothing(opened_store: SecretStore) -> None:
     clock = ManualClock()
     valid = {"issued_at": clock.now() - HOUR / 2, "expires_at": clock.now() + HOUR / 2}
     former = {**valid, "issued_at": datetime(2025, 12, 31, tzinfo=UTC)}
     expired = {**valid, "expires_at": clock.now() - timedelta(seconds=1)}
     for times, expected in ((valid, 200), (former, 403), (expired, 403)):
-        async with store_session(store, Caller("", "me", "web", **times), clock) as session:
+        async with store_session(opened_store, Caller("", "me", "web", **times), clock) as session:
             assert (await session.get("/v1/value", "db"))[0] == expected
 
 
-async def test_revocation_ends_access_at_once_also_on_an_open_connection(store: SecretStore) -> None:
-    async with store_session(store, Caller("", "me", "web")) as session:
+async def test_revocation_ends_access_at_once_also_on_an_open_connection(opened_store: SecretStore) -> None:
+    async with store_session(opened_store, Caller("", "me", "web")) as session:
         assert (await session.get("/v1/value", "db"))[0] == 200
-        await store.revoke(api.RevokeSecret(project="me", name="db", grantee="project:me"))
+        await opened_store.revoke(api.RevokeSecret(project="me", name="db", grantee="project:me"))
         assert (await session.get("/v1/value", "db"))[0] == 403
 
 
-async def test_waiting_request_returns_at_the_rotation_that_concerns_it(store: SecretStore) -> None:
-    await add_secret(store, "me", "other")
-    async with store_session(store, Caller("", "me", "web"), SystemClock()) as session:
+async def test_waiting_request_returns_at_the_rotation_that_concerns_it(opened_store: SecretStore) -> None:
+    await add_secret(opened_store, "me", "other")
+    async with store_session(opened_store, Caller("", "me", "web"), SystemClock()) as session:
         _, body = await session.get("/v1/versions", "db")
         digest = msgspec.json.decode(body)["digest"]
         waiting = asyncio.create_task(session.get("/v1/versions", "db", since=digest, wait="30"))
-        await until_waiting(store, 1)
-        await rotate_secret(store, "me", "other", b"x")
+        await until_waiting(opened_store, 1)
+        await rotate_secret(opened_store, "me", "other", b"x")
         assert not waiting.done()
-        await rotate_secret(store, "me", "db", b"new")
+        await rotate_secret(opened_store, "me", "db", b"new")
         status, body = await waiting
     assert (status, msgspec.json.decode(body)["secrets"]) == (200, {"db": 2})
-    assert waiting_count(store) == 0
+    assert waiting_count(opened_store) == 0
 
 
 def test_flood_of_waiting_requests_of_one_project_leaves_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,11 +180,11 @@ def test_flood_of_waiting_requests_of_one_project_leaves_room_for_others(monkeyp
         assert again
 
 
-async def test_full_disk_refuses_reads_and_changes_and_recovers(store: SecretStore) -> None:
-    database = store._database  # noqa: SLF001  (a limit of its file stands for the disk)
+async def test_full_disk_refuses_reads_and_changes_and_recovers(opened_store: SecretStore) -> None:
+    database = opened_store._database  # noqa: SLF001  (a limit of its file stands for the disk)
     await database.transact(lambda each: each.exec_driver_sql("PRAGMA max_page_count = 1"))
     web = Caller("", "me", "web")
-    async with store_session(store, web) as pod, store_session(store, DESK_CALLER) as desk:
+    async with store_session(opened_store, web) as pod, store_session(opened_store, DESK_CALLER) as desk:
         big = api.AddVersion(project="me", name="db", value=b"x" * 60_000)
         status, body = await desk.send(big)
         assert (status, reasons_of(body)) == (503, [SECRETS_UNAVAILABLE.code])
@@ -195,12 +195,12 @@ async def test_full_disk_refuses_reads_and_changes_and_recovers(store: SecretSto
 
 
 async def test_nothing_leaks_into_files_logs_answers_and_representations(
-    store: SecretStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    opened_store: SecretStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     logged: list[Any] = []
     with structlog.testing.capture_logs() as captured:
-        async with store_session(store, DESK_CALLER) as session:
+        async with store_session(opened_store, DESK_CALLER) as session:
             answers = [
                 await session.send(api.CreateSecret(project="me", name="db", value=VALUE)),
                 await session.send(api.CreateSecret(project="nowhere", name="db", value=VALUE)),
@@ -226,16 +226,16 @@ def contents_of(folder: Path) -> list[bytes]:
     return [each.read_bytes() for each in folder.iterdir() if each.is_file()]
 
 
-async def test_row_copied_to_another_secret_cannot_be_opened(store: SecretStore) -> None:
+async def test_row_copied_to_another_secret_cannot_be_opened(opened_store: SecretStore) -> None:
     """A writer of the database could otherwise read a secret through one that is granted to it."""
-    await add_secret(store, "evil", "mine", b"x")
+    await add_secret(opened_store, "evil", "mine", b"x")
     copy = (
         "UPDATE versions SET (key_id, wrapped_key, sealed) = (SELECT v.key_id, v.wrapped_key, v.sealed FROM versions v"
         " JOIN secrets s ON s.number = v.secret WHERE s.name = 'db')"
         " WHERE secret = (SELECT number FROM secrets WHERE name = 'mine')"
     )
-    await store._database.transact(lambda each: each.exec_driver_sql(copy))  # noqa: SLF001
-    async with store_session(store, EVIL) as session:
+    await opened_store._database.transact(lambda each: each.exec_driver_sql(copy))  # noqa: SLF001
+    async with store_session(opened_store, EVIL) as session:
         status, body = await session.get("/v1/value", "mine")
     assert (status, reasons_of(body)) == (503, [SECRETS_UNAVAILABLE.code])
     assert VALUE not in body
@@ -270,7 +270,7 @@ def read_db(client: SecretClient) -> bytes:
     return client.fetch_value("db")[1]
 
 
-async def test_only_certificates_of_the_signer_are_accepted(store: SecretStore, tmp_path: Path) -> None:
+async def test_only_certificates_of_the_signer_are_accepted(opened_store: SecretStore, tmp_path: Path) -> None:
     root, foreign = issue_authority(), issue_authority(name="foreign")
     web = f"spiffe://{TRUST_DOMAIN}/me/web"
     bundles = {
@@ -284,7 +284,7 @@ async def test_only_certificates_of_the_signer_are_accepted(store: SecretStore, 
         "two names": issue_svid(root, web, f"spiffe://{TRUST_DOMAIN}/me/other"),
         "no names": issue_svid(root, without=x509.SubjectAlternativeName),
     }
-    async with tls_store(store, tmp_path, root) as address:
+    async with tls_store(opened_store, tmp_path, root) as address:
         good = issue_svid(root, web).write_bundle(tmp_path / "good", root)
         assert await as_pod(address, good, read_db) == VALUE
         for name, certificate in bundles.items():
@@ -293,25 +293,25 @@ async def test_only_certificates_of_the_signer_are_accepted(store: SecretStore, 
                 await as_pod(address, folder, read_db)
 
 
-async def test_agent_sends_nothing_to_a_server_that_is_not_the_store(store: SecretStore, tmp_path: Path) -> None:
+async def test_agent_sends_nothing_to_a_server_that_is_not_the_store(opened_store: SecretStore, tmp_path: Path) -> None:
     root = issue_authority()
     good = issue_svid(root).write_bundle(tmp_path / "good", root)
-    async with tls_store(store, tmp_path, root, f"spiffe://{TRUST_DOMAIN}/evil/secret-store") as address:
+    async with tls_store(opened_store, tmp_path, root, f"spiffe://{TRUST_DOMAIN}/evil/secret-store") as address:
         with pytest.raises(StoreUnavailable, match="not the secret-store"):
             await as_pod(address, good, read_db)
 
 
-async def test_agent_survives_a_restart_of_the_store(store: SecretStore, tmp_path: Path) -> None:
+async def test_agent_survives_a_restart_of_the_store(opened_store: SecretStore, tmp_path: Path) -> None:
     root = issue_authority()
     good = issue_svid(root).write_bundle(tmp_path / "good", root)
-    async with tls_store(store, tmp_path, root) as address:
+    async with tls_store(opened_store, tmp_path, root) as address:
         client = SecretClient(StoreConnection(address, IdentityCredentials(good, "secret-store")))
         read: Callable[[], Awaitable[bytes]] = partial(asyncio.to_thread, read_db, client)
         assert await read() == VALUE
     with pytest.raises(StoreUnavailable):
         await read()
     listener = PodListener(address.removeprefix("https://"), tmp_path / "store")
-    app = build_app(store, listener.authenticate, SystemClock(), Waiting())
+    app = build_app(opened_store, listener.authenticate, SystemClock(), Waiting())
     async with serve_http(listener.listen, app, tls=listener.ssl_context(), grace=0.1):
         assert await read() == VALUE
         client.close()

@@ -12,7 +12,7 @@ from pincompute.engine.nodes import simulated_nodes
 from pincompute.engine.platform import Platform, Programs
 from pincompute.engine.ports import choose_ports
 
-ISSUERS = (control_plane, simulated_nodes, own_services, log_services, secret_services)
+ISSUERS = (control_plane, simulated_nodes, own_services, log_services)
 
 
 def issued_platform(folder: Path, clock: ManualClock) -> Platform:
@@ -22,4 +22,5 @@ def issued_platform(folder: Path, clock: ManualClock) -> Platform:
     platform.authority.establish()
     for issuer in ISSUERS:
         issuer.issue_certificates(platform)
+    secret_services.prepare_secret_store(platform)
     return platform

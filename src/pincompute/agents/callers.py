@@ -10,6 +10,7 @@ from cryptography import x509
 from pincompute.agents.identity.bundle import peer_id
 from pincompute.api.names import CLI_MANAGER, NAME_PREFIX, NODES_NAMESPACE, SYSTEM_NAMESPACE
 from pincompute.base.http_process import common_name
+from pincompute.planning.pods.certificate_approval import CLOCK_SKEW
 
 
 class Caller(NamedTuple):
@@ -20,8 +21,9 @@ class Caller(NamedTuple):
     workload: str = ""
     """Set for pods, whose certificates name the workload and not the pod."""
     issued_at: datetime | None = None
+    """When the signer issued the certificate of a pod."""
     expires_at: datetime | None = None
-    """Validity of the certificate of a pod. A connection may outlive it."""
+    """A connection may outlive the certificate."""
 
 
 def platform_caller(certificate: bytes) -> Caller:
@@ -42,4 +44,5 @@ def pod_caller(certificate: bytes, trust_domain: str) -> Caller:
     if namespace in {SYSTEM_NAMESPACE, NODES_NAMESPACE}:
         return Caller(user=NAME_PREFIX + name)
     parsed = x509.load_der_x509_certificate(certificate)
-    return Caller("", namespace, name, parsed.not_valid_before_utc, parsed.not_valid_after_utc)
+    # The signer dates certificates back. Uncorrected, those of a new project would seem older than the project.
+    return Caller("", namespace, name, parsed.not_valid_before_utc + CLOCK_SKEW, parsed.not_valid_after_utc)

@@ -36,35 +36,35 @@ class SecretClient:
         self._path = f"/v1/projects/{quote(project, safe='')}/secrets"
 
     async def list_all(self) -> list[SecretSummary]:
-        return await self._fetch("GET", self._path, list[SecretSummary])
+        return await self._request_struct("GET", self._path, list[SecretSummary])
 
     async def describe(self, name: str) -> SecretDetail:
-        return await self._fetch("GET", self._of(name), SecretDetail)
+        return await self._request_struct("GET", self._of(name), SecretDetail)
 
     async def create(self, name: str, value: bytes) -> SecretDetail:
-        return await self._fetch("PUT", self._of(name), SecretDetail, NewSecret(value=value))
+        return await self._request_struct("PUT", self._of(name), SecretDetail, NewSecret(value=value))
 
     async def add_version(self, name: str, value: bytes, *, promote: bool) -> SecretDetail:
         body = NewSecretVersion(value=value, promote=promote)
-        return await self._fetch("POST", self._of(name, "versions"), SecretDetail, body)
+        return await self._request_struct("POST", self._of(name, "versions"), SecretDetail, body)
 
     async def set_state(self, name: str, version: int, state: VersionState) -> SecretDetail:
         path = self._of(name, "versions", str(version))
-        return await self._fetch("PATCH", path, SecretDetail, VersionChange(state=state))
+        return await self._request_struct("PATCH", path, SecretDetail, VersionChange(state=state))
 
     async def grant(self, name: str, grantee: str) -> SecretDetail:
-        return await self._fetch("POST", self._of(name, "grants"), SecretDetail, _grant(grantee))
+        return await self._request_struct("POST", self._of(name, "grants"), SecretDetail, _grant(grantee))
 
     async def revoke(self, name: str, grantee: str) -> SecretDetail:
-        return await self._fetch("POST", self._of(name, "revocations"), SecretDetail, _grant(grantee))
+        return await self._request_struct("POST", self._of(name, "revocations"), SecretDetail, _grant(grantee))
 
     async def reveal(self, name: str, version: int) -> SecretValue:
         """The value of a version; of the primary one for 0."""
-        return await self._fetch("POST", f"{self._of(name, 'reveals')}?version={version}", SecretValue)
+        return await self._request_struct("POST", f"{self._of(name, 'reveals')}?version={version}", SecretValue)
 
     async def log_page(self, name: str, query: SecretLogQuery) -> SecretLogPage:
         path = f"{self._of(name, 'log')}?{urlencode({'limit': query.limit, 'before': query.before})}"
-        return await self._fetch("GET", path, SecretLogPage)
+        return await self._request_struct("GET", path, SecretLogPage)
 
     async def delete(self, name: str, *, force: bool) -> None:
         await self._send("DELETE", f"{self._of(name)}{'?force=true' if force else ''}", b"")
@@ -73,7 +73,7 @@ class SecretClient:
         """Quote names, which come as the user typed them."""
         return "/".join([self._path, *(quote(each, safe="") for each in steps)])
 
-    async def _fetch(self, method: str, path: str, type_: type[T], body: msgspec.Struct | None = None) -> T:
+    async def _request_struct(self, method: str, path: str, type_: type[T], body: msgspec.Struct | None = None) -> T:
         answer = await self._send(method, path, msgspec.json.encode(body) if body else b"")
         try:
             return msgspec.json.decode(answer, type=type_)

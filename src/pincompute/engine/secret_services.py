@@ -23,11 +23,9 @@ _NAME = "secret-store"
 _RESOURCES = {each.kind: each for each in (SERVICES, ENDPOINT_SLICES)}
 
 
-def issue_certificates(platform: Platform) -> None:
+def prepare_secret_store(platform: Platform) -> None:
+    """Issue its certificate, and write its kubeconfig and its keys."""
     platform.authority.issue(SECRET_STORE, groups=_GROUP, hosts=(platform.address,))
-
-
-def write_files(platform: Platform) -> None:
     write_kubeconfig(platform, SECRET_STORE)
     make_private_folder(platform.home.data / "secrets")
     # With a database and without its keys nothing could be read: new keys would hide that.

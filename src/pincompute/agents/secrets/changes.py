@@ -27,10 +27,10 @@ class Changes:
         with ExitStack() as stack:
             for key in set(keys):
                 self._waiting.setdefault(key, set()).add(event)
-                stack.callback(self._remove, key, event)
+                stack.callback(self._unsubscribe, key, event)
             yield event
 
-    def _remove(self, key: SecretKey, event: asyncio.Event) -> None:
+    def _unsubscribe(self, key: SecretKey, event: asyncio.Event) -> None:
         waiting = self._waiting[key]
         waiting.discard(event)
         if not waiting:

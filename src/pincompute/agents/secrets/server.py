@@ -46,7 +46,7 @@ _COMMANDS: dict[type, Callable[[SecretStore, Any], Awaitable[object]]] = {
     api.RevealSecret: SecretStore.reveal,
     api.DeleteSecret: SecretStore.delete,
     api.ReadSecretLog: SecretStore.read_log,
-    api.CheckReferences: SecretStore.check,
+    api.CheckReferences: SecretStore.check_references,
 }
 log = structlog.get_logger()
 

@@ -106,7 +106,7 @@ class SecretStore:
 
         return await self._database.transact(read)
 
-    async def check(self, command: api.CheckReferences) -> CheckedReferences:
+    async def check_references(self, command: api.CheckReferences) -> CheckedReferences:
         """What a workload would get, before it is accepted."""
         references = [parse_reference(each, command.project) for each in command.references]
         found = await self.resolve(command.project, command.workload, references)
