@@ -16,11 +16,11 @@ RESTRICTED: dict[str, Any] = {"owner": "ann", "quota": {"on-demand": {}}}
 PRIVILEGED: dict[str, Any] = {"owner": "ann", "quota": {"on-demand": {}, "infrastructure": {}}}
 
 
-def project(spec: dict[str, Any]) -> Project:
+def project_with(spec: dict[str, Any]) -> Project:
     return msgspec.convert({"metadata": {"name": "ads"}, "spec": spec}, Project)
 
 
-def workload(pod: dict[str, Any], kind: str = "PinterestService", **fields: Any) -> Any:
+def workload_with_pod(pod: dict[str, Any], kind: str = "PinterestService", **fields: Any) -> Any:
     short_form = {"image": "web:1", "port": 80} if kind == "PinterestService" else {"image": "web:1"}
     spec = {**short_form, **({"template": {"spec": pod}} if pod else {}), **fields}
     return build_resource({"kind": kind, "metadata": {"name": "web", "project": "ads"}, "spec": spec})
@@ -54,24 +54,24 @@ def workload(pod: dict[str, Any], kind: str = "PinterestService", **fields: Any)
     ],
 )  # fmt: skip
 def test_forbidden_pod_is_refused_with_the_edit_that_ends_it(pod: dict[str, Any], rule: str, next_: str) -> None:
-    problem = check_pod_security(workload(pod), project(RESTRICTED))
+    problem = check_pod_security(workload_with_pod(pod), project_with(RESTRICTED))
     assert problem is not None
     assert problem.reason is POD_SECURITY
     assert problem.note.startswith('violates PodSecurity "restricted:latest": ')
     assert rule in problem.note
     assert problem.next == f"pin edit web {next_}"
-    assert check_pod_security(workload(pod), project(PRIVILEGED)) is None
-    assert check_pod_security(workload(pod), None) is None
+    assert check_pod_security(workload_with_pod(pod), project_with(PRIVILEGED)) is None
+    assert check_pod_security(workload_with_pod(pod), None) is None
 
 
 def test_settings_of_the_platform_are_allowed() -> None:
-    assert check_pod_security(workload({}), project(RESTRICTED)) is None
+    assert check_pod_security(workload_with_pod({}), project_with(RESTRICTED)) is None
     init = {"initContainers": [{"name": "first", "image": "first:1"}]}
-    assert check_pod_security(workload(init), project(RESTRICTED)) is None
+    assert check_pod_security(workload_with_pod(init), project_with(RESTRICTED)) is None
 
 
 def test_every_role_of_a_training_job_is_checked() -> None:
     roles = {"worker": {"replicas": 1, "template": {"spec": {"hostIPC": True}}}}
-    problem = check_pod_security(workload({}, "PinterestTrainingJob", roles=roles), project(RESTRICTED))
+    problem = check_pod_security(workload_with_pod({}, "PinterestTrainingJob", roles=roles), project_with(RESTRICTED))
     assert problem is not None
     assert "host namespaces (hostIPC=true)" in problem.note

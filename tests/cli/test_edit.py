@@ -96,10 +96,10 @@ def deployed(edited: EditedWorkload, monkeypatch: pytest.MonkeyPatch) -> list[An
     assert not edited.requests
     specs: list[Any] = []
 
-    async def record(_: object, __: object, text: str, ___: object) -> None:
+    async def record_spec(_: object, __: object, text: str, ___: object) -> None:
         specs.append(read_document(text).content["spec"])
 
-    monkeypatch.setattr("pincompute.cli.edit._deploy", record)
+    monkeypatch.setattr("pincompute.cli.edit._deploy", record_spec)
     return specs
 
 

@@ -86,7 +86,7 @@ async def test_whole_node_is_shared_with_no_other_tenant(platform: SharedPlatfor
                 found = await here.wait_for_diagnosis(whole, scaled.generation, wrong=True)
                 assert (found.reason, found.next) == (
                     "NoNodeMatches",
-                    "remove wholeNode from the file, or ask for more nodes",
+                    f"pin edit {whole} --remove wholeNode",
                 ), found
                 await other.workloads.delete(tenant, "early")
                 await wait_until_done(here, whole, scaled.generation)

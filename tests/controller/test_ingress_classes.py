@@ -19,7 +19,7 @@ async def test_service_becomes_ready_once_its_class_exists_and_its_controller_se
         await operated.write(replicas=0, loadBalancer={"class": CLASS})
         unknown = await operated.wait_for_reason("IngressClassUnknown", 1)
         assert f"no ingress class '{CLASS}'" in unknown.message
-        assert unknown.next == "leave out loadBalancer.class"
+        assert unknown.next == "pin edit hello --remove loadBalancer.class"
         ingress_class = {"metadata": {"name": CLASS}, "spec": {"controller": "example.com/late"}}
         await operated.client.apply(ingress_class, INGRESS_CLASSES, manager="test")
         try:

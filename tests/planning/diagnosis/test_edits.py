@@ -26,7 +26,7 @@ SSD, HDD = {"disk": "ssd"}, {"disk": "hdd"}
 NODES = [node("a", labels={**SSD, "zone": "a"}), node("b", labels={**SSD, "zone": "b"}), node("c", labels=HDD)]
 
 
-def service(template: dict[str, Any] | None = None, **spec: Any) -> PinterestService:
+def service_of(template: dict[str, Any] | None = None, **spec: Any) -> PinterestService:
     whole = {"image": "own:1", "port": 8080, **spec, "template": {"spec": template or {}}}
     return msgspec.convert({"metadata": {"name": "own", "namespace": "me"}, "spec": whole}, PinterestService)
 
@@ -53,63 +53,63 @@ def next_of(owner: PinterestService, pending: PodRequirements, nodes: list[Node]
     ],
 )
 def test_corrects_a_selector_that_no_node_matches(selector: dict[str, str], next_: str) -> None:
-    assert next_of(service({"nodeSelector": selector}), pending_pod(nodeSelector=selector), NODES) == next_
+    assert next_of(service_of({"nodeSelector": selector}), pending_pod(nodeSelector=selector), NODES) == next_
 
 
 def test_leaves_labels_that_the_platform_requires() -> None:
-    assert next_of(service(), pending_pod(nodeSelector={"pool": "x"}), NODES) == "before"
+    assert next_of(service_of(), pending_pod(nodeSelector={"pool": "x"}), NODES) == "before"
 
 
 def test_label_value_that_is_no_text_in_yaml_is_quoted() -> None:
     gpu = [node("g", labels={"gpu": "true"})]
     selector = {"gpu": "yes"}
-    found = next_of(service({"nodeSelector": selector}), pending_pod(nodeSelector=selector), gpu)
+    found = next_of(service_of({"nodeSelector": selector}), pending_pod(nodeSelector=selector), gpu)
     assert shlex.split(found)[-1] == 'template.spec.nodeSelector.gpu="true"'
 
 
 def test_removes_an_affinity_that_no_node_meets() -> None:
     wants = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["128"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wants]}}}
-    found = next_of(service({"affinity": affinity}), pending_pod(affinity=affinity), NODES)
+    found = next_of(service_of({"affinity": affinity}), pending_pod(affinity=affinity), NODES)
     assert found == "pin edit own --remove template.spec.affinity.nodeAffinity"
 
 
 def test_corrects_the_value_of_a_toleration() -> None:
     red = [node("a", taints=[{"key": "team", "value": "red", "effect": "NoSchedule"}])]
     blue = [{"key": "team", "operator": "Equal", "value": "blue", "effect": "NoSchedule"}]
-    found = next_of(service({"tolerations": blue}), pending_pod(tolerations=blue), red)
+    found = next_of(service_of({"tolerations": blue}), pending_pod(tolerations=blue), red)
     assert found == "pin edit own --set 'template.spec.tolerations[team].value=red'"
-    assert next_of(service(), pending_pod(), red) == "before"
+    assert next_of(service_of(), pending_pod(), red) == "before"
 
 
 def test_removes_a_resource_that_no_node_has() -> None:
     resources = {"requests": {"example.com/fpga": "1"}, "limits": {"example.com/fpga": "1"}}
     pending = pending_pod()
     pending.spec.containers[0].resources.requests["example.com/fpga"] = 1
-    found = next_of(service({"containers": [{"name": "own", "resources": resources}]}), pending, NODES)
+    found = next_of(service_of({"containers": [{"name": "own", "resources": resources}]}), pending, NODES)
     path = "template.spec.containers[own].resources"
     assert shlex.split(found)[4::2] == [f"{path}.{each}[example.com/fpga]" for each in ("requests", "limits")]
 
 
 def test_requests_what_fits_by_the_field_that_the_file_has() -> None:
-    assert next_of(service(cpu=64), pending_pod(cpu="64"), NODES) == "pin edit own --set cpu=4"
+    assert next_of(service_of(cpu=64), pending_pod(cpu="64"), NODES) == "pin edit own --set cpu=4"
     written = {"containers": [{"name": "own", "resources": {"requests": {"cpu": "64"}}}]}
-    found = next_of(service(written), pending_pod(cpu="64"), NODES)
+    found = next_of(service_of(written), pending_pod(cpu="64"), NODES)
     assert found == "pin edit own --set 'template.spec.containers[own].resources.requests.cpu=4'"
 
 
 def test_bound_of_a_range_goes_to_the_containers_that_have_the_resource() -> None:
     side = {"name": "side", "resources": {"limits": {"ephemeral-storage": "9Ti"}}}
-    found = limit_range_remedy(service({"containers": [side]}), "ephemeral-storage", "8Gi")
+    found = limit_range_remedy(service_of({"containers": [side]}), "ephemeral-storage", "8Gi")
     assert shlex.split(found)[-1] == "template.spec.containers[side].resources.limits[ephemeral-storage]=8Gi"
-    assert limit_range_remedy(service(cpu=4), "cpu", "2") == "pin edit own --set cpu=2"
+    assert limit_range_remedy(service_of(cpu=4), "cpu", "2") == "pin edit own --set cpu=2"
 
 
 def test_ratio_of_a_range_raises_the_request() -> None:
     side = {"name": "side", "resources": {"requests": {"cpu": "10m"}, "limits": {"cpu": "1"}}}
-    found = limit_ratio_remedy(service({"containers": [side]}), "cpu", "2")
+    found = limit_ratio_remedy(service_of({"containers": [side]}), "cpu", "2")
     assert shlex.split(found)[-1] == "template.spec.containers[side].resources.requests.cpu=0.5"
-    assert limit_ratio_remedy(service(), "cpu", "2") == ""
+    assert limit_ratio_remedy(service_of(), "cpu", "2") == ""
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_ratio_of_a_range_raises_the_request() -> None:
 def test_asks_for_what_a_quota_has_left(
     spec: dict[str, Any], requested: dict[str, str], used: dict[str, str], limited: dict[str, str], next_: str
 ) -> None:
-    assert quota_edit(service(**spec), requested, used, limited) == (f"pin edit own {next_}" if next_ else "")
+    assert quota_edit(service_of(**spec), requested, used, limited) == (f"pin edit own {next_}" if next_ else "")
 
 
 def storage(claim: dict[str, Any], *, volumes: list[Any] = [], default: bool = True) -> tuple[Claim, StorageEvidence]:  # noqa: B006

@@ -45,11 +45,11 @@ def candidate_nodes(pod: PodRequirements, nodes: Iterable[Node]) -> list[Node]:
 
 
 def _largest_first(nodes: Iterable[Node]) -> list[Node]:
-    def size(node: Node) -> tuple[float, float, str]:
+    def node_size(node: Node) -> tuple[float, float, str]:
         # Fractions are exact, and slow to compare a thousand times.
         return -float(node.allocatable("cpu")), -float(node.allocatable("memory")), node.metadata.name
 
-    return sorted(nodes, key=size)
+    return sorted(nodes, key=node_size)
 
 
 class FittingReplicas(NamedTuple):
