@@ -34,7 +34,7 @@ WAIT_TIMEOUT_S = 60.0
 
 @pytest.fixture(scope="session")
 def real_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """With the add-on kubeflow, and the image of busybox.py in its registry."""
+    """With the add-ons kubeflow and zookeeper, and the image of busybox.py in its registry."""
     platform = start_real_platform("real", tmp_path_factory.mktemp("real"))
     yield platform
     down(platform.home, Progress(), purge=True)
@@ -49,7 +49,7 @@ async def client(real_platform: Platform) -> AsyncIterator[Client]:
 
 def start_real_platform(name: str, state: Path) -> Platform:
     # Not the default port, which a demo on this machine may use.
-    options = UpOptions(http_port=free_port(), with_addons=("kubeflow",))
+    options = UpOptions(http_port=free_port(), with_addons=("kubeflow", "zookeeper"))
     platform = up(home_of(name, state), options, Path(setting_value("cache")), Progress())
     assert platform.real, "tests that need a real node are deselected on other machines"
     write_image(state / "busybox.tar")
