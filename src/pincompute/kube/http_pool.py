@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import re
 import ssl
@@ -80,13 +81,22 @@ class ConnectionPool:
                     port,
                     ssl=context,
                     server_hostname=(self._server_name or host) if context else None,
-                    happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY_S,
+                    happy_eyeballs_delay=None if _is_ip_address(host) else _HAPPY_EYEBALLS_DELAY_S,
                 )
         except TimeoutError as error:
             raise ConnectFailedError("connect timed out") from error
         except (OSError, ValueError) as error:
             raise ConnectFailedError(describe_error(error)) from error
         return connection
+
+
+def _is_ip_address(host: str) -> bool:
+    """Whether there is one address to try. asyncio's race of several leaks its socket if it is cancelled at its end."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def describe_error(error: Exception) -> str:
