@@ -39,7 +39,7 @@ def send(sidecar: StatsdSidecar, *datagrams: bytes) -> None:
             client.sendto(datagram, (LOOPBACK, sidecar.ports[0]))
 
 
-def request(sidecar: StatsdSidecar, head: bytes) -> bytes:
+def send_head(sidecar: StatsdSidecar, head: bytes) -> bytes:
     with socket.create_connection((LOOPBACK, sidecar.ports[1]), timeout=WAIT_TIMEOUT_S) as client:
         client.sendall(head)
         answer = b""
@@ -49,7 +49,7 @@ def request(sidecar: StatsdSidecar, head: bytes) -> bytes:
 
 
 def page(sidecar: StatsdSidecar) -> str:
-    return request(sidecar, b"GET /metrics HTTP/1.1\r\nHost: pod\r\n\r\n").decode()
+    return send_head(sidecar, b"GET /metrics HTTP/1.1\r\nHost: pod\r\n\r\n").decode()
 
 
 async def test_datagrams_are_served_as_metrics(sidecar: StatsdSidecar) -> None:
@@ -68,7 +68,7 @@ async def test_datagrams_are_served_as_metrics(sidecar: StatsdSidecar) -> None:
 
 @pytest.mark.parametrize("head", [b"GET / HTTP/1.1\r\n\r\n", b"POST /metrics HTTP/1.1\r\n\r\n", b"\r\n\r\n"])
 def test_other_requests_are_not_found(sidecar: StatsdSidecar, head: bytes) -> None:
-    assert request(sidecar, head).startswith(b"HTTP/1.1 404 ")
+    assert send_head(sidecar, head).startswith(b"HTTP/1.1 404 ")
     assert "statsd_series 0" in page(sidecar)
 
 

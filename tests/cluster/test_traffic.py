@@ -61,7 +61,7 @@ def deployer(real_platform: Platform, tmp_path: Path) -> CliUser:
 @pytest.fixture
 async def observer(real_platform: Platform) -> AsyncIterator[Any]:
     """A client of ZooKeeper, as an application outside the cluster has one."""
-    client: Any = KazooClient(server.address(real_platform))
+    client: Any = KazooClient(server.ensemble_address(real_platform))
     await asyncio.to_thread(client.start, 60)
     yield client
     await asyncio.to_thread(client.stop)

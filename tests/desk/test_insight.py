@@ -114,7 +114,7 @@ async def test_watch_continues_without_insight_and_repeats_nothing(tmp_path: Pat
             # As a process that ends: its connections break, and it answers no more.
             world.freshness.synced.clear()
             for _ in range(1_100):
-                world.fleet.stream.publish("replicas", "ads", 0)
+                world.fleet.stream.send_change("replicas", "ads", 0)
             change = await anext(watched)
             assert [(each.name, each.reason) for each in change.current] == [
                 ("new", "Available"),

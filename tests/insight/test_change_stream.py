@@ -16,7 +16,7 @@ async def taken_numbers(subscription: Subscription) -> list[int | str]:
 
 def publish_numbers(stream: ChangeStream, *numbers: int, project: str = "ads") -> None:
     for number in numbers:
-        stream.publish("workloads", project, number)
+        stream.send_change("workloads", project, number)
 
 
 async def test_each_reader_gets_the_events_of_its_projects_in_order() -> None:

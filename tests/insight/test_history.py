@@ -253,11 +253,11 @@ async def test_full_database_keeps_the_newest_entries(tmp_path: Path, monkeypatc
     monkeypatch.setattr(history_module, "MAX_PENDING", 5)
     async with insight_world(tmp_path) as world:
 
-        async def full(*_: Any, **__: Any) -> None:
+        async def fail_full(*_: Any, **__: Any) -> None:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(world.store, "transact", full)
+            patch.setattr(world.store, "transact", fail_full)
             world.history.add_entries(numbered("ads", number, time_after(number)) for number in range(9))
             with pytest.raises(OSError, match="No space"):
                 await world.history.flush()

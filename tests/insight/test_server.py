@@ -112,7 +112,7 @@ async def test_reader_that_does_not_read_is_told_to_reload(tmp_path: Path) -> No
             assert (await anext(frames)).event == ""
             for number in range(MAX_QUEUED_EVENTS + 1):
                 # Published without a turn for the handler, as by a burst of the cluster.
-                world.fleet.stream.publish("workloads", "ads", number)
+                world.fleet.stream.send_change("workloads", "ads", number)
             events = [each.event async for each in frames]
         assert events == ["reload"]
 

@@ -19,7 +19,7 @@ class Caller(NamedTuple):
     user: str = ""
     project: str = ""
     workload: str = ""
-    """Set for pods, whose certificates name the workload and not the pod."""
+    """Set for pods. Their certificates name the workload and not the pod."""
     issued_at: datetime | None = None
     """When the signer issued the certificate of a pod."""
     expires_at: datetime | None = None

@@ -29,7 +29,7 @@ class TlsListener(NamedTuple):
 
 
 class PodListener(NamedTuple):
-    """Listener for pods, whose certificates are from another authority, which is trusted only here."""
+    """Listener for pods. Their certificates are from another authority, which is trusted only here."""
 
     listen: str
     identity: Path
@@ -43,7 +43,7 @@ class PodListener(NamedTuple):
 
 
 class LoopbackListener(NamedTuple):
-    """Listener for users, whose connections the API server forwards to the loopback address of this pod."""
+    """Listener for users. The API server forwards their connections to the loopback address of this pod."""
 
     listen: str
 

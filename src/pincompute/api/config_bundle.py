@@ -129,7 +129,7 @@ class ConfigBundle(LenientStruct, frozen=True):
     """The version that deploys get, and that live workloads follow."""
     versions: list[ConfigVersion] = []
     shared_with: list[str] = []
-    """Other projects whose workloads may read it."""
+    """Other projects. Their workloads may read it."""
 
     def find_version(self, number: int) -> ConfigVersion | None:
         return next((each for each in self.versions if each.version == number), None)

@@ -44,7 +44,7 @@ class FileLimits(NamedTuple):
 
 FILE_LIMITS = FileLimits()
 EXPORT_LIMITS = FileLimits(256 << 20, 5_000_000)
-"""For the objects of a whole namespace, which the person who exported them reads on a machine of their own."""
+"""For the objects of a whole namespace, which are read on the machine of the user."""
 
 
 class Document(NamedTuple):

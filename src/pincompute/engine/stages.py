@@ -44,9 +44,10 @@ def platform_stages(platform: Platform) -> Stages:
 def prepare_parts(platform: Platform, progress: Progress) -> None:
     """Issue certificates and write the configuration files of all parts."""
     platform.authority.establish()
-    for member in (control_plane, simulated_nodes, own_services, log_services):
+    for member in (control_plane, simulated_nodes, own_services):
         member.issue_certificates(platform)
         member.write_files(platform)
+    log_services.prepare_log_services(platform)
     config_store.prepare_config_store(platform)
     secret_services.prepare_secret_store(platform)
     if _available("docker-registry", "no image registry", progress):

@@ -17,6 +17,7 @@ from pincompute.engine import (
     identity,
     log_services,
     own_services,
+    pod_services,
     processes,
     secret_encryption,
     secret_services,
@@ -117,11 +118,10 @@ async def _apply_objects(platform: Platform, converger: Converger) -> None:
         if platform.real:
             await asyncio.to_thread(real_node.provision_node, platform)
             if not platform.bare:
-                await log_services.apply_log_store_service(client, platform)
-                await secret_services.apply_secret_store_service(client, platform)
-                await config_store.apply_config_store_service(client, platform)
+                stores = (log_services.NAME, secret_services.NAME, config_store.NAME)
+                await pod_services.apply_pod_services(client, platform, *stores)
             if registrar.is_enabled(platform):
-                await registrar.apply_registrar_service(client, platform)
+                await pod_services.apply_pod_services(client, platform, registrar.NAME)
         if training_operator.NAME in platform.addons:
             await training_operator.apply_training_operator(client, platform)
 

@@ -52,7 +52,7 @@ class Subscription:
 
 
 class ChangeStream:
-    """One task publishes; readers subscribe. `epoch` distinguishes processes, whose positions cannot be compared."""
+    """One task publishes; readers subscribe. `epoch` distinguishes processes: their positions cannot be compared."""
 
     def __init__(self, epoch: str) -> None:
         self._epoch = epoch
@@ -68,7 +68,7 @@ class ChangeStream:
     def readers(self) -> int:
         return len(self._subscriptions)
 
-    def publish(self, event: str, project: str, data: object) -> None:
+    def send_change(self, event: str, project: str, data: object) -> None:
         self._number += 1
         frame = ChangeFrame(id=self.position, event=event, project=project, data=msgspec.Raw(msgspec.json.encode(data)))
         encoded = msgspec.json.encode(frame) + b"\n"

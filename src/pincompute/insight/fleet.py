@@ -121,7 +121,7 @@ class Fleet:
             self.history.add_entries(node_entries(before, item, self._replicas_on(item.name), self._now()))
 
     def on_project(self, event: Event[Project]) -> None:
-        """A later project of the same name belongs to others, who must not see the history of the former one."""
+        """A later project of the same name belongs to others, and must not show them the history of the former one."""
         metadata = event.object.metadata
         if event.type == DELETED:
             self.history.forget_project(metadata.name)
@@ -147,13 +147,13 @@ class Fleet:
         before = self.index_of(collection).store_item(item)
         if before == item:
             return False
-        self.stream.publish(collection, item.project, item)
+        self.stream.send_change(collection, item.project, item)
         return True
 
     def _discard_item(self, collection: Collection, key: ItemKey) -> None:
         if item := self.index_of(collection).discard_item(key):
             gone = GoneItem(collection=collection, project=item.project, name=item.name, uid=item.uid)
-            self.stream.publish(GONE, item.project, gone)
+            self.stream.send_change(GONE, item.project, gone)
 
     def _now(self) -> str:
         return format_time(self._clock.now())

@@ -30,7 +30,7 @@ MAX_ENTRIES = 1_000_000
 MAX_PROJECT_ENTRIES = 100_000
 """Entries of one project, so that a busy project does not end the history of the others."""
 MAX_DELETED_STATES = 10_000
-"""Deleted workloads of one project whose last state is kept."""
+"""Deleted workloads of one project with their last state."""
 _BATCH_ROWS = 500
 
 METADATA = sql.MetaData()
@@ -133,7 +133,7 @@ def _configure_sqlite(connection: Any, _: object) -> None:
 
 
 def store_batch(connection: Connection, new: Iterable[KeyedEntry], newest: Iterable[LastState]) -> None:
-    """Adds the entries whose keys are not stored yet, and replaces the states."""
+    """Adds the entries with keys that are not stored yet, and replaces the states."""
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     entry_rows = [
         {

@@ -106,7 +106,7 @@ class Routes:
         make = partial(list_page, items, asked.query, ITEM_TYPES[collection])
         page = await beside_loop(make, large=len(items) > _MAX_QUICK_ITEMS)
         body = {"items": page.items, "total": page.total, "next": page.next, "position": position, "ageS": age_s}
-        return _json(body, headers)
+        return _json_page(body, headers)
 
     async def summaries(self, request: web.Request) -> web.Response:
         """The workloads of a project, with all writes that the request names."""
@@ -117,7 +117,7 @@ class Routes:
             raise Refused(Problem(INSIGHT_BEHIND, what))
         headers = {"Age": str(int(self._freshness.age_s())), "Position": self._fleet.stream.position}
         items = list(self._fleet.workloads.in_projects([asked.project]))
-        return _json(items, headers)
+        return _json_page(items, headers)
 
     async def changes(self, request: web.Request) -> web.StreamResponse:
         """The stream of changes, one frame a line. Frames without an event are heartbeats."""
@@ -152,12 +152,12 @@ class Routes:
 
     async def serve_history(self, request: web.Request) -> web.Response:
         asked = await _parse_request(request, HistoryRequest)
-        return _json(await self._fleet.history.read(partial(read_history, request=asked)))
+        return _json_page(await self._fleet.history.read(partial(read_history, request=asked)))
 
     async def serve_last_state(self, request: web.Request) -> web.Response:
         """The last known state of a workload; null if there was none of that name."""
         asked = await _parse_request(request, LastStateRequest)
-        return _json(await self._fleet.history.read(partial(read_last_state, request=asked)))
+        return _json_page(await self._fleet.history.read(partial(read_last_state, request=asked)))
 
 
 def _heartbeat(fleet: Fleet) -> bytes:
@@ -201,5 +201,5 @@ async def _parse_request(request: web.Request, type_: type[T]) -> T:
         raise Refused(Problem(DOCUMENT_INVALID, f"invalid request: {error}")) from error
 
 
-def _json(value: object, headers: dict[str, str] | None = None) -> web.Response:
+def _json_page(value: object, headers: dict[str, str] | None = None) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), headers=headers, content_type="application/json")

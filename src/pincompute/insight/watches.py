@@ -21,7 +21,7 @@ from pincompute.planning.observed_pods import Pod
 
 
 class FleetWatches:
-    """One watch for each kind, whatever the number of readers."""
+    """One watch for each kind, for any number of readers."""
 
     def __init__(self, client: Client, fleet: Fleet) -> None:
         self._fleet = fleet

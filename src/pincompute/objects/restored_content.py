@@ -40,7 +40,7 @@ def restored_content(found: Object, wanted: Object, added: Sequence[str]) -> Obj
     kept = deepcopy(found)
     # From the end of each list to its start, so that no removal shifts the index of a later one.
     for pointer in sorted(added, key=_pointer_sort_key, reverse=True):
-        _remove(kept, pointer)
+        _remove_at(kept, pointer)
     fields: Object = {}
     for entry in found["metadata"].get("managedFields", ()):
         if not entry.get("subresource"):
@@ -54,7 +54,7 @@ def _pointer_sort_key(pointer: str) -> list[tuple[int, str]]:
     return [(int(step), "") if step.isdigit() else (0, step) for step in pointer.split("/")]
 
 
-def _remove(content: Any, pointer: str) -> None:
+def _remove_at(content: Any, pointer: str) -> None:
     *parents, last = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
     for step in parents:
         content = content[int(step) if isinstance(content, list) else step]

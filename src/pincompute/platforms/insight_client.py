@@ -75,13 +75,13 @@ class InsightClient:
                 "/v1/changes", data=msgspec.json.encode(request), timeout=timeout
             ) as response:
                 if response.status != 200:
-                    raise _refusal(response.status, await response.read())
+                    raise _answered_refusal(response.status, await response.read())
                 splitter = LineSplitter()
                 async for chunk in response.content.iter_any():
                     for line in filter(None, splitter.feed(chunk)):
                         yield decoder.decode(line)
         except (aiohttp.ClientError, OSError, TimeoutError, msgspec.DecodeError) as error:
-            raise self._unavailable(error) from error
+            raise self._mark_down(error) from error
 
     async def _post(
         self, path: str, request: msgspec.Struct, headers: Mapping[str, str] | None = None
@@ -93,9 +93,9 @@ class InsightClient:
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise self._unavailable(error) from error
+            raise self._mark_down(error) from error
         if response.status not in (200, 304):
-            raise _refusal(response.status, body)
+            raise _answered_refusal(response.status, body)
         found = response.headers
         age = found.get("Age", "0")
         return InsightAnswer(
@@ -110,13 +110,13 @@ class InsightClient:
         try:
             return msgspec.json.decode(answer.body, type=type_)
         except msgspec.DecodeError as error:
-            raise self._unavailable(error) from error
+            raise self._mark_down(error) from error
 
     def _require_up(self) -> None:
         if self._clock.monotonic() < self._down_until:
             raise _problem("it did not answer a moment ago")
 
-    def _unavailable(self, error: Exception) -> Refused:
+    def _mark_down(self, error: Exception) -> Refused:
         if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
             self._down_until = self._clock.monotonic() + DOWN_INTERVAL_S
         return _problem(str(error) or type(error).__name__)
@@ -126,7 +126,7 @@ def _problem(why: str) -> Refused:
     return Refused(Problem(INSIGHT_UNAVAILABLE, f"insight does not answer: {why}", next="pin status"))
 
 
-def _refusal(status: int, body: bytes) -> Refused:
+def _answered_refusal(status: int, body: bytes) -> Refused:
     """The problems that insight answered with; unavailable, if it answered with anything else."""
     try:
         problems = [Problem.from_json(each) for each in msgspec.json.decode(body)["errors"]]

@@ -180,11 +180,11 @@ def test_refused_certificate_is_reported(folder: Path) -> None:
 
 
 def test_full_volume_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def raise_disk_full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     store = FakeStore(db=b"one")
-    monkeypatch.setattr(SecretFolder, "write", full)
+    monkeypatch.setattr(SecretFolder, "write", raise_disk_full)
     line = agent_of(store, folder, "db").run()
     assert "cannot write the files of secrets: No space left on device" in line
 

@@ -48,7 +48,7 @@ def build_app(store: ConfigStore, authenticate: Authenticate) -> web.Application
     app.add_routes(
         [
             web.get("/healthz", _healthz),
-            web.get("/metrics", routes.metrics),
+            web.get("/metrics", routes.serve_metrics),
             web.put(f"{project}/contents/{{digest}}", routes.store_content),
             web.get(f"{project}/contents/{{digest}}", routes.send_content),
             web.get(f"{project}/bundles", routes.send_bundles),
@@ -74,7 +74,7 @@ class Routes:
         self._store = store
         self._authenticate = authenticate
 
-    async def metrics(self, request: web.Request) -> web.Response:
+    async def serve_metrics(self, request: web.Request) -> web.Response:
         if self._authenticate(request).user != METRICS_READER:
             raise web.HTTPForbidden(text=f"only {METRICS_READER} may read metrics")
         page = exposition(partial(config_store_metrics, self._store))

@@ -167,7 +167,7 @@ class ConfigStore:
         )
 
     def read_content(self, project: str, digest: str) -> bytes:
-        """The content of a file. The caller has checked who may read it."""
+        """The content of a file. The caller has checked the reader's rights."""
         try:
             return self._open(project).content_path(digest).read_bytes()
         except FileNotFoundError:

@@ -47,11 +47,11 @@ class FileKeyProvider:
         try:
             self._keys = _ENCODED.decode(file.read_bytes())
         except OSError as error:
-            raise _unavailable(f"cannot read the keys: {error.strerror}", file) from error
+            raise _keys_unavailable(f"cannot read the keys: {error.strerror}", file) from error
         except msgspec.DecodeError as error:
-            raise _unavailable("the file of keys is not valid", file) from error
+            raise _keys_unavailable("the file of keys is not valid", file) from error
         if not self._keys or any(len(key) != KEY_BYTES for key in self._keys.values()):
-            raise _unavailable(f"the file must hold keys of {KEY_BYTES} bytes", file)
+            raise _keys_unavailable(f"the file must hold keys of {KEY_BYTES} bytes", file)
 
     async def wrap(self, data_key: bytes, context: str) -> WrappedKey:
         key_id, key = list(self._keys.items())[-1]
@@ -59,11 +59,11 @@ class FileKeyProvider:
 
     async def unwrap(self, wrapped: WrappedKey, context: str) -> bytes:
         if wrapped.key_id not in self._keys:
-            raise _unavailable(f"the key '{wrapped.key_id}' is missing", self._file)
+            raise _keys_unavailable(f"the key '{wrapped.key_id}' is missing", self._file)
         try:
             return unseal(self._keys[wrapped.key_id], wrapped.wrapped, context)
         except InvalidTag:
-            raise _unavailable(f"the key '{wrapped.key_id}' does not open this secret", self._file) from None
+            raise _keys_unavailable(f"the key '{wrapped.key_id}' does not open this secret", self._file) from None
 
 
 def seal(key: bytes, content: bytes, context: str) -> bytes:
@@ -77,6 +77,6 @@ def unseal(key: bytes, sealed: bytes, context: str) -> bytes:
     return AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], context.encode())
 
 
-def _unavailable(what: str, file: Path) -> Refused:
+def _keys_unavailable(what: str, file: Path) -> Refused:
     next_ = "restore the file from its backup"
     return Refused(Problem(SECRETS_UNAVAILABLE, what, Where(file=str(file)), next=next_))

@@ -40,7 +40,7 @@ class RegistrarOptions(NamedTuple):
     listen: str
     """Address of the health page."""
     node: str = ""
-    """Node whose pods are registered; all nodes if empty."""
+    """Only pods of this node are registered; those of all nodes if empty."""
     listen_to_pods: str = ""
     identity: Path | None = None
     """Folder of the identity with which pods are served."""

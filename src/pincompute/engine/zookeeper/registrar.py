@@ -6,21 +6,19 @@ import secrets
 from importlib.util import find_spec
 from pathlib import Path
 
-from pincompute.api.names import ENGINE, REGISTRAR
+from pincompute.api.names import REGISTRAR
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import EXTRA_MISSING
 from pincompute.base.secure_files import write_private_file
 from pincompute.engine.identity import issue_part_identity
 from pincompute.engine.kubeconfigs import write_kubeconfig
-from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.own_services import server_part
 from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 from pincompute.engine.zookeeper import server
-from pincompute.kube.client import Client
 from pincompute.kube.resource import ENDPOINT_SLICES, SERVICES
 
-_NAME = "registrar"
+NAME = "registrar"
 _RESOURCES = {each.kind: each for each in (SERVICES, ENDPOINT_SLICES)}
 
 
@@ -64,17 +62,10 @@ def registrar_stages(platform: Platform) -> list[list[Part]]:
 def _registrar(platform: Platform) -> Part:
     options: list[object] = ["--password-file", password_file(platform)]
     if has_own_ensemble(platform):
-        options += ["--zookeeper", server.address(platform), "--own-ensemble"]
+        options += ["--zookeeper", server.ensemble_address(platform), "--own-ensemble"]
     else:
         options += ["--zookeeper", platform.zookeeper]
     if platform.real:
-        options += ["--node", platform.node_name, "--identity", issue_part_identity(platform, _NAME)]
+        options += ["--node", platform.node_name, "--identity", issue_part_identity(platform, NAME)]
         options += ["--listen-to-pods", f"{platform.address}:{platform.ports['registrar-pods']}"]
-    return server_part(f"agent {_NAME}", platform, REGISTRAR, platform.ports[_NAME], *options)
-
-
-async def apply_registrar_service(client: Client, platform: Platform) -> None:
-    """Create the Service by which pods reach the registrar of their node."""
-    port = platform.ports["registrar-pods"]
-    for object_ in fill_manifest("part_service", name=_NAME, address=platform.address, port=port):
-        await client.apply(object_, _RESOURCES[object_["kind"]], manager=ENGINE)
+    return server_part(f"agent {NAME}", platform, REGISTRAR, platform.ports[NAME], *options)

@@ -79,7 +79,7 @@ def zookeeper_command(configuration: Path) -> tuple[str, ...]:
     )
 
 
-def address(platform: Platform) -> str:
+def ensemble_address(platform: Platform) -> str:
     return f"{_LOOPBACK}:{_port(platform)}"
 
 

@@ -20,7 +20,7 @@ REGISTRATION_GRACE_S = 30.0
 
 
 def check_registration(snapshot: Snapshot, pods: Sequence[Pod]) -> AddressFinding:
-    """Check a workload whose replicas are ready. Simulated replicas have no address that could be registered."""
+    """Check a workload with ready replicas. Simulated replicas have no address that could be registered."""
     owner: PinterestService | PinterestStatefulSet = snapshot.owner
     if owner.spec.serverset is None or snapshot.cluster.simulated or owner.spec.simulated:
         return SERVED

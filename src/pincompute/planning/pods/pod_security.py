@@ -64,7 +64,7 @@ class _Pod(NamedTuple):
         return self.spec.get("hostUsers") is False
 
     def breaking(self, field: FieldSteps, is_bad: Callable[[Any], bool]) -> _Setters:
-        """The pod and the containers whose security context sets a field to a bad value."""
+        """The pod and the containers with a bad value in a field of their security context."""
         found = [(("securityContext", *field), _at(self.context, field))]
         found += [((*path, "securityContext", *field), _at(_context(each), field)) for path, each in self.containers]
         return _Setters(tuple((path, value) for path, value in found if value is not None and is_bad(value)))
