@@ -1,4 +1,4 @@
-"""Pods with containers that could not fetch configuration bundles: the store does not respond, or does not have them."""
+"""Pods with containers that could not fetch configuration bundles: no store responds, or it does not have them."""
 
 from __future__ import annotations
 
