@@ -199,7 +199,12 @@ def test_sidecar_images_are_in_registry_of_platform_image() -> None:
             one["image"] for each in runtime_objects(image, rolled=True) for one in each["spec"].get("sidecars", ())
         }
 
-    assert images("pincompute:0.1.0") == {"pincompute-identity:1", "pincompute-logs:1", "pincompute-logs:2"}
+    assert images("pincompute:0.1.0") == {
+        "pincompute-identity:1",
+        "pincompute-logs:1",
+        "pincompute-logs:2",
+        "pincompute-secrets:1",
+    }
     assert "images.example.com:5000/ours/pincompute-logs:1" in images("images.example.com:5000/ours/pincompute:0.1.0")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -250,7 +251,9 @@ async def tls_store(
 ) -> AsyncGenerator[str]:
     """The address of the store's listener for pods."""
     issue_svid(root, identity).write_bundle(folder / "store", root)
-    port = next(each for each in range(24_000, 32_000) if is_free("127.0.0.1", each))
+    # Beside the ports of platforms and of outgoing connections, and random, as other tests run at the same time.
+    ports = random.sample(range(12_000, 19_000), 50)
+    port = next(each for each in ports if is_free("127.0.0.1", each))
     listener = PodListener(f"127.0.0.1:{port}", folder / "store")
     app = build_app(store, listener.authenticate, SystemClock(), Waiting())
     async with serve_http(listener.listen, app, tls=listener.ssl_context(), grace=0.1):

@@ -133,7 +133,7 @@ EXAMPLES = {
     "scale": (("pin scale web 3", "three replicas"), ("pin scale resize 20", "20 tasks at a time")),
     "secret": (
         ("pin secret create db-password --from-file password.txt", "a new secret of your default project"),
-        ("openssl rand -hex 32 | pin secret rotate db-password", "its next version, for running replicas, too"),
+        ("pin secret rotate db-password --from-file next.txt", "its next version, for running replicas, too"),
         ("pin secret show db-password", "versions, grants and last readers, without values"),
         ("pin secret grant db-password workload:ads/web", "another project's workload may name it"),
     ),
