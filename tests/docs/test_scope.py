@@ -12,7 +12,7 @@ from pincompute.main import COMMANDS
 
 SCOPE = (Path(__file__).parents[2] / "SCOPE.md").read_text()
 SIGNS = {
-    "Secrets, configuration, traffic and metrics as parts of a runtime": ("secrets", "configuration", "traffic"),
+    "mTLS between services": ("callers", "calls", "mtls"),
     "several clusters": ("cluster", "clusters", "member", "federation", "placement"),
     "web pages": ("web", "ui", "dashboard", "pages"),
 }

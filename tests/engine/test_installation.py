@@ -196,16 +196,25 @@ def test_without_pod_certificates_there_is_no_signer() -> None:
 def test_sidecar_images_are_in_registry_of_platform_image() -> None:
     def images(image: str) -> set[str]:
         return {
-            one["image"] for each in runtime_objects(image, rolled=True) for one in each["spec"].get("sidecars", ())
+            one["image"]
+            for each in runtime_objects(image, rolled=True)
+            for field in ("initContainers", "sidecars")
+            for one in each["spec"].get(field, ())
         }
 
     assert images("pincompute:0.1.0") == {
+        "pincompute-config:1",
         "pincompute-identity:1",
         "pincompute-logs:1",
         "pincompute-logs:2",
+        "pincompute-metrics:1",
         "pincompute-secrets:1",
+        "pincompute-traffic:1",
     }
-    assert "images.example.com:5000/ours/pincompute-logs:1" in images("images.example.com:5000/ours/pincompute:0.1.0")
+    assert all(
+        each.startswith("images.example.com:5000/ours/pincompute-")
+        for each in images("images.example.com:5000/ours/pincompute:0.1.0")
+    )
 
 
 def test_runtime_is_not_rolled_out_to_existing_workloads() -> None:

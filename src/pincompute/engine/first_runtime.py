@@ -19,7 +19,7 @@ from pincompute.kube.errors import AlreadyExists
 from pincompute.kube.resource import Object, Resource
 
 PARTS_FOLDER = MANIFESTS / "parts"
-_CONTAINERS = ("initContainers", "sidecars")
+CONTAINER_FIELDS = ("initContainers", "sidecars")
 """Fields of a part with containers."""
 
 
@@ -29,7 +29,7 @@ async def push_part_images(platform: Platform, progress: Progress) -> dict[str, 
     Returns the digest of each name.
     """
     specs = [each["spec"] for each in bundled_runtime_objects()]
-    names = sorted({container["image"] for spec in specs for field in _CONTAINERS for container in spec.get(field, ())})
+    names = sorted({container["image"] for spec in specs for field in CONTAINER_FIELDS for container in spec.get(field, ())})
     async with registry.open_registry(platform) as images:
         return {each.name: each.digest for each in await own_image.push_variants(images, progress, names)}
 
@@ -42,7 +42,7 @@ def pin_images(objects: list[Object], digests: Mapping[str, str]) -> list[Object
         return {**container, "image": f"{container['image']}@{digest}"} if digest else container
 
     def with_pinned(spec: Object) -> Object:
-        return spec | {field: [pinned(each) for each in spec[field]] for field in _CONTAINERS if field in spec}
+        return spec | {field: [pinned(each) for each in spec[field]] for field in CONTAINER_FIELDS if field in spec}
 
     return [{**each, "spec": with_pinned(each["spec"])} for each in objects]
 

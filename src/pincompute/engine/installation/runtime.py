@@ -21,10 +21,12 @@ def runtime_objects(image: str, *, rolled: bool) -> list[Object]:
 
 def _with_images(object_: Object, image: str) -> Object:
     spec = object_["spec"]
-    if "sidecars" not in spec:
-        return object_
-    sidecars = [{**each, "image": _sibling_image(image, each["image"])} for each in spec["sidecars"]]
-    return {**object_, "spec": {**spec, "sidecars": sidecars}}
+    placed = {
+        field: [{**each, "image": _sibling_image(image, each["image"])} for each in spec[field]]
+        for field in first_runtime.CONTAINER_FIELDS
+        if field in spec
+    }
+    return {**object_, "spec": {**spec, **placed}}
 
 
 def _sibling_image(image: str, name: str) -> str:
