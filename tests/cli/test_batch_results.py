@@ -40,6 +40,8 @@ WEB = PinterestService(metadata=Metadata(name="web", namespace="me", uid="u2"), 
 class BatchPlatform:
     """A platform with a batch and a service, which records what is read one by one."""
 
+    list_note = ""
+
     def __init__(self) -> None:
         self.workloads: dict[str, Workload] = {"resize": RESIZE, "web": WEB}
         self.read: list[str] = []

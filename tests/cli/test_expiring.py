@@ -40,6 +40,8 @@ class StoppedClock:
 
 
 class FakePlatform:
+    list_note = ""
+
     async def list_summaries(self, project: str) -> list[WorkloadSummary]:
         assert project == "me"
         return WORKLOADS

@@ -50,6 +50,8 @@ def usage_of(name: str, used: int | None, unknown: int = 0, note: str = "") -> W
 
 
 class FakePlatform:
+    list_note = ""
+
     def __init__(self) -> None:
         self.asked = 0
         self.usages: list[WorkloadUsage] | Refused = [

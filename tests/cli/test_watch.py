@@ -32,6 +32,8 @@ def summary_of(
 
 
 class FakePlatform:
+    list_note = ""
+
     def __init__(self, *changes: WorkloadChange) -> None:
         self._changes = changes
 

@@ -17,6 +17,7 @@ from in_place_roll import check_in_place_roll
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import (
     API_VERSION,
+    CONFIG_STORE,
     DESK,
     ENGINE,
     GROUP,
@@ -58,7 +59,7 @@ from transcripts import ROOT
 
 pytestmark = pytest.mark.cluster
 
-USERS = (OPERATOR, DESK, INSIGHT, LOG_STORE, SECRET_STORE, "pincompute-ingress", "pincompute-storage")
+USERS = (OPERATOR, DESK, INSIGHT, LOG_STORE, SECRET_STORE, CONFIG_STORE, "pincompute-ingress", "pincompute-storage")
 
 COVERED_SUBJECTS = {*USERS, SIGNER, "system:serviceaccounts"}
 KWOK = "pincompute-kwok"

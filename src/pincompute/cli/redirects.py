@@ -34,7 +34,6 @@ OTHER_ARGUMENTS = {
     "apply": "pin deploy FILE",
     "create": "pin deploy FILE",
     "debug": "pin why NAME",
-    "history": "pin show NAME",
     "launch": "pin deploy FILE",
     "releases": "pin show NAME",
     "rollout": "pin restart NAME, pin pause NAME, or: pin rollback NAME",

@@ -29,7 +29,9 @@ async def push_part_images(platform: Platform, progress: Progress) -> dict[str, 
     Returns the digest of each name.
     """
     specs = [each["spec"] for each in bundled_runtime_objects()]
-    names = sorted({container["image"] for spec in specs for field in CONTAINER_FIELDS for container in spec.get(field, ())})
+    names = sorted(
+        {container["image"] for spec in specs for field in CONTAINER_FIELDS for container in spec.get(field, ())}
+    )
     async with registry.open_registry(platform) as images:
         return {each.name: each.digest for each in await own_image.push_variants(images, progress, names)}
 
