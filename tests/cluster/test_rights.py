@@ -100,7 +100,7 @@ metadata: {{name: {name}}}
 spec: {{image: "hello:test", {spec}}}
 """
 SPECS = {
-    "PinterestService": "port: 8080, configuration: {a.txt: b}",
+    "PinterestService": "port: 8080, replicas: 2, configuration: {a.txt: b}",
     "PinterestStatefulSet": "port: 8080, storage: 1Mi",
     "PinterestDaemon": "port: 8080",
     "PinterestCronJob": "schedule: 30 3 1 1 *",

@@ -106,7 +106,8 @@ async def test_replica_is_a_member_exactly_while_it_is_ready(
     deletion = asyncio.create_task(deployer.pin("delete", NAME, "--yes"))
     await until_holds(lambda: has_members(0))
     # Clients no longer see the replica, and it has not received SIGTERM.
-    assert "terminated" not in await deployer.pin("logs", NAME)
+    logs = await kubectl(real_platform, "logs", "-n", "me", pod["metadata"]["name"], "-c", NAME)
+    assert "terminated" not in logs
     await kubectl(real_platform, "delete", "pod", "-n", "me", pod["metadata"]["name"], "--grace-period=1")
     await deletion
     await wait_all_gone(client, PODS, "me", labels=f"{WORKLOAD_LABEL}={NAME}")

@@ -87,7 +87,7 @@ async def test_project_becomes_namespace_with_contents(plane: ControlPlane) -> N
         await wait_until(operated, PROJECTS, name, lambda seen: "not enforced yet" in first_message(seen))
         await update_quota_status(operated, name)
         await wait_until(operated, PROJECTS, name, lambda seen: first_reason(seen) == "Available")
-        assert len((await operated.client.list(NETWORK_POLICIES, name)).items) == 4
+        assert len((await operated.client.list(NETWORK_POLICIES, name)).items) == 5
         await operated.client.delete(NETWORK_POLICIES, "from-project", name)
         await wait_until(operated, NETWORK_POLICIES, "from-project", bool, name)
         # Policies that are no longer wanted are deleted.
@@ -96,7 +96,7 @@ async def test_project_becomes_namespace_with_contents(plane: ControlPlane) -> N
         await write_project(operated, name)
         await wait_until(operated, PROJECTS, name, lambda seen: seen["status"]["observedGeneration"] == 3)
         await operated.wait_settled()
-        assert len((await operated.client.list(NETWORK_POLICIES, name)).items) == 4
+        assert len((await operated.client.list(NETWORK_POLICIES, name)).items) == 5
 
 
 async def test_reports_namespace_of_other_owner_and_leaves_it_alone(plane: ControlPlane) -> None:

@@ -58,7 +58,11 @@ def test_scrapes_every_part_with_metrics_on_loopback(tmp_path: Path, *, real: bo
     promtool("check", "config", "--syntax-only", configuration.name, folder=configuration.parent)
     jobs = {each["job_name"]: each for each in yaml.safe_load(configuration.read_text())["scrape_configs"]}
     job = jobs.pop("pincompute")
-    assert set(jobs) == {"workloads", "pincompute-use", *(["pincompute-log-store"] if real else [])}
+    assert set(jobs) == {
+        "workloads",
+        "pincompute-use",
+        *(["pincompute-log-store", "pincompute-config-store"] if real else []),
+    }
     assert [each["labels"]["process"] for each in job["static_configs"]] == processes
     assert {target.partition(":")[0] for each in job["static_configs"] for target in each["targets"]} == {"127.0.0.1"}
     assert f"127.0.0.1:{platform.ports['desk-metrics']}" in [each["targets"][0] for each in job["static_configs"]]
@@ -86,8 +90,8 @@ async def test_is_read_with_the_certificate_of_the_owner_only(running: Platform)
     rules = msgspec.json.decode(fetch(running, "/api/v1/rules", reader))["data"]["groups"]
     assert {each["name"] for each in rules} == {each["name"] for each in RULES["groups"]}
     loaded = msgspec.json.decode(fetch(running, "/api/v1/status/config", reader))["data"]["yaml"]
-    # Beside the parts, the log store, and the metrics agent for the use of workloads.
-    assert loaded.count("process: ") == len(own_services.metrics_urls(running)) + 2
+    # Beside the parts, the log store, the config store, and the metrics agent for the use of workloads.
+    assert loaded.count("process: ") == len(own_services.metrics_urls(running)) + 3
     # Certificates of the platform's CA are those of its parts, and of administrators of its cluster.
     for certificate in (None, (authority.certificate("pincompute-desk"), authority.key("pincompute-desk"))):
         with pytest.raises((urllib.error.URLError, ssl.SSLError, ConnectionError)):
