@@ -112,7 +112,7 @@ async def test_foreign_workload_waits_until_the_secret_is_granted(
     answer = await until_why_has(person, "borrower", "SecretNotGranted")
     assert "pin secret grant lent workload:me/borrower --project lender" in answer
     await person.pin("secret", "grant", "lent", "workload:me/borrower", "--project", "lender")
-    await person.pin("wait", "borrower", "--timeout", str(NODE_TIMEOUT_S))
+    await wait_until(client, CUSTOM_RESOURCES["PinterestService"], "me", _is_available, "borrower")
     assert await person.pin("shell", "borrower", "--", "sh", "-c", "cat $SECRETS_FOLDER/lender.lent") == "theirs"
     await person.pin("delete", "borrower")
     async with asyncio.timeout(NODE_TIMEOUT_S):
@@ -131,6 +131,12 @@ def suspended_store(platform: Platform) -> Iterator[None]:
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+def _is_available(seen: Object) -> bool:
+    """A wait of the command line ends at once if it reads the former problem."""
+    conditions = seen.get("status", {}).get("conditions", ())
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
 async def until_why_has(person: CliUser, name: str, reason: str) -> str:

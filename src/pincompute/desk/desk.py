@@ -32,7 +32,7 @@ from pincompute.base.aio import beside_loop
 from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import INSIGHT_UNAVAILABLE, WORKLOAD_UNKNOWN
+from pincompute.base.reasons import INSIGHT_MISSING, WORKLOAD_UNKNOWN
 from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.checks import ItemChecker
@@ -132,7 +132,7 @@ class Desk:
     @property
     def required_insight(self) -> InsightClient:
         if self._insight is None:
-            raise Refused(Problem(INSIGHT_UNAVAILABLE, "this desk has no insight", next="pin desk --insight https://…"))
+            raise Refused(Problem(INSIGHT_MISSING, "this desk has no insight", next="pin desk --insight https://…"))
         return self._insight
 
     async def read_history(self, request: HistoryRequest) -> HistoryPage:

@@ -143,6 +143,12 @@ TIER_CLOSED = user_error(
     "The project has no quota for the tier.",
     "Choose a tier of its quota, or ask the project's owner for one.",
 )
+INSIGHT_MISSING = infrastructure_error(
+    "InsightMissing",
+    409,
+    "The desk has no insight, so that there is no search over projects, no change stream and no history.",
+    "Start `pin insight`, and give its address to the desk with `--insight`.",
+)
 INSIGHT_UNAVAILABLE = infrastructure_error(
     "InsightUnavailable",
     503,

@@ -29,7 +29,7 @@ from pincompute.api.insight import (
 )
 from pincompute.base.aio import run_until_first_completes
 from pincompute.base.problem import Refused
-from pincompute.base.reasons import DOCUMENT_INVALID, INSIGHT_UNAVAILABLE, WORKLOAD_UNKNOWN
+from pincompute.base.reasons import DOCUMENT_INVALID, INSIGHT_MISSING, INSIGHT_UNAVAILABLE, WORKLOAD_UNKNOWN
 from pincompute.desk.desk import Desk
 from pincompute.desk.http.auth import ACCESS_REVOKED, AUTHENTICATED, CALLER, requires
 from pincompute.desk.http.endpoint import ResponseMode, endpoint
@@ -39,7 +39,7 @@ from pincompute.desk.http.responses import json_response
 
 _INVALID_LIST = "invalid list"
 _INVALID_HISTORY = "invalid page of a history"
-_LIST_REASONS = (DOCUMENT_INVALID, INSIGHT_UNAVAILABLE)
+_LIST_REASONS = (DOCUMENT_INVALID, INSIGHT_MISSING, INSIGHT_UNAVAILABLE)
 _HEARTBEAT = b": heartbeat\n\n"
 
 
@@ -151,7 +151,7 @@ class InsightRoutes:
         return json_response(await self._desk.read_history(HistoryRequest(project=project, workload=name, query=query)))
 
     @requires(Permission.VIEW)
-    @endpoint(response=LastState, reasons=(INSIGHT_UNAVAILABLE, WORKLOAD_UNKNOWN))
+    @endpoint(response=LastState, reasons=(INSIGHT_MISSING, INSIGHT_UNAVAILABLE, WORKLOAD_UNKNOWN))
     async def last_state(self, request: web.Request) -> web.StreamResponse:
         """The last known state of a workload, also of a deleted one."""
         return json_response(await self._desk.read_last_state(*project_and_name(request)))
