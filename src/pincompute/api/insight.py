@@ -15,7 +15,8 @@ MAX_FILTER_CHARS = 253
 """Length of a filter: the longest name of Kubernetes."""
 MAX_CURSOR_CHARS = 2_048
 
-_Filter = Annotated[str, Meta(max_length=MAX_FILTER_CHARS)]
+# Without the patterns, filters in percent-encoding could exceed the longest request line that servers accept.
+_Filter = Annotated[str, Meta(max_length=MAX_FILTER_CHARS, pattern="^[-A-Za-z0-9.:]*$")]
 
 WORKLOADS: Final = "workloads"
 REPLICAS: Final = "replicas"
@@ -87,15 +88,15 @@ class InsightQuery(LenientStruct, frozen=True):
     reason: _Filter = ""
     state: _Filter = ""
     """Of workloads: done, waiting or failed. Of replicas: their state, such as Ready."""
-    search: _Filter = ""
+    search: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
     """Text that occurs in a name, project, reason, message, image or node, in upper or lower case."""
     sort: Literal["name", "reason", "state", "created", "restarts"] = "name"
     descending: bool = False
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ITEMS)] = 100
     """Maximum number of items; at most 500."""
-    cursor: Annotated[str, Meta(max_length=MAX_CURSOR_CHARS)] = ""
+    cursor: Annotated[str, Meta(max_length=MAX_CURSOR_CHARS, pattern="^[-_A-Za-z0-9]*$")] = ""
     """The `next` of the page before."""
-    fields: Annotated[str, Meta(max_length=1_000)] = ""
+    fields: Annotated[str, Meta(max_length=1_000, pattern="^[A-Za-z_,]*$")] = ""
     """Names of the fields to return, separated by commas. Default: all."""
 
 
