@@ -16,6 +16,7 @@ from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.errors import NotFound
 from pincompute.kube.request import Request
+from pincompute.objects.times import format_time
 from pincompute.planning.kinds.planners import PLANNERS
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.plan_preview import LOCAL_CLUSTER, PlanningInputs
@@ -124,6 +125,27 @@ async def test_reads_only_what_the_cause_asks_for(
     found, read = await explain({**objects, "pinterestservices": [service(7)]})
     assert ("configmaps" in read) is found.is_problem
     assert len(read) <= MOST_REQUESTS + (reason == "Unschedulable")
+
+
+async def test_problem_that_only_an_event_tells_asks_for_revisions_too() -> None:
+    now = format_time(datetime.now(UTC))
+    killing = {
+        "metadata": {"name": "web-1.killing", "namespace": "me", "creationTimestamp": now},
+        "regarding": {"kind": "Pod", "name": "web-1", "namespace": "me"},
+        "reason": "Killing",
+        "note": "Container web failed liveness probe, will be restarted",
+        "deprecatedLastTimestamp": now,
+    }
+    container = {"name": "web", "ready": True, "restartCount": 2, "state": {"running": {"startedAt": now}}}
+    state = {
+        "deployments": [deployment()],
+        "pinterestservices": [service(7)],
+        "pods": [newest_pod(conditions=READY, containerStatuses=[container])],
+    }
+    found, read = await explain(state)
+    assert (found.is_problem, "configmaps" in read) == (False, False)
+    found, read = await explain({**state, "events": [killing]})
+    assert (found.reason, "configmaps" in read) == ("ProbeFailed", True)
 
 
 async def test_without_a_cache_the_shared_inputs_are_read_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -9,12 +10,18 @@ import pytest
 
 from fault_corpus import CORPUS, build_pod, load_fault
 from pincompute.api.service import PinterestService
+from pincompute.api.status import find_condition
 from pincompute.base.problem import Problem, Where
 from pincompute.base.reasons import CRASH_LOOP, HEALTH_CHECK_FAILED, IMAGE_PULL_FAILED, QUOTA_USED_UP
+from pincompute.planning.diagnosis.explain import diagnose
 from pincompute.planning.diagnosis.probe_events import restart_by_probe, with_probe_error
+from pincompute.planning.kinds.planners import PLANNERS
+from pincompute.planning.observed_pods import Pod
 from pincompute.planning.snapshot import Snapshot
 from pincompute.planning.views.events import Event
+from pincompute.planning.views.history import RevisionRecord
 
+BEFORE = "2026-01-31T11:00:00Z"
 PROBE = {"httpGet": {"path": "/alive", "port": 9999}}
 RUNNING = {"running": {"startedAt": "2026-01-31T11:59:50Z"}}
 KILLED = "Container hello failed liveness probe, will be restarted"
@@ -84,6 +91,43 @@ def test_probe_is_the_cause_of_restarts(error: str, next_: str) -> None:
 def test_program_that_is_ready_between_restarts_is_reported(restarts: int, at: str, is_reported: bool) -> None:
     found = restart_by_probe(probed(restarts, ready=True), None, [kubelet_event(KILLED, "Killing", at)])
     assert (found is not None) is is_reported
+
+
+@pytest.mark.parametrize(
+    ("edited", "is_caused_by_the_edit"), [("2026-01-31T11:59:00Z", True), ("2026-01-31T11:40:00Z", False)]
+)
+def test_rollback_is_offered_while_the_program_is_ready_between_restarts(
+    edited: str, is_caused_by_the_edit: bool
+) -> None:
+    present = available_between_restarts()
+    healthy = RevisionRecord(present.owner, 1, BEFORE, {"image": "hello:1", "port": 8080})
+    found = diagnose(present, [kubelet_event(KILLED, "Killing")], datetime.fromisoformat(edited), [healthy])
+    assert found.reason == "ProbeFailed"
+    assert (found.next == "pin rollback hello --to 1") is is_caused_by_the_edit
+
+
+def available_between_restarts() -> Snapshot:
+    """The second revision of that service, with a pod that is ready at this moment, so that its goal is met."""
+    restarting = probed(2, ready=True)
+    goal = {"type": "Ready", "status": "True", "reason": "Available", "message": "", "lastTransitionTime": BEFORE}
+    content = msgspec.to_builtins(restarting.owner)
+    content["metadata"]["generation"] = 2
+    content["spec"]["loadBalancer"] = {"internal": True}
+    content["status"] = {"observedGeneration": 2, "revision": 2, "conditions": [goal]}
+    owner = msgspec.convert(content, PinterestService)
+    wanted = PLANNERS[owner.kind](restarting._replace(owner=owner)).wanted
+    template = next(each["spec"]["template"] for each in wanted if each["kind"] == "Deployment")
+    status = {
+        "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}],
+        "containerStatuses": [{"name": "hello", "restartCount": 2, "ready": True, "state": RUNNING}],
+    }
+    metadata = {**template["metadata"], "name": "hello-1", "namespace": "me"}
+    pod = msgspec.convert({"metadata": metadata, "spec": template["spec"], "status": status}, Pod)
+    present = restarting._replace(owner=owner, pods=(pod,))
+    planned = find_condition(PLANNERS[owner.kind](present).status.conditions, owner.GOAL)
+    assert planned is not None
+    assert planned.status == "True", planned.message
+    return present
 
 
 def test_other_causes_and_other_kills_stay() -> None:

@@ -21,6 +21,7 @@ from pincompute.base.reasons import (
     Actor,
     find_reason,
 )
+from pincompute.objects.times import format_time
 from pincompute.planning.diagnosis import other_cause, remediation
 from pincompute.planning.diagnosis.evidence import (
     NO_EVIDENCE,
@@ -84,7 +85,7 @@ def diagnose(
     planned = snapshot._replace(owner=msgspec.structs.replace(owner, status=plan.status))
     path = build_path(planned, problem)
     also = other_cause(snapshot, active_pods_of(snapshot), problem)
-    problem = remediation.add_remedy(owner, problem, _missed_goal(owner, plan), edited, past)
+    problem = remediation.add_remedy(owner, problem, _missed_goal(owner, plan, snapshot.now), edited, past)
     problem = problem._replace(note="\n".join(each for each in (problem.note, *notes) if each))
     found = _problem_diagnosis(owner, problem, who_acts(owner, problem, evidence))
     return msgspec.structs.replace(found, path=path, also=_as_other_cause(also) if also else None)
@@ -192,7 +193,14 @@ def _goal_condition(owner: Workload, status: object) -> Condition | None:
     return find_condition(status.conditions, owner.GOAL) if isinstance(status, WorkloadStatus) else None
 
 
-def _missed_goal(owner: Workload, plan: Plan) -> Condition | None:
-    """The goal condition as the operator wrote it, or as planned now: a goal lost just now is not in the status yet."""
-    conditions = (_goal_condition(owner, status) for status in (owner.status, plan.status))
-    return next((each for each in conditions if each and each.status != "True"), None)
+def _missed_goal(owner: Workload, plan: Plan, now: datetime) -> Condition | None:
+    """The goal condition as the operator wrote it, or as planned now: a goal lost just now is not in the status yet.
+
+    A problem may be reported while the goal is met, as of a program that is restarted and is ready at this moment. The
+    goal counts as lost now.
+    """
+    conditions = [each for status in (owner.status, plan.status) if (each := _goal_condition(owner, status))]
+    missed = next((each for each in conditions if each.status != "True"), None)
+    if missed or not conditions:
+        return missed
+    return msgspec.structs.replace(conditions[-1], status="False", last_transition_time=format_time(now))

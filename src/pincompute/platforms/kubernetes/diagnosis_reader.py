@@ -66,6 +66,10 @@ async def _explain_live(client: Client, found: Object, owner: Workload, cached: 
     # Planning a large workload is the expensive part, so nothing is planned again without anything new.
     is_new = ingresses or events or records
     second = explain.diagnose(snapshot, events, edited, past) if is_new else first
+    if Question.REVISIONS in open_questions(snapshot, second, edited) - asked:
+        # Only an event has told of the problem, as it does of a restart by a probe.
+        past = read_history(owner, await list_revision_records(client, owner))
+        second = explain.diagnose(snapshot, events, edited, past)
     evidence = await read_evidence(client, snapshot, state.pods, second.reason)
     return second if evidence is NO_EVIDENCE else explain.diagnose(snapshot, events, edited, past, evidence)
 
