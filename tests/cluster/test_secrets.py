@@ -142,11 +142,7 @@ def _is_available(seen: Object) -> bool:
 async def until_why_has(person: CliUser, name: str, reason: str) -> str:
     async with asyncio.timeout(NODE_TIMEOUT_S):
         while True:
-            process = await asyncio.create_subprocess_exec(
-                "pin", "why", name, cwd=person.folder, env=person.variables,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-            )  # fmt: skip
-            answer = (await process.communicate())[0].decode()
+            _, answer = await person.run_pin("why", name)
             if f"[{reason}]" in answer:
                 return answer
             await asyncio.sleep(0.5)

@@ -30,6 +30,12 @@ class CliUser(NamedTuple):
         return {**os.environ, "PIN_STATE": str(self.platform.home.root.parent), "PIN_NAME": self.platform.name}
 
     async def pin(self, *words: str, code: int = 0) -> str:
+        found, said = await self.run_pin(*words)
+        assert found == code, said
+        return said
+
+    async def run_pin(self, *words: str) -> tuple[int, str]:
+        """Exit code and output."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -41,8 +47,8 @@ class CliUser(NamedTuple):
             stderr=asyncio.subprocess.STDOUT,
         )
         said, _ = await process.communicate()
-        assert process.returncode == code, said.decode()
-        return said.decode()
+        assert process.returncode is not None
+        return process.returncode, said.decode()
 
     @asynccontextmanager
     async def pin_lines(self, *words: str) -> AsyncIterator[AsyncIterator[str]]:
