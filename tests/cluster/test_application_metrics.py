@@ -16,8 +16,8 @@ from busybox import IMAGE, TEMPLATE
 from cli_user import CliUser
 from local_prometheus import local_platform, query, running_prometheus
 from pincompute.agents.metrics.process import MetricsAgent
-from pincompute.agents.process import serve_http
 from pincompute.api.names import ENGINE, METRICS_NAMESPACE_LABEL, WORKLOAD_LABEL
+from pincompute.base.http_process import serve_http
 from pincompute.base.page_token import token_middlewares
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.engine import metrics_token

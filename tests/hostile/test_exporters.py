@@ -19,9 +19,9 @@ from aiohttp import web
 
 from local_prometheus import api_data, local_platform, query, running_prometheus
 from pincompute.agents.metrics.targets import scrape_targets
-from pincompute.agents.process import serve_http
 from pincompute.api.metrics_endpoint import TARGETS_PATH
 from pincompute.api.names import WORKLOAD_LABEL
+from pincompute.base.http_process import serve_http
 from pincompute.base.page_token import token_middlewares
 from pincompute.engine import metrics_token
 from pincompute.engine.platform import Platform

@@ -22,7 +22,6 @@ from certificate_factory import HOUR, NOW, TRUST_DOMAIN, IssuedCertificate, issu
 from manual_clock import ManualClock
 from pincompute.agents.callers import Caller
 from pincompute.agents.listeners import PodListener
-from pincompute.agents.process import serve_http
 from pincompute.agents.secrets import server as server_module, store as store_module
 from pincompute.agents.secrets.server import Waiting, build_app
 from pincompute.agents.secrets.store import SecretStore
@@ -31,6 +30,7 @@ from pincompute.agents.store_connection import IdentityCredentials, StoreConnect
 from pincompute.api import secret as api
 from pincompute.api.names import LOG_STORE
 from pincompute.base.clock import SystemClock
+from pincompute.base.http_process import serve_http
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import SECRETS_UNAVAILABLE
 from pincompute.engine.ports import is_free

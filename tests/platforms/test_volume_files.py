@@ -19,10 +19,10 @@ from pincompute.agents.logs.lines import format_file_lines
 from pincompute.agents.logs.position import Batch, Position, Stream
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
-from pincompute.agents.process import serve_http
 from pincompute.api.logs import ContainerRun, LogLine, LogMarker
 from pincompute.api.names import DESK
 from pincompute.base.clock import SystemClock
+from pincompute.base.http_process import serve_http
 from pincompute.objects.times import parse_time_ns
 from pincompute.planning.pods.container_runs import LoggedPod
 from pincompute.platforms.kubernetes.logs.container_runs import LogFilter, LogOwner

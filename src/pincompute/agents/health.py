@@ -11,7 +11,7 @@ from aiohttp import web
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from pincompute.agents.process import serve_http
+from pincompute.base.http_process import serve_http
 from pincompute.base.metrics_page import add_metrics_page
 from pincompute.base.page_token import token_middlewares
 from pincompute.kube.request_metrics import request_metrics

@@ -19,7 +19,6 @@ from pincompute.agents.host_certificates import HostCertificates
 from pincompute.agents.ingress_status import changed_points, port_of, write_points
 from pincompute.agents.nginx import Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
-from pincompute.agents.process import cancel_on_signal
 from pincompute.agents.routes import (
     NO_ENDPOINTS,
     EndpointSlice,
@@ -35,6 +34,7 @@ from pincompute.agents.routes import (
 )
 from pincompute.api.hosts import HostRules
 from pincompute.base.backoff import backoff_s
+from pincompute.base.http_process import cancel_on_signal
 from pincompute.base.reexec import REEXEC_VARIABLE, reexec
 from pincompute.kube.client import Client
 from pincompute.kube.errors import ApiError, NotFound

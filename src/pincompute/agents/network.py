@@ -13,8 +13,8 @@ import structlog
 
 from pincompute.agents.health import STALE_AFTER_S, serve_health
 from pincompute.agents.network_rules import Namespace, NetworkPolicy, NodeNetwork, Pod, network_rules
-from pincompute.agents.process import cancel_on_signal
 from pincompute.base.backoff import backoff_s
+from pincompute.base.http_process import cancel_on_signal
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer
 from pincompute.kube.kubeconfig import load_kubeconfig

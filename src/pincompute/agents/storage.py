@@ -10,7 +10,6 @@ from pathlib import Path
 import structlog
 
 from pincompute.agents.health import MetricsPage, serve_health
-from pincompute.agents.process import cancel_on_signal
 from pincompute.agents.volumes import (
     Claim,
     CreateVolume,
@@ -26,6 +25,7 @@ from pincompute.agents.volumes import (
 )
 from pincompute.api.names import STORAGE_PROVISIONER
 from pincompute.base.backoff import backoff_s
+from pincompute.base.http_process import cancel_on_signal
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists, ApiError, NotFound
 from pincompute.kube.informer import Informer

@@ -80,8 +80,16 @@ class IdentityCredentials:
 class StoreConnection:
     """One connection, opened again with the present certificate after each renewal and each failure."""
 
-    def __init__(self, address: str, credentials: ClientCredentials, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        address: str,
+        credentials: ClientCredentials,
+        timeout_s: float = TIMEOUT_S,
+        max_body_bytes: int | None = None,
+    ) -> None:
+        """Of a longer body the rest is dropped; None for no limit."""
         self._timeout_s = timeout_s
+        self._max_body_bytes = max_body_bytes
         self._address = urlsplit(address).netloc
         self._credentials = credentials
         self._connection: http.client.HTTPSConnection | None = None
@@ -93,7 +101,10 @@ class StoreConnection:
             connection = self._connect()
             connection.request(method, target, body)
             response = connection.getresponse()
-            return response.status, response.headers, response.read()
+            answer = response.read(self._max_body_bytes)
+            # Only when it is read to its end, the connection can be used again.
+            response.read()
+            return response.status, response.headers, answer
         except StoreUnavailable:
             self.close()
             raise

@@ -9,25 +9,14 @@ import click
 from pincompute.api.audit import MAX_AUDIT_ENTRIES, MAX_AUDIT_NUMBER, AuditPage, AuditQuery
 from pincompute.base.printable import printable
 from pincompute.cli.output import as_format
+from pincompute.cli.page_options import page_options
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 
 
 @click.command()
 @click.option("--all", "all_", is_flag=True, help="Of all projects and of the platform itself, for administrators.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_AUDIT_ENTRIES),
-    default=20,
-    help="Maximum number of entries.",
-    show_default=True,
-)
-@click.option(
-    "--before",
-    type=click.IntRange(1, MAX_AUDIT_NUMBER),
-    default=MAX_AUDIT_NUMBER,
-    help="Only older entries than this number.",
-)
+@page_options(MAX_AUDIT_ENTRIES, MAX_AUDIT_NUMBER, 20)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @platform_options
 def audit(target: Target, limit: int, before: int, output: str | None, *, all_: bool) -> None:

@@ -10,6 +10,7 @@ from pincompute.api.history import MAX_HISTORY_ENTRIES, MAX_HISTORY_NUMBER, Hist
 from pincompute.base.printable import printable
 from pincompute.cli.completions import complete_workload_names
 from pincompute.cli.output import as_format
+from pincompute.cli.page_options import page_options
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import parse_workload_ref
@@ -17,19 +18,7 @@ from pincompute.cli.workload_ref import parse_workload_ref
 
 @click.command()
 @click.argument("workload", required=False, default="", shell_complete=complete_workload_names)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_HISTORY_ENTRIES),
-    default=50,
-    help="Maximum number of entries.",
-    show_default=True,
-)
-@click.option(
-    "--before",
-    type=click.IntRange(1, MAX_HISTORY_NUMBER),
-    default=MAX_HISTORY_NUMBER,
-    help="Only older entries than this number.",
-)
+@page_options(MAX_HISTORY_ENTRIES, MAX_HISTORY_NUMBER, 50)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @platform_options
 def history(target: Target, workload: str, limit: int, before: int, output: str | None) -> None:

@@ -26,6 +26,7 @@ from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import SECRET_INVALID
 from pincompute.cli.durations import format_age
 from pincompute.cli.output import as_format
+from pincompute.cli.page_options import page_options
 from pincompute.cli.secret_client import SecretClient
 from pincompute.cli.table import format_table
 from pincompute.cli.target import Target, connect, platform_options
@@ -159,10 +160,7 @@ def revoke(target: Target, secret_name: str, grantee: str) -> None:
 
 @secret.command()
 @click.argument("secret_name", metavar="NAME")
-@click.option("--limit", type=click.IntRange(1, MAX_LOG_ENTRIES), default=20, show_default=True, help="Maximum.")
-@click.option(
-    "--before", type=click.IntRange(1, MAX_LOG_NUMBER), default=MAX_LOG_NUMBER, help="Only older entries than this."
-)
+@page_options(MAX_LOG_ENTRIES, MAX_LOG_NUMBER, 20)
 @_OUTPUT
 @platform_options
 def log(target: Target, secret_name: str, limit: int, before: int, output: str | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from pincompute.api.kinds import WORKLOADS
 from pincompute.api.names import WORKLOAD_LABEL
 from pincompute.api.project import Project
+from pincompute.controller.pod_sharing import share_pod_values
 from pincompute.controller.resources import CUSTOM_RESOURCES
 from pincompute.insight.fleet import Fleet
 from pincompute.insight.freshness import Freshness
@@ -32,7 +33,7 @@ class FleetWatches:
             kind: watch(resource(kind), type=type_, on_change=fleet.on_workload) for kind, type_ in WORKLOADS.items()
         }
         self._members = [
-            watch(PODS, type=Pod, labels=WORKLOAD_LABEL, on_change=fleet.on_pod),
+            watch(PODS, type=Pod, labels=WORKLOAD_LABEL, on_change=fleet.on_pod, share=share_pod_values),
             watch(NODES, type=Node, on_change=fleet.on_node),
         ]
 

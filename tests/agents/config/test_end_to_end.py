@@ -15,8 +15,8 @@ from config_bundles import new_config_store, publish_files
 from pincompute.agents.config.server import build_app
 from pincompute.agents.config.store import ConfigStore
 from pincompute.agents.listeners import PodListener
-from pincompute.agents.process import serve_http
 from pincompute.base.certificate_authority import Authority
+from pincompute.base.http_process import serve_http
 from pincompute.base.secure_files import write_private_file
 from polling import until
 from real_platform import free_port

@@ -12,8 +12,8 @@ from pincompute.agents.callers import Caller
 from pincompute.agents.listeners import TlsListener
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
-from pincompute.agents.process import serve_http
 from pincompute.api.names import DESK, LOG_SHIPPER
+from pincompute.base.http_process import serve_http
 from pincompute.planning.pods.container_runs import LoggedPod
 
 POD = {

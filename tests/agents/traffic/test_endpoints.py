@@ -18,8 +18,7 @@ import pytest
 
 from certificate_factory import IssuedCertificate, issue_authority, issue_svid
 from pincompute.agents.identity.bundle import client_context
-from pincompute.agents.process import serve_http
-from pincompute.agents.store_connection import IdentityCredentials
+from pincompute.agents.store_connection import IdentityCredentials, StoreUnavailable
 from pincompute.agents.traffic import sidecar
 from pincompute.agents.traffic.ensemble import Ensemble
 from pincompute.agents.traffic.registrar import folder
@@ -28,6 +27,7 @@ from pincompute.agents.traffic.serversets import Serversets
 from pincompute.agents.traffic.sidecar import Files, RegistrarClient, run_once
 from pincompute.api.serverset import ServersetKey
 from pincompute.base.clock import SystemClock
+from pincompute.base.http_process import serve_http
 from real_platform import free_port
 from registrar_process import KEY, numbered_members
 from zookeeper_server import ZooKeeperServer, connected, unique_root, until_holds
@@ -275,5 +275,5 @@ async def test_request_without_a_certificate_is_refused_by_tls(api: RunningApi) 
 async def test_sidecar_sends_nothing_to_a_server_that_is_not_the_registrar(api: RunningApi) -> None:
     credentials = IdentityCredentials(api.identity("me", "caller"), "log-store")
     client = RegistrarClient(api.address, credentials, ["me/web"])
-    with pytest.raises(sidecar.Unavailable, match="the server is not the log-store"):
+    with pytest.raises(StoreUnavailable, match="the server is not the log-store"):
         await asyncio.to_thread(client.next_sets, 1)

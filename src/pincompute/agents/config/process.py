@@ -10,8 +10,8 @@ from pincompute.agents.config.server import build_app
 from pincompute.agents.config.store import ConfigStore
 from pincompute.agents.listeners import Listeners
 from pincompute.agents.logs.namespaces import Namespace
-from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.base.clock import SystemClock
+from pincompute.base.http_process import cancel_on_signal, serve_http
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer

@@ -15,8 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from pincompute.agents.identity.issuer import Issuer
 from pincompute.agents.identity.root_ca import RootAuthority
 from pincompute.agents.identity.signer import Signer
-from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.api.names import LOG_SHIPPER, LOG_STORE, NODES_NAMESPACE, SYSTEM_NAMESPACE
+from pincompute.base.http_process import cancel_on_signal, serve_http
 from pincompute.base.metrics_page import add_metrics_page
 from pincompute.base.page_token import token_middlewares
 from pincompute.kube.access import Access

@@ -14,7 +14,8 @@ from pathlib import Path
 from pincompute.agents.logs.follower import Follower, list_names
 from pincompute.agents.logs.position import Stream
 from pincompute.agents.logs.shipper import Shipper
-from pincompute.agents.logs.store_client import STORE_NAME, FileCredentials, IdentityCredentials, StoreClient
+from pincompute.agents.logs.store_client import STORE_NAME, StoreClient
+from pincompute.agents.store_connection import FileCredentials, IdentityCredentials
 
 POLL_INTERVAL_S = 0.5
 

@@ -10,9 +10,9 @@ from pincompute.agents.listeners import Listeners
 from pincompute.agents.logs.namespaces import Namespace
 from pincompute.agents.logs.server import build_app
 from pincompute.agents.logs.store import LogStore
-from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.api.names import CLI_MANAGER, DESK, WORKLOAD_LABEL
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.http_process import cancel_on_signal, serve_http
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer

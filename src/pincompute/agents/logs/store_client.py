@@ -6,13 +6,7 @@ import json
 from urllib.parse import urlencode
 
 from pincompute.agents.logs.position import Batch, Position, Stream
-from pincompute.agents.store_connection import (
-    ClientCredentials,
-    FileCredentials as FileCredentials,
-    IdentityCredentials as IdentityCredentials,
-    StoreConnection,
-    StoreUnavailable as StoreUnavailable,
-)
+from pincompute.agents.store_connection import ClientCredentials, StoreConnection, StoreUnavailable
 
 STORED, OUT_OF_SYNC, TOO_EARLY = 200, 409, 425
 STORE_NAME = "log-store"

@@ -17,7 +17,8 @@ from pincompute.agents.logs.follower import Follower, list_names
 from pincompute.agents.logs.lines import format_file_lines
 from pincompute.agents.logs.position import Stream
 from pincompute.agents.logs.shipper import Shipper, log_event
-from pincompute.agents.logs.store_client import STORE_NAME, IdentityCredentials, StoreClient
+from pincompute.agents.logs.store_client import STORE_NAME, StoreClient
+from pincompute.agents.store_connection import IdentityCredentials
 
 POLL_INTERVAL_S = 1.0
 MAX_FILES = 50

@@ -18,9 +18,9 @@ from pincompute.agents.metrics.fair_share import FairShare
 from pincompute.agents.metrics.pods import ScrapedPod
 from pincompute.agents.metrics.targets import Target, scrape_targets
 from pincompute.agents.metrics.use import measured_pods, use_metrics
-from pincompute.agents.process import cancel_on_signal
 from pincompute.api.metrics_endpoint import TARGETS_PATH, USE_PATH
 from pincompute.api.names import WORKLOAD_LABEL
+from pincompute.base.http_process import cancel_on_signal
 from pincompute.base.metrics_page import CONTENT_TYPE, exposition
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer

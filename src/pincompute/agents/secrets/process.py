@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from pincompute.agents.listeners import Listeners
-from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.agents.secrets.key_provider import FileKeyProvider
 from pincompute.agents.secrets.projects import Namespace
 from pincompute.agents.secrets.server import Waiting, build_app
 from pincompute.agents.secrets.store import SecretStore
 from pincompute.base.clock import Clock
 from pincompute.base.database import open_sql_database
+from pincompute.base.http_process import cancel_on_signal, serve_http
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer

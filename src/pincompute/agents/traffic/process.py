@@ -11,7 +11,6 @@ from typing import NamedTuple
 import structlog
 
 from pincompute.agents.health import serve_health
-from pincompute.agents.process import cancel_on_signal, serve_http
 from pincompute.agents.traffic.conditions import Reporter
 from pincompute.agents.traffic.ensemble import Ensemble
 from pincompute.agents.traffic.members import MemberPod, member_of
@@ -20,6 +19,7 @@ from pincompute.agents.traffic.server import EndpointsApi, PodAuthenticator, Ser
 from pincompute.agents.traffic.serversets import Serversets
 from pincompute.api.names import SERVERSET_LABEL, WORKLOAD_LABEL
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.http_process import cancel_on_signal, serve_http
 from pincompute.kube.access import Access
 from pincompute.kube.client import Client
 from pincompute.kube.informer import Informer

@@ -6,19 +6,18 @@ variable ENDPOINTS. The name of this module is part of runtime parts that are al
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import random
 import sys
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from pincompute.agents.store_connection import IdentityCredentials, StoreUnavailable
+from pincompute.agents.plain_log import write_log_line
+from pincompute.agents.store_connection import IdentityCredentials, StoreConnection, StoreUnavailable
 
 POLL_S = 30
 """Time after which the registrar answers without a change."""
@@ -30,10 +29,6 @@ START_TIMEOUT_S = 10.0
 """The workload starts after this time also without a registrar: then it has no files, or those of the last time."""
 STARTED = ".started"
 """File that lets the other containers start."""
-
-
-class Unavailable(Exception):  # noqa: N818  (named by what happened)
-    """The registrar cannot be reached, or did not answer with endpoints."""
 
 
 class Files:
@@ -69,57 +64,31 @@ class RegistrarClient:
     """Client with one connection, on which it waits for the next change."""
 
     def __init__(self, address: str, credentials: IdentityCredentials, names: list[str]) -> None:
-        self._address = urlsplit(address).netloc
-        self._credentials = credentials
+        self._connection = StoreConnection(address, credentials, TIMEOUT_S, MAX_ANSWER_BYTES)
         self._names = names
         self._version = ""
-        self._connection: http.client.HTTPSConnection | None = None
-        self._credentials_used = 0.0
 
     def next_sets(self, wait_s: int) -> Mapping[str, Mapping[str, Any]]:
         """All serversets, as soon as one of them differs from the last answer, or after this time."""
         query = urlencode([*(("set", each) for each in self._names), ("since", self._version), ("wait", wait_s)])
+        status, _, body = self._connection.send("GET", f"/v1/endpoints?{query}")
+        if status != 200:
+            raise StoreUnavailable(f"{status} {body[:200].decode(errors='replace')}")
         try:
-            connection = self._connect()
-            connection.request("GET", f"/v1/endpoints?{query}")
-            response = connection.getresponse()
-            body = response.read(MAX_ANSWER_BYTES)
-            response.read()
-            if response.status != 200:
-                raise Unavailable(f"{response.status} {body[:200].decode(errors='replace')}")
             answer = json.loads(body)
             sets = {name: answer["sets"][name] for name in self._names}
-        except Unavailable:
-            raise
-        except (OSError, http.client.HTTPException, StoreUnavailable, ValueError, KeyError, TypeError) as error:
+            self._version = str(answer["version"])
+        except (ValueError, KeyError, TypeError) as error:
             self.close()
-            raise Unavailable(str(error) or type(error).__name__) from error
-        self._version = str(answer["version"])
+            raise StoreUnavailable(str(error) or type(error).__name__) from error
         return sets
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _connect(self) -> http.client.HTTPSConnection:
-        modified_at = self._credentials.modified_at()
-        if modified_at != self._credentials_used:
-            # An open connection still uses the previous certificate.
-            self.close()
-        if self._connection is None:
-            context = self._credentials.ssl_context()
-            self._connection = http.client.HTTPSConnection(self._address, timeout=TIMEOUT_S, context=context)
-            self._credentials_used = modified_at
-            self._connection.connect()
-            self._credentials.verify_server(self._connection.sock.getpeercert() or {})
-        return self._connection
+        self._connection.close()
 
 
 def log_line(event: str, **fields: object) -> None:
-    line = {"process": "traffic", "event": event, **fields, "timestamp": datetime.now(UTC).isoformat()}
-    sys.stderr.write(json.dumps(line) + "\n")
-    sys.stderr.flush()
+    write_log_line("traffic", event, fields)
 
 
 def run_once(client: RegistrarClient, files: Files, wait_s: int) -> tuple[bool, bool]:
@@ -128,7 +97,7 @@ def run_once(client: RegistrarClient, files: Files, wait_s: int) -> tuple[bool, 
         sets = client.next_sets(wait_s)
         for change in files.apply(sets):
             log_line("endpoints changed", about=change)
-    except (Unavailable, OSError) as error:
+    except (StoreUnavailable, OSError) as error:
         log_line("endpoints not updated", why=str(error))
         return False, False
     return True, all(each["problem"] or each["text"] is not None for each in sets.values())

@@ -93,8 +93,14 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
     plain = _plain(owner, snapshot.cluster, _with_iam_token(owner, snapshot.project, overlay))
     problems = (
         *chosen.problems,
-        *filter(None, (iam_problem(owner, snapshot.project), secrets_problem(owner, chosen.number, chosen.parts))),
-        *filter(None, (security_problem(owner, snapshot.project, plain["spec"]),)),
+        *filter(
+            None,
+            (
+                iam_problem(owner, snapshot.project),
+                secrets_problem(owner, chosen.number, chosen.parts),
+                security_problem(owner, snapshot.project, plain["spec"]),
+            ),
+        ),
         *duplicate_problems(plain, owner.metadata.key),
         *config_problems(owner, chosen.parts),
     )
