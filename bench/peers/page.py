@@ -31,8 +31,8 @@ $ .venv/bin/python -m bench.peers P5 --pairs 1 --size 0.1  # one comparison, sma
   contender has the other core. Contenders take turns in every round, and a figure is the median of the ratios of
   rounds, with the smallest and the largest.
 - **Services** (P1 to P4): {WORKLOADS} services are created at once, then edited at once, twice. Each becomes a
-  ServiceAccount, a Service, a Deployment, a PodDisruptionBudget, an Ingress and a record of its revision, and gets a
-  status. A [checker](../bench/peers/checker.py) that knows no contender reads the cluster, compares it with
+  ServiceAccount, a Service, a Deployment, an Ingress and a record of its revision, and gets a status. A
+  [checker](../bench/peers/checker.py) that knows no contender reads the cluster, compares it with
   [expected.yaml](../bench/peers/expected.yaml), and what the contenders made with each other: a difference ends the
   run. Nothing runs pods. Each contender has a tenth of a core, by its control group, so that the API server is not the
   limit. The time is that from its first write to the response to its last one.

@@ -57,7 +57,7 @@ def test_reports_object_that_is_not_expected():
     [
         ("Deployment", "spec.replicas", 1),
         ("Deployment", "spec.template.spec.containers[0].image", "web:1"),
-        ("PodDisruptionBudget", "spec.maxUnavailable", 0),
+        ("Ingress", "spec.rules[0].host", "other.localhost"),
         (SERVICE, "status.observedGeneration", 2),
         (SERVICE, "status.conditions[1].status", "False"),
     ],

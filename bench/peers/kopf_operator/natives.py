@@ -22,7 +22,8 @@ def natives(owner: Object, spec: Object, revision: int) -> list[Object]:
         _object(owner, "v1", "ServiceAccount", automountServiceAccountToken=False),
         _service(owner),
         _deployment(owner, spec),
-        _disruption_budget(owner),
+        # Of a single replica, a budget of 25% would protect nothing.
+        *([_disruption_budget(owner)] if spec.get("replicas", 1) > 1 else []),
         _ingress(owner),
         _revision_record(owner, spec, revision),
     ]

@@ -22,10 +22,15 @@ const (
 
 // natives are the objects that a service becomes.
 func natives(owner *PinterestService, revision int, content string) []client.Object {
-	return []client.Object{
-		serviceAccount(owner), service(owner), deployment(owner), disruptionBudget(owner), ingress(owner),
+	objects := []client.Object{
+		serviceAccount(owner), service(owner), deployment(owner), ingress(owner),
 		revisionRecord(owner, revision, content),
 	}
+	// Of a single replica, a budget of 25% would protect nothing.
+	if owner.Spec.Replicas > 1 {
+		objects = append(objects, disruptionBudget(owner))
+	}
+	return objects
 }
 
 func host(owner *PinterestService) string { return owner.Name + "." + owner.Namespace + ".localhost" }
