@@ -16,7 +16,7 @@ test: .venv/.ready  ## run all checks: format, lint, types, layers, unit tests, 
 fast: .venv/.ready  ## run the checks that need no cluster
 	@.venv/bin/python scripts/gate.py --fast
 
-bench: .venv/.ready  ## run benchmarks, results in build/bench.json (SUITE=engine, scale, runtime-rollout …)
+bench: .venv/.ready  ## run benchmarks, results in build/bench.json (SUITE=engine, peers, size …)
 	@.venv/bin/python -m bench $(SUITE)
 
 break: .venv/.ready  ## inject ten faults into running workloads, one by one; diagnose and fix each with `pin why`
@@ -30,7 +30,7 @@ prove: .venv/.ready  ## run the long checks: more property examples, mutation te
 	@.venv/bin/python scripts/mutants.py
 	@.venv/bin/pytest tests/desk/http/test_schemathesis.py --fuzz 100000
 	@.venv/bin/pytest tests/hostile/test_kube_hunter.py --hunt
-	@.venv/bin/python -m bench scale
+	@.venv/bin/python -m bench.size 1/24 --minutes 3
 
 docs: .venv/.ready  ## regenerate the files that are written from the code
 	@.venv/bin/python scripts/generate_docs.py

@@ -20,8 +20,8 @@ from bench import (
     planning,
     rollout_plan,
     runtime_rollout,
-    scale,
     sidecars,
+    size,
     steady_state,
     why,
 )
@@ -30,7 +30,7 @@ from bench.figures import ROOT, write_figures
 SUITES = {
     "cli": cli.figures,
     "engine": engine.figures,
-    "scale": scale.figures,
+    "size": size.figures,
     "sidecars": sidecars.figures,
     "planning": planning.figures,
     "rollout-plan": rollout_plan.figures,

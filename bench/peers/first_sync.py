@@ -11,8 +11,8 @@ import os
 import time
 from typing import NamedTuple
 
+from bench import accounting
 from bench.cpu_affinity import CONTENDER_CPUS, pinned_to
-from bench.peers import accounting
 from bench.peers.contenders import OUR_INFORMER, Contender
 from bench.peers.convergence import USER
 from bench.peers.pods import NAMESPACE, add_pod, fill_with_pods

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bench import plot
 from bench.figures import ROOT
-from bench.peers import plot
 from bench.peers.resync import EDITS
 from bench.peers.run import MEASURED_FILE, OBJECTS, PODS, WORKLOADS
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from tests.support.control_plane import ControlPlane
 
+from bench.accounting import used_s
 from bench.cpu_affinity import CONTENDER_CPUS, SERVER_CPUS, pinned_to
 from bench.empty_control_plane import empty_control_plane
 from bench.figures import ROOT
-from bench.peers.accounting import used_s
 from bench.peers.audit import POLICY, AuditLog
 from bench.peers.cgroup import ContenderGroup, contender_group
 from bench.peers.contenders import Contender

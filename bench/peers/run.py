@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +16,7 @@ from bench.peers.first_sync import FirstSync, fill, measure_first_sync
 from bench.peers.results import Round, convergence_figures, first_sync_figures, resync_figures
 from bench.peers.resync import EDITS, Resync, measure_resyncs
 from bench.peers.rig import open_rig
+from bench.provenance import commit, machine, rounded, today
 
 MEASURED_FILE = Path(__file__).parent / "measured.json"
 BENCH_FILE = ROOT / "build" / "bench.json"
@@ -169,9 +166,9 @@ def progress(found: Any) -> str:
 def save(measured: Measured, figures: Sequence[Figure], size: Size, file: Path = MEASURED_FILE) -> dict[str, Any]:
     """Replaces the file as a whole, so that all its figures are of one run."""
     whole = {
-        "commit": _commit(),
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "machine": _machine(),
+        "commit": commit(),
+        "date": today(),
+        "machine": machine(),
         "pairs": size.pairs,
         "versions": versions(),
         "figures": {each.id: _saved(each) for each in figures},
@@ -179,7 +176,7 @@ def save(measured: Measured, figures: Sequence[Figure], size: Size, file: Path =
         "first_sync": [_plain(each) for each in measured.first_sync],
         "resync": [each._asdict() for each in measured.resync],
     }
-    file.write_text(json.dumps(_rounded(whole), indent=1) + "\n")
+    file.write_text(json.dumps(rounded(whole), indent=1) + "\n")
     saved: dict[str, Any] = json.loads(file.read_text())
     return saved
 
@@ -199,30 +196,6 @@ def _as_dict(value: Any) -> dict[str, Any]:
     if "phases" in fields:
         fields["phases"] = {name: each._asdict() for name, each in fields["phases"].items()}
     return fields
-
-
-def _rounded(value: Any) -> Any:
-    """Four significant digits: more would only make the file longer."""
-    if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def _commit() -> str:
-    words = ("git", "describe", "--always", "--dirty", "--exclude=*")
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
-
-
-def _machine() -> str:
-    models = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    return f"{len(os.sched_getaffinity(0))} cores of {models[0] if models else platform.machine()}"
 
 
 def _say(line: str) -> None:

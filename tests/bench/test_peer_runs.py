@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.accounting import peak_bytes, pss_bytes, resident_bytes, used_s
 from bench.figures import Figure
 from bench.peers import run
 from bench.peers.__main__ import parse_size
-from bench.peers.accounting import peak_bytes, pss_bytes, resident_bytes, used_s
 from bench.peers.audit import AuditLog, duration_s, per_workload, writes
 from bench.peers.cgroup import read_usage
 from bench.peers.contenders import INFORMERS, OPERATORS, versions
