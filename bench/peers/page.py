@@ -10,7 +10,7 @@ from typing import Any
 from bench import plot
 from bench.figures import ROOT
 from bench.peers.resync import EDITS
-from bench.peers.run import MEASURED_FILE, OBJECTS, PODS, WORKLOADS
+from bench.peers.run import MEASURED_FILE, PODS, WORKLOADS
 
 PAGE = ROOT / "docs" / "performance.md"
 PICTURES = ROOT / "docs" / "pictures"
@@ -38,8 +38,8 @@ $ .venv/bin/python -m bench.peers P5 --pairs 1 --size 0.1  # one comparison, sma
   limit. The time is that from its first write to the response to its last one.
 - **Pods** (P5 to P7): a list and a watch of {PODS:,} running pods, until a cache has all of them. Memory is what the
   process has grown by: Pss, and for peaks the kernel's high-water mark. For the relist the API server is killed.
-- **Resync** (P15, P16): our operator made {OBJECTS:,} objects. While it plans all of them again and again, {EDITS}
-  edits are made one after the other, each timed until a watch shows its Deployment.
+- **Resync** (P15, P16): our operator made services and their objects, as many as the figure says. While it plans all of
+  them again and again, {EDITS} edits are made one after the other, each timed until a watch shows its Deployment.
 - CPU is the kernel's account of the contender's control group, or for the first sync of its process. Requests are
   counted from the API server's audit log: writes, and reads of single objects. Leases are left out, and so are lists
   and watches.
@@ -179,7 +179,7 @@ def render_pictures(measured: dict[str, Any]) -> dict[str, str]:
         "performance-cpu.svg": plot.bars("Own CPU of a service", "ms", cpu),
         "performance-pods.svg": plot.bars("First sync of 20,000 pods", "pods/s", {"pods": speed}),
         "performance-memory.svg": plot.bars("Memory of a cached pod", "KiB", {"pods": memory}),
-        "performance-edits.svg": plot.lines("Edits during a resync of 20,000 objects, in their order", "s", edits),
+        "performance-edits.svg": plot.lines("Edits during a resync, in their order", "s", edits),
     }
 
 

@@ -23,8 +23,8 @@ from pincompute.kube.client import Client
 from pincompute.kube.resource import DEPLOYMENTS, INGRESS_CLASSES
 from pincompute.objects.content import Object
 
-OBJECTS_PER_WORKLOAD = 7
-"""The service itself, and six natives."""
+OBJECTS_PER_WORKLOAD = 6
+"""The service itself, and five natives."""
 EDITED_NAMESPACE, OTHERS_NAMESPACE = "edited", "others"
 EDITED_WORKLOADS = 20
 EDITS = 100

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bench.accounting import peak_bytes, pss_bytes, resident_bytes, used_s
-from bench.figures import Figure
+from bench.figures import ROOT, Figure
 from bench.peers import run
 from bench.peers.__main__ import parse_size
 from bench.peers.audit import AuditLog, duration_s, per_workload, writes
@@ -177,3 +177,14 @@ def _measured() -> run.Measured:
     services = Convergence("ours", 10, dict.fromkeys(PHASES, phase), 0, 0)
     pods = FirstSync("ours", 1000, 0.5, 0.25, 2048.0, 1.1, 1.2, 0.5, 1.0)
     return run.Measured([{"ours": services}], [{"ours": pods}], [Resync(700, [0.1, 0.2], 0.02, 200, 3.0)])
+
+
+def test_readme_shows_saved_ratios():
+    figures = saved_measurements()["figures"]
+    readme = (ROOT / "README.md").read_text()
+    for name, row in (
+        ("P1", "| kopf, as its documentation advises | {:.2g} times |"),
+        ("P2", "| controller-runtime, in Go | {:.2g} times |"),
+        ("P6", "| client-go | {:.2g} times |"),
+    ):
+        assert row.format(figures[name]["value"]) in readme
