@@ -234,3 +234,22 @@ async def test_passes_without_io_let_other_tasks_run() -> None:
     assert A in passes.keys
     running.cancel()
     await asyncio.wait({running})
+
+
+async def test_one_pass_starts_in_each_iteration_of_the_event_loop() -> None:
+    passes_of_iterations = [0]
+
+    async def count(_: Key, __: int) -> None:
+        passes_of_iterations[-1] += 1
+
+    def begin_iteration() -> None:
+        passes_of_iterations.append(0)
+        asyncio.get_running_loop().call_soon(begin_iteration)
+
+    passes = RecordedPasses(count)
+    loop = ReconcileLoop(passes, workers=8)
+    for number in range(100):
+        loop.enqueue(Key("me", f"s{number}"))
+    begin_iteration()
+    await run_passes(passes, loop, 100)
+    assert max(passes_of_iterations) == 1

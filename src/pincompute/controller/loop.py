@@ -59,6 +59,7 @@ class ReconcileLoop:
         self._queue = WorkQueue()
         self._wake_workers = asyncio.Event()
         """Set when a key was enqueued or the loop is shutting down."""
+        self._turns = asyncio.Lock()
         self._shutting_down = False
         self._triggers: dict[Key, dict[Trigger, None]] = {}
         """Why each key is to be reconciled, whether it is queued or its pass still runs; in order."""
@@ -120,6 +121,7 @@ class ReconcileLoop:
 
     async def _run_worker(self) -> None:
         while not self._shutting_down:
+            await self._wait_for_turn()
             key = self._queue.take()
             if key is None:
                 self._wake_workers.clear()
@@ -130,8 +132,14 @@ class ReconcileLoop:
             self._cancel_timer(key)
             requeue_after_s = await self._run_pass(key, triggers)
             asyncio.get_running_loop().call_later(MIN_PASS_INTERVAL_S, self._end_interval, key, requeue_after_s)
-            # A pass that changes nothing never awaits I/O. Without this, thousands of them in a row would block the
-            # event loop: no watch would be read and no lease renewed.
+
+    async def _wait_for_turn(self) -> None:
+        """Lets one worker go on in each iteration of the event loop.
+
+        A pass that changes nothing never awaits I/O. Without turns, one such pass of every worker would follow another
+        before the next watch event is read, and thousands of them before a lease is renewed.
+        """
+        async with self._turns:
             await asyncio.sleep(0)
 
     def _end_interval(self, key: Key, requeue_after_s: float | None) -> None:
