@@ -17,7 +17,8 @@ from pincompute.engine import abandoned, network_slots, ports
 from pincompute.engine.file_lock import exclusive_lock, try_exclusive_lock
 from pincompute.engine.home import Home
 from pincompute.engine.network_slots import service_range
-from pincompute.engine.record import PlatformRecord
+from pincompute.engine.record import PlatformRecord, read_record, write_record
+from pincompute.engine.up_options import UpOptions, resolve_options
 
 HOLD = """
 import sys
@@ -151,6 +152,17 @@ def test_recorded_ports_are_kept():
     assert len(set(chosen.values())) == len(chosen)
     assert ports.choose_ports(chosen, None) == chosen
     assert ports.choose_ports(chosen, 1234) == {**chosen, "http": 1234}
+
+
+def test_default_http_port_of_a_platform_that_does_not_listen_yet_is_not_chosen_again(tmp_path: Path):
+    first, second = home(tmp_path, "one"), home(tmp_path, "two")
+    (tmp_path / "state" / "broken").mkdir()
+    (tmp_path / "state" / "broken" / "record.json").write_text("no JSON")
+    write_record(first, PlatformRecord(ports={"http": ports.DEFAULT_HTTP_PORT}))
+    record, _ = resolve_options(second, PlatformRecord(), UpOptions(simulated=True))
+    assert record.ports["http"] != ports.DEFAULT_HTTP_PORT
+    kept, _ = resolve_options(first, read_record(first) or PlatformRecord(), UpOptions(simulated=True))
+    assert kept.ports["http"] == ports.DEFAULT_HTTP_PORT
 
 
 def test_ranges_of_all_slots_are_disjoint():

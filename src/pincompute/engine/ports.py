@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import PORT_IN_USE
@@ -51,8 +51,11 @@ DEFAULT_HTTP_PORT = 8080
 _RANGE = range(20000, 32000)
 
 
-def choose_ports(taken: Mapping[str, int], http: int | None) -> dict[str, int]:
-    """Assign a port to each name; recorded assignments are kept."""
+def choose_ports(taken: Mapping[str, int], http: int | None, of_others: Collection[int] = ()) -> dict[str, int]:
+    """Assign a port to each name; recorded assignments are kept.
+
+    Other platforms may not listen on their HTTP ports yet, or at present.
+    """
     chosen = dict(taken)
     for name in PORT_NAMES:
         if name not in chosen:
@@ -60,7 +63,8 @@ def choose_ports(taken: Mapping[str, int], http: int | None) -> dict[str, int]:
     if http is not None:
         chosen["http"] = http
     elif "http" not in chosen:
-        chosen["http"] = DEFAULT_HTTP_PORT if is_free("127.0.0.1", DEFAULT_HTTP_PORT) else _unused(set(chosen.values()))
+        default_is_free = DEFAULT_HTTP_PORT not in of_others and is_free("127.0.0.1", DEFAULT_HTTP_PORT)
+        chosen["http"] = DEFAULT_HTTP_PORT if default_is_free else _unused({*chosen.values(), *of_others})
     return chosen
 
 

@@ -51,6 +51,9 @@ def up(home: Home, options: UpOptions, cache: Path, progress: Progress) -> Platf
         before = _valid_record(home)
         remove_abandoned_platforms()
         record, obstacles = resolve_options(home, before, options)
+        if options.http_port is None:
+            # Another platform that is started meanwhile must see which HTTP port is taken. An option may be refused.
+            write_record(home, msgspec.structs.replace(before, ports=record.ports))
         if obstacles:
             progress.echo("\n".join(["no real node on this machine:", *(problem.text() for problem in obstacles)]))
         addons = {name: str(prepare_addon(name, cache, progress)) for name in record.addons}

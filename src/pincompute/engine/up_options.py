@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from pincompute.engine.home import Home
 from pincompute.engine.nodes import real_node
 from pincompute.engine.nodes.simulated_spec import SimulatedNodes, apply_node_options
 from pincompute.engine.platform import Platform, Programs
-from pincompute.engine.record import PlatformRecord
+from pincompute.engine.record import PlatformRecord, read_record
 
 # Without a real node a platform needs simulated nodes to schedule pods on.
 _DEFAULT_SIMULATED_NODES = 3
@@ -63,11 +64,22 @@ def resolve_options(
         simulated=_nodes(record.simulated, options, real=real),
         addons={name: record.addons.get(name, "") for name in _addons(record, options)},
         zookeeper=record.zookeeper if options.zookeeper is None else options.zookeeper,
-        ports=ports.choose_ports(record.ports, options.http_port),
+        ports=ports.choose_ports(record.ports, options.http_port, _http_ports_of_others(home)),
         runtime=record.runtime if options.runtime is None else options.runtime,
         bare=record.bare if options.bare is None else options.bare,
     )
     return resolved, obstacles
+
+
+def _http_ports_of_others(home: Home) -> set[int]:
+    """Recorded HTTP ports of the other platforms in the same folder; an unreadable record has none."""
+    found = set()
+    for file in home.root.parent.glob("*/record.json"):
+        with suppress(Refused):
+            other = read_record(Home(file.parent.name, file.parent))
+            if other and file.parent != home.root:
+                found.add(other.ports.get("http", 0))
+    return found
 
 
 def platform_of(home: Home, record: PlatformRecord, programs: Programs) -> Platform:
