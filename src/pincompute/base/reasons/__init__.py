@@ -52,6 +52,7 @@ from pincompute.base.reasons.config_bundles import (
 )
 from pincompute.base.reasons.desk import (
     CONFLICT as CONFLICT,
+    CROSS_SITE as CROSS_SITE,
     DATABASE_FULL as DATABASE_FULL,
     DELIVERY_PENDING as DELIVERY_PENDING,
     DESK_BUSY as DESK_BUSY,
@@ -71,6 +72,7 @@ from pincompute.base.reasons.desk import (
     QUOTA_USED_UP as QUOTA_USED_UP,
     REQUEST_TIMEOUT as REQUEST_TIMEOUT,
     SET_REFUSED as SET_REFUSED,
+    SESSION_LIMIT as SESSION_LIMIT,
     SIGN_IN_NOT_CONFIGURED as SIGN_IN_NOT_CONFIGURED,
     SIGN_IN_UNAVAILABLE as SIGN_IN_UNAVAILABLE,
     SUBMISSION_UNKNOWN as SUBMISSION_UNKNOWN,

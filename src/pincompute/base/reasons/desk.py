@@ -31,6 +31,18 @@ SIGN_IN_UNAVAILABLE = infrastructure_error(
     "The OpenID provider did not respond, so that new tokens cannot be verified.",
     "Recently verified tokens remain valid for minutes; the message holds the request and the response.",
 )
+CROSS_SITE = user_error(
+    "CrossSiteRequest",
+    403,
+    "A browser sent its session with a request that no page of the desk has caused, or without the session's token.",
+    "Pages send the header `Pin-Csrf` with the `csrf` of `GET /session`; programs use a bearer token.",
+)
+SESSION_LIMIT = infrastructure_error(
+    "SessionLimit",
+    503,
+    "The desk has as many signed-in browsers or unused sign-in links as it stores.",
+    "Sessions end by themselves after two unused hours; `pin open --sign-out` ends your own.",
+)
 FORBIDDEN = user_error(
     "Forbidden",
     403,
