@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -164,9 +163,7 @@ async def test_page_of_another_site_opens_no_websocket(scene: SignedInDesk) -> N
     for headers in ({"Origin": EVIL}, {}, {"Origin": "null"}):
         sent = {"Cookie": f"{SESSION_COOKIE}={browser.session}", **headers}
         with pytest.raises(WSServerHandshakeError) as refused:
-            async with scene.desk.http.ws_connect(
-                "/v1/projects/ads/workloads/hello/programs?command=sh", headers=sent
-            ):
+            async with scene.desk.http.ws_connect("/v1/projects/ads/workloads/hello/programs?command=sh", headers=sent):
                 raise AssertionError("it was opened")
         assert refused.value.status == 403
 

@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 ARTIFACTS_TOKEN_FILE, GIT_CREDENTIALS_FILE, GIT_AUTHORITY_FILE = "artifacts-token", "git-credentials", "git-ca.crt"
-OPENID_SECRET_FILE = "openid-client-secret"
+OPENID_SECRET_FILE = "openid-client-secret"  # noqa: S105  (a name of a file)
 _GIT_HELPER = '!f() {{ test "$1" = get && git credential-store --file={file} get; }}; f'
 """Passes on `get` only. On `erase`, git would delete rejected credentials from the file, which is not the desk's."""
 

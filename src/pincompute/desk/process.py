@@ -207,7 +207,9 @@ async def _run(options: DeskOptions) -> None:
             options.authn.sign_in(),
         )
         code_flow = options.authn.code_flow(client.clock, credentials.openid_client_secret)
-        app = create_app(desk, authenticator, sign_in, Limits(options.rate), options.registry_issuer(), code_flow)
+        app = create_app(
+            desk, authenticator, sign_in, Limits(options.rate), options.registry_issuer(), code_flow=code_flow
+        )
         if options.metrics_listen and options.metrics_token_file:
             page = (options.metrics_listen, options.metrics_token_file)
             platform_metrics = partial(request_metrics, client.request_stats)

@@ -19,7 +19,7 @@ from unwatched_desk import PreviewingPlatform, unwatched_desk
 
 pytestmark = pytest.mark.cluster
 
-SECRET = "a secret: 100% + one"  # noqa: S105  (of the provider of the tests)
+SECRET = "a secret: 100% + one"
 
 
 @pytest.mark.parametrize(("client", "secret"), [("web", SECRET), ("web-public", "")])

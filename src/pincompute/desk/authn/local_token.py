@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+
 from pincompute.api.identity import Identity
 from pincompute.desk.authn.authenticator import Credentials
 

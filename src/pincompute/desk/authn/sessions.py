@@ -85,9 +85,7 @@ class Sessions:
         """Begins a session of a caller who has signed in; that of the former cookie ends."""
         return await self._begin(lambda _: identity, method, credentials)
 
-    async def _begin(
-        self, identify: TransactionBody[Identity], method: str, credentials: Credentials
-    ) -> NewSession:
+    async def _begin(self, identify: TransactionBody[Identity], method: str, credentials: Credentials) -> NewSession:
         # Always a new value: one that an attacker has planted in the browser must not become a session.
         token, now = secrets.token_urlsafe(_TOKEN_BYTES), self._clock.now()
 

@@ -102,12 +102,13 @@ FORMER_PATHS = {"/v1/fleet/copies": "/v1/fleet/pods"}
 """Paths of version 0.1, which its CLI asks for; served until version 0.3."""
 
 
-def create_app(
+def create_app(  # noqa: PLR0913  (its collaborators)
     desk: Desk,
     authenticator: Authenticator,
     sign_in: SignIn | None = None,
     limits: Limits | None = None,
     registry: RegistryIssuer | None = None,
+    *,
     code_flow: CodeFlow | None = None,
 ) -> web.Application:
     """The whole API."""

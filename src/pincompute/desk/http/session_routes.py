@@ -255,6 +255,4 @@ def _refusal_page(request: web.Request, refused: Refused) -> web.Response:
         f'<p><a href="{escape(again)}">Sign in again</a></p></html>'
     )
     headers = {**page_headers(request, STATIC_POLICY), **_NO_STORE}
-    return web.Response(
-        text=text, status=problem.reason.http_status, content_type=HTML.media_type, headers=headers
-    )
+    return web.Response(text=text, status=problem.reason.http_status, content_type=HTML.media_type, headers=headers)

@@ -178,7 +178,7 @@ sessions = Table(
     Column("used_s", BigInteger, nullable=False),
     Column("expires_s", BigInteger, nullable=False),
     Index("sessions_of", "who"),
-    comment="Signed-in browsers: a digest of each cookie, and the identity that it stands for. Times are Unix times.",
+    comment="Signed-in browsers: a digest of each cookie, and its identity. Times are Unix times.",
 )
 
 sign_in_links = Table(

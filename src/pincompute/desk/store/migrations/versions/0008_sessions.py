@@ -17,7 +17,7 @@ def upgrade() -> None:
         sql.Column("digest", sql.Text, primary_key=True),
         *texts,
         *times,
-        comment="Signed-in browsers: a digest of each cookie, and the identity that it stands for. Times are Unix times.",
+        comment="Signed-in browsers: a digest of each cookie, and its identity. Times are Unix times.",
     )
     op.create_index("sessions_of", "sessions", ["who"])
     op.create_table(
