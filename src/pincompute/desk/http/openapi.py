@@ -33,6 +33,7 @@ from pincompute.base.reasons import (
     WEBSOCKET_REQUIRED,
     Reason,
 )
+from pincompute.desk.authn.authenticator import SESSION_COOKIE
 from pincompute.desk.http.auth import PUBLIC, handler_permission
 from pincompute.desk.http.endpoint import (
     EVENT_STREAM,
@@ -111,6 +112,12 @@ def _security_schemes(sign_in: SignIn) -> Object:
             "type": "http",
             "scheme": "bearer",
             "description": "Token of a login, of a service account with the audience of the desk, or the local token.",
+        },
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": SESSION_COOKIE,
+            "description": "Cookie of a signed-in browser; a write needs the header `Pin-Csrf`, too.",
         },
         "certificate": {"type": "mutualTLS", "description": "Certificate of a program, with its SPIFFE ID."},
     }

@@ -141,7 +141,7 @@ def create_app(  # noqa: PLR0913  (its collaborators)
 
 
 def route_table(
-    desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None, sessions: SessionRoutes
+    desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = None, sessions: SessionRoutes | None = None
 ) -> list[web.RouteDef]:
     """Every documented route."""
     routes = WorkloadRoutes(desk, sign_in)
@@ -178,7 +178,7 @@ def route_table(
         *SecretRoutes(desk).route_table(),
         *ConfigRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
-        *sessions.route_table(),
+        *(sessions or SessionRoutes(desk, Authenticator([]))).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()
     return found

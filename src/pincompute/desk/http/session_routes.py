@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -67,12 +68,9 @@ log = structlog.get_logger()
 
 class SessionRoutes:
     def __init__(self, desk: Desk, authenticator: Authenticator, code_flow: CodeFlow | None = None) -> None:
-        self._sessions = desk.sessions
-        self._authorizer = desk.authorizer
-        self._clock = desk.clock
+        self._desk = desk
         self._authenticator = authenticator
         self._code_flow = code_flow
-        self._throttle = AuthThrottle(desk.clock)
         self._refusals = RateLimiter(AUDITED_REFUSALS_PER_S, AUDITED_REFUSALS_BURST_S)
 
     def route_table(self) -> list[web.RouteDef]:
@@ -102,7 +100,7 @@ class SessionRoutes:
         if request.get(SESSION) or caller.type is not IdentityType.PERSON:
             what = "a sign-in link is for a person with a bearer token"
             raise Refused(Problem(FORBIDDEN, what, next="pin open"))
-        code, expires_at = await self._sessions.create_link(caller)
+        code, expires_at = await self._desk.sessions.create_link(caller)
         return _private(json_response(SessionLink(code=code, expires=expires_at.isoformat()), 201))
 
     @requires(PUBLIC)
@@ -120,7 +118,7 @@ class SessionRoutes:
         credentials = self._authenticator.credentials_of(request)
         try:
             async with self._throttle.attempt(credentials._replace(token=code)):
-                session = await self._sessions.redeem_link(code, credentials)
+                session = await self._desk.sessions.redeem_link(code, credentials)
         except Refused as refused:
             await self._report_refusal(refused, credentials)
             raise
@@ -132,7 +130,7 @@ class SessionRoutes:
     async def sign_out(self, request: web.Request) -> web.StreamResponse:
         """End the session of this browser, at once and at every desk."""
         if session := request.get(SESSION):
-            await self._sessions.end(session, request[CALLER])
+            await self._desk.sessions.end(session, request[CALLER])
         response = web.Response(status=204)
         response.del_cookie(SESSION_COOKIE, path="/", secure=True, httponly=True, samesite="Lax")
         return _private(response)
@@ -143,9 +141,9 @@ class SessionRoutes:
         """End all sessions of the caller, or as an administrator of another user."""
         caller, user = request[CALLER], parse_query(request, SessionsQuery, "invalid user").user
         if user not in ("", str(caller)):
-            await self._authorizer.authorize(caller, Permission.ADMINISTER)
+            await self._desk.authorizer.authorize(caller, Permission.ADMINISTER)
         user = user or str(caller)
-        return _private(json_response(EndedSessions(user=user, ended=await self._sessions.end_all(user, caller))))
+        return _private(json_response(EndedSessions(user=user, ended=await self._desk.sessions.end_all(user, caller))))
 
     @requires(PUBLIC)
     @endpoint(status=303, query=SignInQuery, reasons=(SIGN_IN_NOT_CONFIGURED, SIGN_IN_UNAVAILABLE, DOCUMENT_INVALID))
@@ -186,7 +184,12 @@ class SessionRoutes:
             identity, return_to = await flow.finish(answer, cookie)
         # Not as long as the ID token, which lives for minutes at some providers.
         identity = identity._replace(valid_until=None)
-        return await self._sessions.begin(identity, "OpenID", credentials), return_to
+        return await self._desk.sessions.begin(identity, "OpenID", credentials), return_to
+
+    @cached_property
+    def _throttle(self) -> AuthThrottle:
+        """Of credentials that begin a session; those of sessions have one of their own."""
+        return AuthThrottle(self._desk.clock)
 
     @property
     def _required_flow(self) -> CodeFlow:
@@ -206,7 +209,7 @@ class SessionRoutes:
         return _private(json_response(info))
 
     def _with_session(self, response: web.Response, session: NewSession) -> web.Response:
-        lifetime_s = int((session.expires_at - self._clock.now()).total_seconds())
+        lifetime_s = int((session.expires_at - self._desk.clock.now()).total_seconds())
         _set_cookie(response, SESSION_COOKIE, session.token, lifetime_s)
         return response
 
@@ -214,10 +217,10 @@ class SessionRoutes:
         if refused.problems[0].reason is not UNAUTHENTICATED:
             return
         log.warning("sign-in refused", why=refused.problems[0].what, address=credentials.address)
-        now = self._clock.monotonic()
+        now = self._desk.clock.monotonic()
         if not self._refusals.wait_s("", now):
             self._refusals.charge("", now)
-            await self._sessions.audit_refusal(refused, credentials)
+            await self._desk.sessions.audit_refusal(refused, credentials)
 
 
 def _set_cookie(response: web.Response, name: str, value: str, lifetime_s: int) -> None:
