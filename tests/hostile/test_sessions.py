@@ -122,14 +122,31 @@ async def test_planted_session_is_not_taken_over(scene: SignedInDesk) -> None:
     attacker = await scene.browser_of("otto")
     planted = attacker.session
     victim = Browser(scene.desk.http, {SESSION_COOKIE: planted})
+    refused = await victim.open_link("olga")
+    assert (refused.status, refused.reason) == (409, "SignedInAsOther")
+    victim.csrf = attacker.csrf
+    assert (await victim.send("DELETE", "/session")).status == 204
+    assert (await attacker.send("GET", "/session")).status == 401
+    # A value that the desk has never given.
+    victim.cookies[SESSION_COOKIE] = planted = "x" * 43
     assert (await victim.open_link("olga")).status == 200
     assert victim.session != planted
-    assert (await attacker.send("GET", "/session")).status == 401
+    assert (await Browser(scene.desk.http, {SESSION_COOKIE: planted}).send("GET", "/session")).status == 401
     asked = await victim.begin_openid()
     before = victim.session
     assert (await victim.finish_openid(scene.provider, asked)).status == 303
     assert victim.session != before
     assert (await Browser(scene.desk.http, {SESSION_COOKIE: before}).send("GET", "/session")).status == 401
+
+
+async def test_link_of_an_attacker_does_not_replace_a_session(scene: SignedInDesk) -> None:
+    """Its reader would work as its writer, and give them what they type."""
+    victim = await scene.browser_of("olga")
+    link = (await bearer(scene, "otto", "POST", "/session/link")).body["code"]
+    refused = await victim.redeem(link)
+    assert (refused.status, refused.reason) == (409, "SignedInAsOther")
+    assert (await victim.send("GET", "/session")).body["user"] == "olga"
+    assert (await victim.open_link("olga")).status == 200
 
 
 async def test_token_of_another_user_changes_nothing(scene: SignedInDesk) -> None:

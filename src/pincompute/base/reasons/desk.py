@@ -19,6 +19,12 @@ UNAUTHENTICATED = user_error(
     "A request carries no valid credentials, or a login has expired.",
     "`pin login` signs you in; the token of `pin up` is sent automatically.",
 )
+SIGNED_IN_AS_OTHER = user_error(
+    "SignedInAsOther",
+    409,
+    "A sign-in link of one user was opened in a browser in which another one is signed in.",
+    "Sign out first. If the link came from somebody else, do not open it: you would work as they.",
+)
 SIGN_IN_NOT_CONFIGURED = infrastructure_error(
     "SignInNotConfigured",
     404,

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from pincompute.api.identity import Identity
 from pincompute.base.bounded_map import BoundedMap
 from pincompute.base.clock import Clock
-from pincompute.base.problem import Refused
+from pincompute.base.problem import Problem, Refused
+from pincompute.base.reasons import SIGNED_IN_AS_OTHER
 from pincompute.desk.authn.authenticator import Credentials, unauthenticated
 from pincompute.desk.authn.throttle import AuthThrottle
 from pincompute.desk.store import record, sessions
@@ -77,9 +78,21 @@ class Sessions:
             if identity is None or (identity.is_local and not credentials.is_local):
                 what = f"this sign-in link was used already, or is older than {sessions.LINK_LIFETIME_S} seconds"
                 raise Refused(unauthenticated(what, SIGN_IN_HINT))
+            former = self._former_user(connection, credentials)
+            if former not in ("", str(identity)):
+                # Otherwise a link in a message would let its reader work as its writer, unnoticed.
+                what = f"this browser is signed in as {former}, and the link is one of {identity}"
+                raise Refused(Problem(SIGNED_IN_AS_OTHER, what, next="sign out first"))
             return identity
 
         return await self._begin(take, "one-time link", credentials)
+
+    def _former_user(self, connection: Connection, credentials: Credentials) -> str:
+        """The user who is signed in in a browser; empty for none."""
+        if not credentials.session:
+            return ""
+        found = sessions.find_session(connection, _digest(credentials.session), self._now_s())
+        return str(found.identity) if found else ""
 
     async def begin(self, identity: Identity, method: str, credentials: Credentials) -> NewSession:
         """Begins a session of a caller who has signed in; that of the former cookie ends."""

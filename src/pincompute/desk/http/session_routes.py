@@ -36,6 +36,7 @@ from pincompute.base.reasons import (
     SESSION_LIMIT,
     SIGN_IN_NOT_CONFIGURED,
     SIGN_IN_UNAVAILABLE,
+    SIGNED_IN_AS_OTHER,
     TOO_MANY_REQUESTS,
     UNAUTHENTICATED,
 )
@@ -108,7 +109,7 @@ class SessionRoutes:
         response=SessionInfo,
         request_body=SessionCode,
         example=SessionCode(code="dGhlIGNvZGUgb2YgYSBsaW5r"),
-        reasons=(*_SIGN_IN_REASONS, CROSS_SITE, REQUEST_TIMEOUT),
+        reasons=(*_SIGN_IN_REASONS, SIGNED_IN_AS_OTHER, CROSS_SITE, REQUEST_TIMEOUT),
     )
     async def sign_in(self, request: web.Request) -> web.StreamResponse:
         """Begin a session by the code of a one-time link. The answer sets its cookie."""
