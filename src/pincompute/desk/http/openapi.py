@@ -65,8 +65,8 @@ _SCHEMA_NAMES = {
 _DESCRIPTION = """\
 The API of PinCompute for users and programs: deploy, inspect, change and debug workloads. A refused request is \
 answered with `problem+json`, which has all problems at once: each with its reason, the place, and what to do next; \
-docs/reasons.md has a section for every reason. Paths begin with the API version: within a version, fields and \
-endpoints are only added."""
+docs/reasons.md has a section for every reason. Paths begin with the API version, except those of browser sessions: \
+within a version, fields and endpoints are only added."""
 _AUTHN_REASONS = (UNAUTHENTICATED, SIGN_IN_UNAVAILABLE)
 _BUSY_REASONS = (TOO_MANY_REQUESTS, DESK_BUSY)
 _RETRY_AFTER = {"headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}}}
