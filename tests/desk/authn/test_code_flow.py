@@ -27,7 +27,7 @@ def test_browsers_sign_in_with_a_provider_and_an_address_only(issuer: str, url: 
 
 
 def test_address_of_the_desk_must_be_encrypted() -> None:
-    with pytest.raises(Refused, match="--web-url: http://desk.example.com must start with https://"):
+    with pytest.raises(Refused, match=r"--web-url: http://desk.example.com must start with https://"):
         settings("https://login.example.com", web_url="http://desk.example.com").code_flow(ManualClock(), str)
 
 

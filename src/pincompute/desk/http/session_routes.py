@@ -234,15 +234,16 @@ def _private(response: web.Response) -> web.Response:
     return response
 
 
-async def _read_code_body(request: web.Request) -> bytes | None:
-    """The body; None if it is too large. Anyone may send one, so little of it is read."""
+async def _read_code_body(request: web.Request) -> bytes:
+    """The body. Anyone may send one, so little of it is read."""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             async for chunk in request.content.iter_any():
                 body += chunk
                 if len(body) > MAX_CODE_BODY_BYTES:
-                    return None
+                    what = f"the body of a sign-in must have at most {MAX_CODE_BODY_BYTES:,} bytes"
+                    raise Refused(Problem(DOCUMENT_INVALID, what))
     except TimeoutError as error:
         what = f"the request body did not arrive within {BODY_TIMEOUT_S:g} seconds"
         raise Refused(Problem(REQUEST_TIMEOUT, what)) from error
