@@ -32,7 +32,7 @@ def respond(method: str, path: str) -> tuple[int, object]:
         return 201, SessionLink(code=CODE, expires="2026-01-31T12:01:00+00:00")
     if method == "DELETE" and path.startswith("/v1/sessions"):
         return 200, EndedSessions(user="ann", ended=1 if "ann" in path else 2)
-    return 404, {}
+    return 404, None
 
 
 def run_pin(*words: str) -> Result:
@@ -73,7 +73,11 @@ def test_opens_a_private_file_that_leads_to_the_address(state: Path, monkeypatch
 @pytest.mark.usefixtures("state")
 def test_prints_the_address_if_no_browser_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+
+    def open_nothing(_: str) -> bool:
+        return False
+
+    monkeypatch.setattr(webbrowser, "open", open_nothing)
     assert f"#signin={CODE}" in run_pin("open").stdout
 
 

@@ -177,8 +177,8 @@ async def test_page_of_another_site_reaches_nothing(scene: SignedInDesk) -> None
 
 async def test_page_of_another_site_opens_no_websocket(scene: SignedInDesk) -> None:
     browser = await scene.browser_of("olga")
-    for headers in ({"Origin": EVIL}, {}, {"Origin": "null"}):
-        sent = {"Cookie": f"{SESSION_COOKIE}={browser.session}", **headers}
+    for origin in (EVIL, "null", None):
+        sent = {"Cookie": f"{SESSION_COOKIE}={browser.session}", **({"Origin": origin} if origin else {})}
         with pytest.raises(WSServerHandshakeError) as refused:
             async with scene.desk.http.ws_connect("/v1/projects/ads/workloads/hello/programs?command=sh", headers=sent):
                 raise AssertionError("it was opened")
@@ -229,7 +229,7 @@ async def test_sign_in_leads_to_no_other_site(scene: SignedInDesk, path: str) ->
     assert "Location" not in answer.headers
 
 
-@pytest.mark.parametrize("cookie", ["", "x", "e30", "W10", "x" * 5_000, "bnVsbA", "%00", '"'])
+@pytest.mark.parametrize("cookie", ["", "x", "e30", "W10", "x" * 3_900, "bnVsbA", "%00", '"'])
 async def test_unreadable_cookies_are_refused(scene: SignedInDesk, cookie: str) -> None:
     browser = Browser(scene.desk.http, {ATTEMPT_COOKIE: cookie, SESSION_COOKIE: cookie})
     assert (await browser.send("GET", "/session/openid/callback?code=x&state=y")).status == 401
@@ -258,7 +258,7 @@ async def test_guessed_cookies_and_codes_are_paced(scene: SignedInDesk) -> None:
 
 async def test_large_or_foreign_bodies_are_refused(scene: SignedInDesk) -> None:
     browser = scene.browser()
-    for body in ({"code": "x" * 10_000}, {"code": "x" * 200}, {"code": 7}, [], {"no": "code"}):
+    for body in ({"code": "x" * 10_000}, {"code": "x" * 200}, {"code": 7}, ["code"], {"no": "code"}):
         assert (await browser.send("POST", "/session", body)).status == 422
 
 

@@ -76,7 +76,7 @@ class Browser:
             method, path, data=data, headers={**sent, **(headers or {})}, allow_redirects=False
         ) as response:
             text = await response.text()
-            set_ = response.headers.getall("Set-Cookie", [])
+            set_ = response.headers.getall("Set-Cookie", ())
         cookies = {each.partition("=")[0]: each for each in set_}
         for name, header in cookies.items():
             value = header.partition("=")[2].partition(";")[0].strip('"')

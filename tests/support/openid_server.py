@@ -80,6 +80,7 @@ async def _follow(
     browser: aiohttp.ClientSession, method: str, at: URL, fields: dict[str, str], return_address: str
 ) -> tuple[str, URL]:
     """The page after all redirects, and its address."""
+    no_fields: dict[str, str] = {}
     while True:
         async with browser.request(method, at, data=fields or None, allow_redirects=False) as answer:
             page = await answer.text()
@@ -89,7 +90,7 @@ async def _follow(
             at = at.join(URL(answer.headers["Location"]))
         if return_address and str(at).startswith(return_address):
             return "", at
-        method, fields = "GET", {}
+        method, fields = "GET", no_fields
 
 
 def _field(tag: str) -> tuple[str, str]:

@@ -25,6 +25,11 @@ MEMBERS = {"owner": {"people": ["olga"]}, "viewer": {"people": ["ann@example.com
 SPEC: Object = {"owner": "team-ads", "review": "open", "quota": {"on-demand": {}}, "members": MEMBERS}
 
 
+def project_ads(**changed: object) -> Project:
+    """The project with the members above, unless they are changed."""
+    return msgspec.convert({"kind": "Project", "metadata": {"name": "ads"}, "spec": {**SPEC, **changed}}, Project)
+
+
 class SignedInDesk(NamedTuple):
     desk: UnwatchedDesk
     provider: FakeProvider
@@ -50,12 +55,11 @@ def code_flow_at(port: int, issuer: str, client: str, clock: Clock, secret: str 
 @asynccontextmanager
 async def signed_in_desk(folder: Path) -> AsyncGenerator[SignedInDesk]:
     """Project `ads` has the members above; a bearer token is a name, and `root` is an administrator."""
-    project = msgspec.convert({"kind": "Project", "metadata": {"name": "ads"}, "spec": SPEC}, Project)
     clock, port = ManualClock(), free_port()
     async with (
         fake_provider() as provider,
         unwatched_desk(
-            folder, project, PreviewingPlatform, Authenticator([Believing()]), clock=clock, port=port,
+            folder, project_ads(), PreviewingPlatform, Authenticator([Believing()]), clock=clock, port=port,
             code_flow=code_flow_at(port, provider.issuer, AUDIENCE, clock),
         ) as desk,
     ):  # fmt: skip

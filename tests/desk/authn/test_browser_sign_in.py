@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from backends import free_port
 from browser import Browser
 from openid_server import openid_server, sign_in_with_browser
-from pincompute.api.project import Project
 from pincompute.api.session import CALLBACK_PATH
 from pincompute.base.clock import SystemClock
 from pincompute.desk.authn.authenticator import Authenticator
-from signed_in_desk import SPEC, code_flow_at
+from signed_in_desk import code_flow_at, project_ads
 from unwatched_desk import PreviewingPlatform, unwatched_desk
 
 pytestmark = pytest.mark.cluster
@@ -24,12 +22,11 @@ SECRET = "a secret: 100% + one"
 
 @pytest.mark.parametrize(("client", "secret"), [("web", SECRET), ("web-public", "")])
 async def test_person_signs_in_at_the_provider(tmp_path: Path, client: str, secret: str) -> None:
-    project = msgspec.convert({"kind": "Project", "metadata": {"name": "ads"}, "spec": SPEC}, Project)
     clock, port = SystemClock(), free_port()
     async with (
         openid_server() as issuer,
         unwatched_desk(
-            tmp_path, project, PreviewingPlatform, Authenticator([]), clock=clock, port=port,
+            tmp_path, project_ads(), PreviewingPlatform, Authenticator([]), clock=clock, port=port,
             code_flow=code_flow_at(port, issuer, client, clock, secret),
         ) as desk,
     ):  # fmt: skip
@@ -53,12 +50,11 @@ async def test_person_signs_in_at_the_provider(tmp_path: Path, client: str, secr
 
 
 async def test_wrong_secret_of_the_desk_is_said(tmp_path: Path) -> None:
-    project = msgspec.convert({"kind": "Project", "metadata": {"name": "ads"}, "spec": SPEC}, Project)
     clock, port = SystemClock(), free_port()
     async with (
         openid_server() as issuer,
         unwatched_desk(
-            tmp_path, project, PreviewingPlatform, Authenticator([]), clock=clock, port=port,
+            tmp_path, project_ads(), PreviewingPlatform, Authenticator([]), clock=clock, port=port,
             code_flow=code_flow_at(port, issuer, "web", clock, "wrong"),
         ) as desk,
     ):  # fmt: skip

@@ -16,8 +16,9 @@ from pincompute.desk.outbound_credentials import OPENID_SECRET_FILE, OutboundCre
 URL = "https://desk.example.com"
 
 
-def settings(issuer: str, **others: str) -> AuthnSettings:
-    return AuthnSettings("", "", issuer=issuer, client="pin", scopes="openid email offline_access", **others)
+def settings(issuer: str, web_url: str, web_client: str = "") -> AuthnSettings:
+    scopes = "openid email offline_access"
+    return AuthnSettings("", "", issuer, "pin", scopes=scopes, web_url=web_url, web_client=web_client)
 
 
 @pytest.mark.parametrize(("issuer", "url"), [("", ""), ("", URL), ("https://login.example.com", "")])

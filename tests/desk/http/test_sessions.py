@@ -10,7 +10,7 @@ import pytest
 from browser import Browser
 from pincompute.desk.authn.authenticator import SESSION_COOKIE
 from pincompute.desk.authn.sessions import ATTEMPT_COOKIE
-from signed_in_desk import SignedInDesk, signed_in_desk
+from signed_in_desk import SignedInDesk, project_ads, signed_in_desk
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_bearer_token_needs_neither_and_wins_over_the_cookie(scene: Signed
 async def test_rights_are_those_of_the_moment(scene: SignedInDesk) -> None:
     browser = await scene.browser_of("olga")
     assert (await browser.send("GET", "/v1/projects/ads/audit")).status == 200
-    scene.desk.platform.project.spec.members.clear()
+    scene.desk.platform.project = project_ads(members={})
     assert (await browser.send("GET", "/v1/projects/ads/audit")).status == 404
 
 

@@ -94,7 +94,8 @@ class CodeFlow:
         """The provider's address for the browser, and the attempt that its cookie remembers."""
         require_own_path(return_to)
         now_s = int(self._clock.now().timestamp())
-        attempt = SignInAttempt(*(secrets.token_urlsafe(32) for _ in range(3)), return_to, now_s)
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        attempt = SignInAttempt(state, nonce, verifier, return_to, now_s)
         endpoint = await self._endpoint("authorization_endpoint")
         challenge = urlsafe_b64encode(hashlib.sha256(attempt.verifier.encode()).digest()).decode().rstrip("=")
         query = {

@@ -42,10 +42,10 @@ def require_session_origin(request: web.Request, session: str) -> None:
 
 def require_own_page(request: web.Request, *, origin_required: bool = False) -> None:
     """Raises Refused for a request that a page of another origin has caused. Programs send none of these headers."""
-    for site in request.headers.getall("Sec-Fetch-Site", []):
+    for site in request.headers.getall("Sec-Fetch-Site", ()):
         if site not in _OWN_SITES:
             raise _cross_site("a page of another origin")
-    origins = request.headers.getall(hdrs.ORIGIN, [])
+    origins = request.headers.getall(hdrs.ORIGIN, ())
     if origin_required and not origins:
         raise _cross_site("a page that does not say its origin")
     for origin in origins:

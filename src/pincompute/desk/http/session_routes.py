@@ -180,8 +180,8 @@ class SessionRoutes:
     async def _finish(self, request: web.Request, credentials: Credentials) -> tuple[NewSession, str]:
         answer = parse_query(request, SignInCallback, "invalid answer of the provider")
         flow, cookie = self._required_flow, request.cookies.get(ATTEMPT_COOKIE, "")
-        # An answer costs a request to the provider. The same one again is refused without.
-        async with self._throttle.attempt(credentials._replace(token=f"{answer.state} {answer.code}")):
+        # An answer costs a request to the provider. The same one of the same browser is refused without, for a while.
+        async with self._throttle.attempt(credentials._replace(token=f"{answer.state} {answer.code} {cookie}")):
             identity, return_to = await flow.finish(answer, cookie)
         # Not as long as the ID token, which lives for minutes at some providers.
         identity = identity._replace(valid_until=None)
