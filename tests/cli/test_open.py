@@ -23,11 +23,11 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PIN_PROJECT", "ads")
     for each in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(each, raising=False)
-    with fake_desk(folder, respond):
+    with fake_desk(folder, respond_to_open):
         yield folder
 
 
-def respond(method: str, path: str) -> tuple[int, object]:
+def respond_to_open(method: str, path: str) -> tuple[int, object]:
     if (method, path) == ("POST", "/session/link"):
         return 201, SessionLink(code=CODE, expires="2026-01-31T12:01:00+00:00")
     if method == "DELETE" and path.startswith("/v1/sessions"):

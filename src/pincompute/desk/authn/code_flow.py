@@ -159,7 +159,7 @@ class CodeFlow:
                     raise ValueError(f"its token endpoint responded with status {response.status}")
                 status, found = response.status, await read_json(response)
         except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
-            raise self._unavailable(error) from error
+            raise self._provider_failed(error) from error
         if status != 200:
             # A code that was used before, or that another client has asked for.
             why = found.get("error", f"status {status}")
@@ -173,7 +173,7 @@ class CodeFlow:
         try:
             return require_https(str((await self._discover())[name]))
         except (KeyError, ValueError) as error:
-            raise self._unavailable(ValueError(f"it has no usable {name.replace('_', ' ')}")) from error
+            raise self._provider_failed(ValueError(f"it has no usable {name.replace('_', ' ')}")) from error
 
     async def _discover(self) -> dict[str, Any]:
         async with self._discovery_lock:
@@ -186,12 +186,12 @@ class CodeFlow:
                     async with aiohttp.ClientSession(timeout=FETCH_TIMEOUT) as session:
                         self._discovery = await discover_provider(session, self._settings.issuer)
                 except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
-                    self._failure, self._failed_at = self._unavailable(error).problems[0], self._clock.monotonic()
+                    self._failure, self._failed_at = self._provider_failed(error).problems[0], self._clock.monotonic()
                     raise Refused(self._failure) from error
                 self._discovered_at, self._failure = self._clock.monotonic(), None
         return self._discovery
 
-    def _unavailable(self, error: Exception) -> Refused:
+    def _provider_failed(self, error: Exception) -> Refused:
         what = f"the sign-in provider {self._settings.issuer} failed: {error or type(error).__name__}"
         return Refused(Problem(SIGN_IN_UNAVAILABLE, what, next="try again"))
 

@@ -76,7 +76,7 @@ class SessionRoutes:
 
     def route_table(self) -> list[web.RouteDef]:
         return [
-            web.get("/session", self.show),
+            web.get("/session", self.current),
             web.post("/session", self.sign_in),
             web.delete("/session", self.sign_out),
             web.post("/session/link", self.link),
@@ -87,7 +87,7 @@ class SessionRoutes:
 
     @requires(AUTHENTICATED)
     @endpoint(response=SessionInfo, reasons=(CROSS_SITE,))
-    async def show(self, request: web.Request) -> web.StreamResponse:
+    async def current(self, request: web.Request) -> web.StreamResponse:
         """The session of this browser, with the value of the header `Pin-Csrf`."""
         caller = request[CALLER]
         until = caller.valid_until.isoformat() if caller.valid_until else ""
