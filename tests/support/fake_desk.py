@@ -26,7 +26,7 @@ def fake_desk(state: Path, answer: Callable[[str, str], tuple[int, object]]) -> 
             self.end_headers()
             self.wfile.write(body)
 
-        do_POST = do_GET  # noqa: N815  (as the library names it)
+        do_POST = do_DELETE = do_GET  # noqa: N815  (as the library names it)
 
         def log_message(self, format: str, *_: object) -> None: ...  # noqa: A002  (as the library names it)
 

@@ -1,4 +1,4 @@
-"""An OpenID provider as far as the desk uses it: discovery, and keys that can be rotated."""
+"""An OpenID provider as far as the desk uses it: discovery, keys that can be rotated, and codes for tokens."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ class FakeProvider:
         self.claims_to_be = ""
         self.discovery_requests = 0
         self.unavailable = False
+        self.names_itself = False
+        """Its answers to browsers have `iss` (RFC 9207)."""
+        self.tokens: dict[str, str] = {}
+        """ID token by code; each is given once."""
+        self.exchanges: list[dict[str, str]] = []
+        """The forms that were sent to the token endpoint."""
 
     def rotate(self, name: str) -> None:
         self.keys = [ECKey.generate_key("P-256", {"kid": name})]
@@ -63,7 +69,21 @@ class FakeProvider:
         self.discovery_requests += 1
         if self.unavailable:
             return web.Response(status=503)
-        return web.json_response({"issuer": self.claims_to_be or self.issuer, "jwks_uri": f"{self.issuer}/keys"})
+        found = {
+            "issuer": self.claims_to_be or self.issuer,
+            "jwks_uri": f"{self.issuer}/keys",
+            "authorization_endpoint": f"{self.issuer}/authorize",
+            "token_endpoint": f"{self.issuer}/token",
+            "authorization_response_iss_parameter_supported": self.names_itself,
+        }
+        return web.json_response(found)
+
+    async def exchange(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        self.exchanges.append(form)
+        if token := self.tokens.pop(form["code"], None):
+            return web.json_response({"id_token": token, "access_token": "unused", "token_type": "Bearer"})
+        return web.json_response({"error": "invalid_grant"}, status=400)
 
     async def jwks(self, _: web.Request) -> web.Response:
         return web.json_response({"keys": [each.as_dict(private=False) for each in self.keys]})
@@ -74,6 +94,7 @@ async def fake_provider() -> AsyncGenerator[FakeProvider]:
     here = FakeProvider()
     app = web.Application()
     app.add_routes([web.get("/.well-known/openid-configuration", here.discovery), web.get("/keys", here.jwks)])
+    app.router.add_post("/token", here.exchange)
     async with TestServer(app) as server:
         here.issuer = str(server.make_url("")).rstrip("/")
         yield here

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+from yarl import URL
 
 from backends import free_port
 from pincompute.base.settings import setting_value
@@ -56,23 +57,40 @@ async def openid_server(key: str = "1", life: int = 600, port: int = 0) -> Async
         await process.communicate()
 
 
-async def sign_in_with_browser(address: str, name: str) -> None:
-    """Opens the login page, and submits its forms until there is none left."""
+async def sign_in_with_browser(address: str, name: str, return_address: str = "") -> str:
+    """Opens the login page, and submits its forms until there is none left.
+
+    Stops before it follows a redirect to `return_address`, and returns the whole address of that.
+    """
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
-        async with browser.get(address) as answer:
-            page, at = await answer.text(), answer.url
+        page, at = await _follow(browser, "GET", URL(address), {}, return_address)
         for _ in range(10):
             found = re.search(r"<form[^>]*>.*?</form>", page, re.DOTALL)
             if not found:
-                return
+                return str(at)
             action = re.search(r'action="([^"]*)"', found[0])
             fields = dict(_field(each) for each in re.findall(r"<input[^>]*>", found[0]))
             typed = {each: {"login": name, "password": "any"}.get(each, value) for each, value in fields.items()}
-            target = at.join(type(at)(html.unescape(action[1]))) if action else at
-            async with browser.post(target, data=typed) as answer:
-                page, at = await answer.text(), answer.url
-                assert answer.status < 400, page
+            target = at.join(URL(html.unescape(action[1]))) if action else at
+            page, at = await _follow(browser, "POST", target, typed, return_address)
         raise AssertionError(f"the provider goes on asking: {page}")
+
+
+async def _follow(
+    browser: aiohttp.ClientSession, method: str, at: URL, fields: dict[str, str], return_address: str
+) -> tuple[str, URL]:
+    """The page after all redirects, and its address."""
+    no_fields: dict[str, str] = {}
+    while True:
+        async with browser.request(method, at, data=fields or None, allow_redirects=False) as answer:
+            page = await answer.text()
+            assert answer.status < 400, page
+            if answer.status < 300:
+                return page, at
+            at = at.join(URL(answer.headers["Location"]))
+        if return_address and str(at).startswith(return_address):
+            return "", at
+        method, fields = "GET", no_fields
 
 
 def _field(tag: str) -> tuple[str, str]:

@@ -43,8 +43,8 @@ CONFIG = """\
 continue-on-failure = true
 request-timeout = 60
 [checks.positive_data_acceptance]
-# 422 is for rules that a schema cannot express, such as image or template; 426 is for websockets.
-expected-statuses = ["2xx", 401, 403, 404, 409, 422, 426]
+# 422 is for rules that a schema cannot express, such as image or template; 426 for websockets, 429 for guessed codes.
+expected-statuses = ["2xx", 401, 403, 404, 409, 422, 426, 429]
 [auth.openapi.bearer]
 bearer = "{token}"
 [dictionaries.project]

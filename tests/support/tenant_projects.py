@@ -58,7 +58,9 @@ class TenantProjects(NamedTuple):
         # aiohttp warns of large bodies that are not streams.
         sent = said if len(said) < MAX_FILE_BYTES else io.BytesIO(said.encode() if isinstance(said, str) else said)
         headers = {"Authorization": f"Bearer {who}"} if who else {}
-        async with self.world.http.request(method, f"/v1{path}", data=sent, headers=headers) as answer:
+        # Sessions of browsers have no version in their path.
+        whole = path if path == "/session" or path.startswith("/session/") else f"/v1{path}"
+        async with self.world.http.request(method, whole, data=sent, headers=headers) as answer:
             if answer.content_type == "application/x-ndjson":
                 return TenantResponse(answer.status, None)
             text = await answer.read()

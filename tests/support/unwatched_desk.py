@@ -21,9 +21,10 @@ from pincompute.api.runtime import Runtime, RuntimeSpec
 from pincompute.api.sidecar import PinterestSidecar, SidecarSpec
 from pincompute.api.structs import Metadata
 from pincompute.api.workload import Workload
-from pincompute.base.clock import SystemClock
+from pincompute.base.clock import Clock, SystemClock
 from pincompute.base.problem import Refused, refuse_all, refuse_if
 from pincompute.desk.authn.authenticator import Authenticator
+from pincompute.desk.authn.code_flow import CodeFlow
 from pincompute.desk.desk import Desk
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.http.server import create_app
@@ -129,15 +130,22 @@ async def unwatched_desk(
     project: Project,
     platform_type: type[UnwatchedPlatform] = UnwatchedPlatform,
     authenticator: Authenticator = LOCAL_AUTHENTICATOR,
+    *,
+    clock: Clock | None = None,
+    where: str = "",
+    port: int | None = None,
+    code_flow: CodeFlow | None = None,
 ) -> AsyncGenerator[UnwatchedDesk]:
-    database = await open_database(str(folder / "desk.db"))
-    platform, clock = platform_type(project), SystemClock()
+    """A desk with its database in the folder, or at the address `where`."""
+    database = await open_database(where or str(folder / "desk.db"))
+    platform, clock = platform_type(project), clock or SystemClock()
     dispatcher = Dispatcher(database, platform, LedgerSync(database, platform, clock), clock, lambda: 0.5)
     checker = PolicyChecker((), database)
     desk = Desk(
         database, dispatcher, build_verifier(folder, database), clock=clock, ids=SequentialIds(), policies=checker
     )
-    async with TestClient(TestServer(create_app(desk, authenticator, limits=NO_RATE_LIMIT))) as http:
+    app = create_app(desk, authenticator, limits=NO_RATE_LIMIT, code_flow=code_flow)
+    async with TestClient(TestServer(app, port=port)) as http:
         yield UnwatchedDesk(http, platform, desk)
         await asyncio.sleep(0)
     await database.close()

@@ -31,6 +31,8 @@ class Identity(NamedTuple):
     """Platform administrator: has access to every project and to cluster-scoped resources."""
     valid_until: datetime | None = None
     """Expiry of the credential; None if it does not expire."""
+    is_local: bool = False
+    """Signed in by the local token, so that only requests from the desk's own machine are accepted."""
 
     def __str__(self) -> str:
         """Name for records and messages: programs are marked, so that they cannot be confused with users."""

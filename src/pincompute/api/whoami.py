@@ -16,6 +16,8 @@ class SignIn(msgspec.Struct, frozen=True):
     issuer: str = ""
     client: str = ""
     scopes: str = DEFAULT_SCOPES
+    browser: bool = False
+    """Browsers can sign in at `/session/openid`."""
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ from pincompute.base.reasons import PROJECT_UNKNOWN, USAGE
 from pincompute.cli.config_client import ConfigClient
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.secret_client import SecretClient
+from pincompute.cli.session_client import SessionClient
 from pincompute.kube.client import Client
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.platforms.kubernetes.fleet import FleetClient
@@ -55,6 +56,10 @@ class ClusterClient(WorkloadClient):
     @property
     def config(self) -> ConfigClient:
         raise _needs_desk("configuration bundles are published by the desk")
+
+    @property
+    def sessions(self) -> SessionClient:
+        raise _needs_desk("the desk has the pages, and signs browsers in")
 
     async def submit(
         self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None

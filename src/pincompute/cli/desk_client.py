@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pincompute.api.workload import Workload
     from pincompute.cli.config_client import ConfigClient
     from pincompute.cli.secret_client import SecretClient
+    from pincompute.cli.session_client import SessionClient
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
 
@@ -92,6 +93,12 @@ class DeskClient:
         from pincompute.cli.config_client import ConfigClient
 
         return ConfigClient(self._fetch_body)
+
+    @property
+    def sessions(self) -> SessionClient:
+        from pincompute.cli.session_client import SessionClient
+
+        return SessionClient(self._fetch_body)
 
     async def submit(
         self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None

@@ -89,6 +89,11 @@ EXAMPLES = {
         ("pin pause web --because 'looking at errors'", "stop its rollout"),
         ("pin pause nightly", "start no more runs of a periodic job"),
     ),
+    "open": (
+        ("pin open web", "the page of web in your browser, signed in"),
+        ("pin open --print", "print the address instead, for a browser elsewhere"),
+        ("pin open --sign-out", "end your sessions in all browsers"),
+    ),
     "plan": (
         ("pin plan web.yaml", "what a deploy would change, and why it would be refused"),
         ("pin plan web.yaml -o yaml --offline", "the Kubernetes objects of a first deploy"),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pincompute.api.workload_summary import WorkloadSummary
     from pincompute.cli.config_client import ConfigClient
     from pincompute.cli.secret_client import SecretClient
+    from pincompute.cli.session_client import SessionClient
     from pincompute.kube.exec_stream import ExecStream
     from pincompute.kube.port_forward import PortForward
 
@@ -39,6 +40,11 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
     @property
     def config(self) -> ConfigClient:
         """The configuration bundles, which only the desk publishes."""
+        ...
+
+    @property
+    def sessions(self) -> SessionClient:
+        """The sessions of browsers, which only the desk has."""
         ...
 
     async def submit(

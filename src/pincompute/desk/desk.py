@@ -33,6 +33,7 @@ from pincompute.base.clock import Clock
 from pincompute.base.ids import Ids
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import INSIGHT_MISSING, WORKLOAD_UNKNOWN
+from pincompute.desk.authn.sessions import Sessions
 from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.checks import ItemChecker
@@ -80,6 +81,7 @@ class Desk:
         self.builds = builds
         self.config_bundles = ConfigBundles(config_store, dispatcher.platform)
         self.authorizer = Authorizer(dispatcher.platform)
+        self.sessions = Sessions(database, clock)
         self.secret_store = secret_store or NoSecretStore()
         checker = ItemChecker(
             database,

@@ -34,6 +34,7 @@ from pincompute.desk.outbound_credentials import (
     ARTIFACTS_TOKEN_FILE,
     GIT_AUTHORITY_FILE,
     GIT_CREDENTIALS_FILE,
+    OPENID_SECRET_FILE,
     OutboundCredentials,
 )
 from pincompute.desk.policies import PolicyChecker, read_policies
@@ -82,6 +83,8 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate.")
 @click.option("--client-roots", type=_FILE, help="Root certificates of client certificates.")
 @click.option("--trust-domain", default="", help="SPIFFE trust domain of client certificates.")
+@click.option("--web-url", default="", help="Address of the desk for browsers that sign in by OpenID. Default: none.")
+@click.option("--web-client", default="", help="OpenID client ID for browsers. Default: that of the CLI.")
 @click.option("--log-store", default="", help="URL of the log store. Default: none.")
 @click.option("--insight", default="", help="URL of insight. Default: none; lists are then read directly.")
 @click.option("--secret-store", default="", help="URL of the secret store. Default: none.")
@@ -102,8 +105,8 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option(
     "--credentials",
     type=_FILE,
-    help="Folder with credentials for the artifact store and git:"
-    f" {ARTIFACTS_TOKEN_FILE}, {GIT_CREDENTIALS_FILE}, {GIT_AUTHORITY_FILE}. Default: none.",
+    help="Folder with credentials for the artifact store, git and the OpenID provider:"
+    f" {ARTIFACTS_TOKEN_FILE}, {GIT_CREDENTIALS_FILE}, {GIT_AUTHORITY_FILE}, {OPENID_SECRET_FILE}. Default: none.",
 )
 @click.option("--registry", default="", help="Address of the platform's image registry. Default: none.")
 @click.option("--registry-key", type=_FILE, help="Key that signs tokens of that registry.")
@@ -203,7 +206,10 @@ async def _run(options: DeskOptions) -> None:
             options.authn.authenticator(TokenReviewer(client), client.clock),
             options.authn.sign_in(),
         )
-        app = create_app(desk, authenticator, sign_in, Limits(options.rate), options.registry_issuer())
+        code_flow = options.authn.code_flow(client.clock, credentials.openid_client_secret)
+        app = create_app(
+            desk, authenticator, sign_in, Limits(options.rate), options.registry_issuer(), code_flow=code_flow
+        )
         if options.metrics_listen and options.metrics_token_file:
             page = (options.metrics_listen, options.metrics_token_file)
             platform_metrics = partial(request_metrics, client.request_stats)

@@ -18,6 +18,16 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       response_types: [],
       redirect_uris: [],
     },
+    ...[['web', 'client_secret_basic', 'a secret: 100% + one'], ['web-public', 'none']].map(([id, method, secret]) => ({
+      client_id: id,
+      client_secret: secret,
+      token_endpoint_auth_method: method,
+      // Of a native application the port is not compared, which a test chooses for its desk.
+      application_type: 'native',
+      grant_types: ['authorization_code'],
+      response_types: ['code'],
+      redirect_uris: ['http://127.0.0.1/session/openid/callback'],
+    })),
   ],
   jwks: { keys: [jwk] },
   cookies: { keys: ['a test'] },

@@ -19,6 +19,12 @@ UNAUTHENTICATED = user_error(
     "A request carries no valid credentials, or a login has expired.",
     "`pin login` signs you in; the token of `pin up` is sent automatically.",
 )
+SIGNED_IN_AS_OTHER = user_error(
+    "SignedInAsOther",
+    409,
+    "A sign-in link of one user was opened in a browser in which another one is signed in.",
+    "Sign out first. If the link came from somebody else, do not open it: you would work as they.",
+)
 SIGN_IN_NOT_CONFIGURED = infrastructure_error(
     "SignInNotConfigured",
     404,
@@ -30,6 +36,18 @@ SIGN_IN_UNAVAILABLE = infrastructure_error(
     503,
     "The OpenID provider did not respond, so that new tokens cannot be verified.",
     "Recently verified tokens remain valid for minutes; the message holds the request and the response.",
+)
+CROSS_SITE = user_error(
+    "CrossSiteRequest",
+    403,
+    "A browser sent its session with a request that no page of the desk has caused, or without the session's token.",
+    "Pages send the header `Pin-Csrf` with the `csrf` of `GET /session`; programs use a bearer token.",
+)
+SESSION_LIMIT = infrastructure_error(
+    "SessionLimit",
+    503,
+    "The desk has as many signed-in browsers or unused sign-in links as it stores.",
+    "Sessions end by themselves after two unused hours; `pin open --sign-out` ends your own.",
 )
 FORBIDDEN = user_error(
     "Forbidden",

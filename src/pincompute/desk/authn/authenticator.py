@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
 from aiohttp import web
@@ -14,6 +15,10 @@ from pincompute.desk.authn.trusted_proxies import TrustedProxies
 
 _BEARER = "Bearer "
 MAX_TOKEN_CHARS = 16_384
+SESSION_COOKIE = "__Host-pin-session"
+"""The prefix makes browsers accept it over HTTPS only, for this host and all its paths."""
+SESSION_CHARS = 43
+"""Of 32 random bytes as URL-safe base64."""
 
 
 class Credentials(NamedTuple):
@@ -25,6 +30,8 @@ class Credentials(NamedTuple):
     address: str = ""
     forwarded: bool = False
     """The address was told by a trusted proxy."""
+    session: str = ""
+    """The cookie of a signed-in browser; empty if the request has a header Authorization, too."""
 
     @classmethod
     def from_request(cls, request: web.Request, proxies: TrustedProxies | None = None) -> Credentials:
@@ -35,7 +42,18 @@ class Credentials(NamedTuple):
         certificate = (tls.getpeercert(binary_form=True) if tls else b"") or b""
         headers = request.headers.getall("X-Forwarded-For", [])
         address = (proxies or TrustedProxies()).client_address(request.remote or "", headers)
-        return cls(token, certificate, address.text, address.forwarded)
+        # A client that names its credentials means those, also if they are invalid.
+        session = "" if header else request.cookies.get(SESSION_COOKIE, "")
+        is_plausible = len(session) == SESSION_CHARS and session.isascii()
+        return cls(token, certificate, address.text, address.forwarded, session if is_plausible else "")
+
+    @property
+    def is_local(self) -> bool:
+        """The request comes from the desk's own machine, and not through a proxy."""
+        try:
+            return ip_address(self.address).is_loopback and not self.forwarded
+        except ValueError:
+            return False
 
 
 class AuthProvider(Protocol):
@@ -56,6 +74,10 @@ class Authenticator:
         self._providers = providers
         self._login_hint = login_hint
         self._trusted_proxies = trusted_proxies
+
+    def with_provider(self, provider: AuthProvider) -> Authenticator:
+        """A copy that asks one more provider, after its own."""
+        return Authenticator((*self._providers, provider), self._login_hint, self._trusted_proxies)
 
     def credentials_of(self, request: web.Request) -> Credentials:
         return Credentials.from_request(request, self._trusted_proxies)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-from ipaddress import ip_address
 
 from pincompute.api.identity import Identity
 from pincompute.desk.authn.authenticator import Credentials
@@ -16,17 +15,9 @@ class LocalTokenAuth:
         # An empty token would authenticate requests without credentials.
         assert token
         self._token = token.encode()
-        self._identity = Identity(name, is_admin=True)
+        self._identity = Identity(name, is_admin=True, is_local=True)
 
     async def authenticate(self, credentials: Credentials) -> Identity | None:
         if not hmac.compare_digest(credentials.token.encode(), self._token):
             return None
-        is_local = _is_loopback(credentials.address) and not credentials.forwarded
-        return self._identity if is_local else None
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
+        return self._identity if credentials.is_local else None

@@ -62,9 +62,16 @@ class OpenIdAuth:
         self._cache.cache_identity(credentials.token.encode(), identity, expires_at)
         return identity
 
-    async def _verify(self, token: str) -> Identity:
+    async def verify_sign_in(self, token: str, nonce: str) -> Identity:
+        """The identity of a token that the provider has issued for the sign-in with this nonce."""
+        return await self._verify(token, nonce)
+
+    async def _verify(self, token: str, nonce: str | None = None) -> Identity:
         try:
-            return self._identity_of(await self._verified_claims(token))
+            claims = await self._verified_claims(token)
+            if nonce is not None and claims.get("nonce") != nonce:
+                raise ValueError("it was issued for another sign-in")
+            return self._identity_of(claims)
         except ExpiredTokenError as error:
             raise Refused(unauthenticated("your login has expired")) from error
         except (JoseError, ValueError, TypeError, OverflowError) as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pincompute.api.whoami import SignIn
 from pincompute.base.clock import Clock
@@ -17,6 +18,10 @@ from pincompute.desk.authn.local_token import LocalTokenAuth
 from pincompute.desk.authn.service_accounts import ServiceAccountAuth, TokenReviewer
 from pincompute.desk.authn.tls import TlsFiles, server_tls_context
 from pincompute.desk.authn.trusted_proxies import TrustedProxies
+
+if TYPE_CHECKING:
+    from pincompute.desk.authn.code_flow import CodeFlow
+    from pincompute.desk.authn.openid import OpenIdAuth
 
 REQUIRED, OPTIONAL = "required", "optional"
 
@@ -38,6 +43,8 @@ class AuthnSettings(NamedTuple):
     tls_key: Path | None = None
     client_roots: Path | None = None
     trust_domain: str = ""
+    web_url: str = ""
+    web_client: str = ""
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -48,7 +55,7 @@ class AuthnSettings(NamedTuple):
         # Without a local token there is no local administrator, as in a pod.
         providers: list[AuthProvider] = [LocalTokenAuth(self.token, self.person)] if self.token else []
         if self.issuer:
-            providers.append(self._openid_provider(clock))
+            providers.append(self._openid_provider(clock, self.client))
         providers.append(ServiceAccountAuth(reviewer, clock))
         if self.client_roots:
             if not self.trust_domain:
@@ -63,7 +70,23 @@ class AuthnSettings(NamedTuple):
         except ValueError as error:
             raise _invalid_setting(f"--trusted-proxies: {error}") from error
 
-    def _openid_provider(self, clock: Clock) -> AuthProvider:
+    def code_flow(self, clock: Clock, client_secret: Callable[[], str]) -> CodeFlow | None:
+        """The sign-in of browsers, for a desk that knows its provider and its own address."""
+        if not (self.issuer and self.web_url):
+            return None
+        from pincompute.desk.authn.code_flow import CodeFlow, CodeFlowSettings
+
+        try:
+            require_https(self.web_url)
+        except ValueError as error:
+            raise _invalid_setting(f"--web-url: {error}") from error
+        client = self.web_client or self.client
+        # A session ends by itself, and needs no access to the provider afterwards.
+        scopes = " ".join(each for each in self.scopes.split() if each != "offline_access")
+        settings = CodeFlowSettings(self.issuer, client, scopes, self.web_url)
+        return CodeFlow(settings, self._openid_provider(clock, client), clock, client_secret)
+
+    def _openid_provider(self, clock: Clock, audience: str) -> OpenIdAuth:
         # Imported here, as its libraries load slowly, and a local platform has no provider.
         from pincompute.desk.authn.openid import OpenIdAuth, OpenIdSettings
 
@@ -74,13 +97,13 @@ class AuthnSettings(NamedTuple):
         if self.email_verified not in {REQUIRED, OPTIONAL}:
             raise _invalid_setting(f"--email-verified: '{self.email_verified}' must be {REQUIRED} or {OPTIONAL}")
         settings = OpenIdSettings(
-            self.issuer, self.client, self.name_claim, self.groups_claim, self.administrators,
+            self.issuer, audience, self.name_claim, self.groups_claim, self.administrators,
             requires_verified_email=self.email_verified == REQUIRED,
         )  # fmt: skip
         return OpenIdAuth(settings, clock)
 
     def sign_in(self) -> SignIn:
-        return SignIn(self.issuer, self.client, self.scopes) if self.issuer else SignIn()
+        return SignIn(self.issuer, self.client, self.scopes, bool(self.web_url)) if self.issuer else SignIn()
 
     def tls_context(self) -> ssl.SSLContext | None:
         if self.tls_certificate and self.tls_key:

@@ -8,16 +8,14 @@ from functools import partial
 from typing import Any
 
 import aiohttp
-import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from pincompute.base.clock import Clock
-from pincompute.base.openid import DISCOVERY
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import SIGN_IN_UNAVAILABLE
-from pincompute.base.response_body import read_bounded
 from pincompute.base.urls import require_https
+from pincompute.desk.authn.discovery import FETCH_TIMEOUT as FETCH_TIMEOUT, discover_provider, fetch_json
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Asymmetric ones only: `none` is no signature, and with a shared secret every verifier could sign."""
@@ -27,8 +25,6 @@ MAX_STALE_S = 3600.0
 """How long keys are used while the provider is unavailable."""
 MIN_FETCH_INTERVAL_S = 5.0
 """Bounds the requests to the provider, also if clients send tokens with unknown key names."""
-FETCH_TIMEOUT = aiohttp.ClientTimeout(total=10)
-MAX_KEYS_BYTES = 1 << 20
 
 FetchKeys = Callable[[], Awaitable[dict[str, Any]]]
 """Returns a JSON Web Key Set. Raises any exception if there is none."""
@@ -98,18 +94,5 @@ class SigningKeys:
 
 async def _discover_keys(issuer: str) -> dict[str, Any]:
     async with aiohttp.ClientSession(timeout=FETCH_TIMEOUT) as session:
-        discovery = await _get_json(session, issuer + DISCOVERY)
-        if discovery.get("issuer") != issuer:
-            raise ValueError(f"its issuer is {discovery.get('issuer')}")
-        return await _get_json(session, require_https(str(discovery["jwks_uri"])))
-
-
-async def _get_json(session: aiohttp.ClientSession, address: str) -> dict[str, Any]:
-    async with session.get(address, allow_redirects=False) as response:
-        if response.status != 200:
-            raise ValueError(f"{address} responded with status {response.status}")
-        body = await read_bounded(response, MAX_KEYS_BYTES)
-        if body is None:
-            raise ValueError(f"{address} responded with more than {MAX_KEYS_BYTES:,} bytes")
-        found: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
-        return found
+        discovery = await discover_provider(session, issuer)
+        return await fetch_json(session, require_https(str(discovery["jwks_uri"])))

@@ -12,6 +12,7 @@ from pincompute.desk.http.api_page import render_page
 from pincompute.desk.http.auth import PUBLIC, requires
 from pincompute.desk.http.endpoint import HTML, endpoint
 from pincompute.desk.http.openapi import openapi_document
+from pincompute.desk.http.page_security import STATIC_POLICY, page_headers
 from pincompute.desk.http.responses import json_response
 from pincompute.objects.content import Object
 
@@ -32,10 +33,10 @@ class AboutRoutes:
 
     @requires(PUBLIC)
     @endpoint(response=HTML)
-    async def page(self, _: web.Request) -> web.StreamResponse:
+    async def page(self, request: web.Request) -> web.StreamResponse:
         """This description, as a page."""
         # The page runs no script and loads nothing, even if a description contained markup.
-        headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        headers = page_headers(request, STATIC_POLICY)
         return web.Response(text=self._page, content_type=HTML.media_type, headers=headers)
 
     @cached_property

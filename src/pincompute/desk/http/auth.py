@@ -16,8 +16,11 @@ from pincompute.admission.authorization import Permission
 from pincompute.api.identity import Identity
 from pincompute.base.clock import Clock
 from pincompute.base.problem import Refused
+from pincompute.base.reasons import UNAUTHENTICATED
 from pincompute.desk.authn.authenticator import Authenticator, Credentials
+from pincompute.desk.authn.sessions import SIGN_IN_HINT
 from pincompute.desk.authorization import Authorizer
+from pincompute.desk.http.same_origin import SESSION, require_session_origin
 from pincompute.desk.limits.request_queue import Busy
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -54,7 +57,13 @@ def auth_middlewares(
     async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
         if (permission := required_permission(request)) != PUBLIC:
             credentials, project = authenticator.credentials_of(request), _project_of(request)
-            request[CALLER] = await authenticator.authenticate(credentials)
+            if credentials.session:
+                require_session_origin(request, credentials.session)
+                request[SESSION] = credentials.session
+            try:
+                request[CALLER] = await authenticator.authenticate(credentials)
+            except Refused as refused:
+                raise _for_browser(request, refused) from refused
             # Must not capture `request`: it would create a reference cycle.
             recheck = partial(check_again, credentials, permission, project)
             request[ACCESS_REVOKED] = partial(_raise_when_revoked, clock, recheck)
@@ -74,6 +83,21 @@ def auth_middlewares(
         await check(await authenticator.authenticate(credentials), permission, project)
 
     return authenticate, authorize
+
+
+async def protect_session_answers(request: web.Request, response: web.StreamResponse) -> None:
+    """Before an answer is sent: browsers must not guess its type, nor show one of a session after it has ended."""
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    if SESSION in request:
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+
+
+def _for_browser(request: web.Request, refused: Refused) -> Refused:
+    """A refusal whose next step is that of a browser, if the request comes from one."""
+    (problem, *_) = refused.problems
+    if problem.reason is not UNAUTHENTICATED or "Sec-Fetch-Site" not in request.headers:
+        return refused
+    return Refused(problem._replace(next=SIGN_IN_HINT))
 
 
 async def _raise_when_revoked(clock: Clock, recheck: Callable[[], Awaitable[None]]) -> None:

@@ -33,6 +33,7 @@ from pincompute.base.reasons import (
     WEBSOCKET_REQUIRED,
     Reason,
 )
+from pincompute.desk.authn.authenticator import SESSION_COOKIE
 from pincompute.desk.http.auth import PUBLIC, handler_permission
 from pincompute.desk.http.endpoint import (
     EVENT_STREAM,
@@ -64,8 +65,8 @@ _SCHEMA_NAMES = {
 _DESCRIPTION = """\
 The API of PinCompute for users and programs: deploy, inspect, change and debug workloads. A refused request is \
 answered with `problem+json`, which has all problems at once: each with its reason, the place, and what to do next; \
-docs/reasons.md has a section for every reason. Paths begin with the API version: within a version, fields and \
-endpoints are only added."""
+docs/reasons.md has a section for every reason. Paths begin with the API version, except those of browser sessions: \
+within a version, fields and endpoints are only added."""
 _AUTHN_REASONS = (UNAUTHENTICATED, SIGN_IN_UNAVAILABLE)
 _BUSY_REASONS = (TOO_MANY_REQUESTS, DESK_BUSY)
 _RETRY_AFTER = {"headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}}}
@@ -111,6 +112,12 @@ def _security_schemes(sign_in: SignIn) -> Object:
             "type": "http",
             "scheme": "bearer",
             "description": "Token of a login, of a service account with the audience of the desk, or the local token.",
+        },
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": SESSION_COOKIE,
+            "description": "Cookie of a signed-in browser; a write needs the header `Pin-Csrf`, too.",
         },
         "certificate": {"type": "mutualTLS", "description": "Certificate of a program, with its SPIFFE ID."},
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -35,10 +36,18 @@ from pincompute.base.reasons import (
     WORKLOAD_UNKNOWN,
 )
 from pincompute.desk.authn.authenticator import Authenticator
+from pincompute.desk.authn.sessions import SessionAuth
 from pincompute.desk.desk import Desk
 from pincompute.desk.http.about_routes import AboutRoutes
 from pincompute.desk.http.audit_routes import AuditRoutes
-from pincompute.desk.http.auth import AUTHENTICATED, CALLER, PUBLIC, auth_middlewares, requires
+from pincompute.desk.http.auth import (
+    AUTHENTICATED,
+    CALLER,
+    PUBLIC,
+    auth_middlewares,
+    protect_session_answers,
+    requires,
+)
 from pincompute.desk.http.config_routes import ConfigRoutes
 from pincompute.desk.http.endpoint import (
     BUILD_REASONS,
@@ -79,24 +88,31 @@ from pincompute.desk.http.responses import (
     summaries_response,
 )
 from pincompute.desk.http.secret_routes import SecretRoutes
+from pincompute.desk.http.session_routes import SessionRoutes
 from pincompute.desk.limits.connections import ACTIVE_CONNECTIONS, track_active_connections
 from pincompute.desk.limits.middleware import REQUEST_LIMITER, Limits, RequestLimiter, limit_middlewares
 from pincompute.desk.request import ApplyChange, DeployBuild, DeployDocuments, RecordUnreadable, RemoveWorkload
 from pincompute.desk.store.former_spellings import decode_change
 from pincompute.desk.store.record import SubmissionRecord
 
+if TYPE_CHECKING:
+    from pincompute.desk.authn.code_flow import CodeFlow
+
 FORMER_PATHS = {"/v1/fleet/copies": "/v1/fleet/pods"}
 """Paths of version 0.1, which its CLI asks for; served until version 0.3."""
 
 
-def create_app(
+def create_app(  # noqa: PLR0913  (its collaborators)
     desk: Desk,
     authenticator: Authenticator,
     sign_in: SignIn | None = None,
     limits: Limits | None = None,
     registry: RegistryIssuer | None = None,
+    *,
+    code_flow: CodeFlow | None = None,
 ) -> web.Application:
     """The whole API."""
+    authenticator = authenticator.with_provider(SessionAuth(desk.sessions, desk.clock))
     authenticate, authorize = auth_middlewares(authenticator, desk.authorizer, desk.clock)
     counters, limiter = RequestCounters(), RequestLimiter(limits or Limits(), desk.clock)
     reject_or_admit, wait_turn = limit_middlewares(limiter)
@@ -114,7 +130,8 @@ def create_app(
     app = web.Application(middlewares=middlewares, client_max_size=MAX_FILE_BYTES)
     app[ACTIVE_CONNECTIONS] = set()
     app[REQUEST_COUNTERS], app[REQUEST_LIMITER] = counters, limiter
-    routes = route_table(desk, sign_in or SignIn(), registry)
+    app.on_response_prepare.append(protect_session_answers)
+    routes = route_table(desk, sign_in or SignIn(), registry, SessionRoutes(desk, authenticator, code_flow))
     by_path = {route.path: route for route in routes}
     aliases = [web.get(former, by_path[path].handler) for former, path in FORMER_PATHS.items()]
     for route in (*routes, *aliases):
@@ -123,7 +140,9 @@ def create_app(
     return app
 
 
-def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = None) -> list[web.RouteDef]:
+def route_table(
+    desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = None, sessions: SessionRoutes | None = None
+) -> list[web.RouteDef]:
     """Every documented route."""
     routes = WorkloadRoutes(desk, sign_in)
     workload = "/v1/projects/{project}/workloads/{name}"
@@ -159,6 +178,7 @@ def route_table(desk: Desk, sign_in: SignIn, registry: RegistryIssuer | None = N
         *SecretRoutes(desk).route_table(),
         *ConfigRoutes(desk).route_table(),
         *RegistryRoutes(registry).route_table(),
+        *(sessions or SessionRoutes(desk, Authenticator([]))).route_table(),
     ]
     found += AboutRoutes(found, sign_in).route_table()
     return found

@@ -1,7 +1,7 @@
 """The tables: the same for SQLite and PostgreSQL.
 
 Rows of submissions, decisions, revisions, builds and audit are only ever added. Those of the ledger and the outbox are
-the present state.
+the present state, and those of sessions and sign-in links are deleted once they have ended.
 """
 
 from __future__ import annotations
@@ -166,4 +166,28 @@ audit = Table(
     Column("words", Text, nullable=False),
     Index("audit_of", "project", "number"),
     comment="The audit log. Triggers prevent changes and deletions.",
+)
+
+sessions = Table(
+    "sessions",
+    METADATA,
+    Column("digest", Text, primary_key=True),
+    Column("who", Text, nullable=False),
+    Column("identity", Text, nullable=False),
+    Column("created_s", BigInteger, nullable=False),
+    Column("used_s", BigInteger, nullable=False),
+    Column("expires_s", BigInteger, nullable=False),
+    Index("sessions_of", "who"),
+    comment="Signed-in browsers: a digest of each cookie, and its identity. Times are Unix times.",
+)
+
+sign_in_links = Table(
+    "sign_in_links",
+    METADATA,
+    Column("digest", Text, primary_key=True),
+    Column("who", Text, nullable=False),
+    Column("identity", Text, nullable=False),
+    Column("expires_s", BigInteger, nullable=False),
+    Index("sign_in_links_of", "who"),
+    comment="One-time links that were not opened yet: a digest of each code, and the identity that it signs in.",
 )

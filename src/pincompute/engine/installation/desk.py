@@ -27,6 +27,8 @@ DESK_OPTIONS = (
     "rate",
     "scopes",
     "trusted-proxies",
+    "web-client",
+    "web-url",
 )
 """Options of `pin desk` that `pin install --desk-word` accepts; the others are fixed by the manifest."""
 _CERTIFICATE = "/run/certificate"
