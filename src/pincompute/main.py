@@ -65,7 +65,7 @@ COMMAND_GROUPS = {
     },
     "Sign in": {
         "login": ("pincompute.cli.login:login", "Sign in to a desk, such as https://desk.example.com."),
-        "open": ("pincompute.cli.open_:open_", "Open the pages of the platform in your browser, signed in."),
+        "open": ("pincompute.cli.open_:open_", "Open the pages of the platform, or of one workload, in your browser."),
         "whoami": ("pincompute.cli.whoami:whoami", "Show your identity, and your role in each project."),
         "trust": ("pincompute.cli.trust:trust", "Print how to make programs trust the HTTPS of a local platform."),
     },
