@@ -24,8 +24,8 @@ def test_rejects_another_key() -> None:
 @pytest.mark.parametrize(
     "token",
     [
-        "", ".", "..", "a.b.c", TOKEN + "a", TOKEN[:-4], TOKEN.rpartition(".")[0] + ".", TOKEN.replace(".", ""), "ä.b.c",
-        TOKEN + "\n", "\0" * 200,
+        "", ".", "..", "a.b.c", TOKEN + "a", TOKEN[:-4], TOKEN.rpartition(".")[0] + ".", TOKEN.replace(".", ""),
+        "ä.b.c", TOKEN + "\n", "\0" * 200,
     ],
 )  # fmt: skip
 def test_rejects_malformed_tokens(token: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, strategies as st
@@ -128,7 +130,7 @@ def test_writes_through_no_link(tmp_path: Path) -> None:
         ("top/a", "/etc/passwd", False), ("top/in/a", "b/../../..", False), ("a", "..", False), ("a", "b", True),
     ],
 )  # fmt: skip
-def test_places_only_links_that_stay_inside(tmp_path: Path, name: str, link: str, placed: bool) -> None:  # noqa: FBT001
+def test_places_only_links_that_stay_inside(tmp_path: Path, name: str, link: str, placed: bool) -> None:
     notes = unpacked(archive_of((name, tarfile.SYMTYPE, link)), tmp_path, only_inner_links=True)
     assert (tmp_path / name).is_symlink() is placed
     assert bool(notes) is not placed
@@ -168,7 +170,6 @@ def test_fills_a_file_that_shrinks_with_zeros(tmp_path: Path, monkeypatch: pytes
 
 @given(st.binary(max_size=3_000))
 def test_survives_any_bytes(data: bytes) -> None:
-    try:
-        receive(os.open, "/nonexistent-folder/x", io.BytesIO(data), lambda _: None)
-    except (ArchiveRefused, OSError, ValueError, EOFError, tarfile.TarError):
-        pass
+    caught = suppress(ArchiveRefused, OSError, ValueError, EOFError, tarfile.TarError)
+    with TemporaryDirectory() as folder, caught:
+        receive(os.open, folder, io.BytesIO(data), lambda _: None)

@@ -179,7 +179,7 @@ async def test_session_that_the_agent_ends_says_so(tmp_path: Path) -> None:
 
 
 async def test_killed_agent_is_an_error_and_no_exit_code(tmp_path: Path) -> None:
-    async def vanish(request: web.Request, socket: web.WebSocketResponse) -> None:
+    async def vanish(request: web.Request, _: web.WebSocketResponse) -> None:
         assert request.transport is not None
         request.transport.abort()
 

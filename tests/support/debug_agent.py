@@ -53,12 +53,9 @@ class LocalRuntime:
         return []
 
     async def exec(self, program: ExecId, process: Mapping[str, Any], streams: ProgramStreams) -> None:
-        opened = [os.open(path, os.O_RDWR) if path else os.open(os.devnull, os.O_RDWR) for path in streams]
-        # Input is opened for reading and writing by none but this: its end is then that of the agent.
-        if streams.stdin:
-            os.close(opened[0])
-            opened[0] = os.open(streams.stdin, os.O_RDONLY | os.O_NONBLOCK)
-            os.set_blocking(opened[0], True)
+        opened = [
+            os.open(path or os.devnull, os.O_RDONLY if path == streams.stdin else os.O_WRONLY) for path in streams
+        ]
         try:
             self.processes[program] = await asyncio.create_subprocess_exec(
                 *process["args"], stdin=opened[0], stdout=opened[1], stderr=opened[2]
@@ -112,6 +109,9 @@ class DebugAgent(NamedTuple):
         async with self.client.get("/v1/sessions", params=query, headers=headers) as response:
             (error,) = (await response.json(content_type=None))["errors"]
             return f"{response.status} {error['reason']}: {error['detail']}"
+
+    async def has_no_session(self) -> bool:
+        return len(self.server.sessions) == 0
 
     async def order_end(self, session: str) -> int:
         token = self.signer.sign(GrantSubject(NODE, "ann", session, END))

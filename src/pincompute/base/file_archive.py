@@ -8,6 +8,7 @@ the first folder.
 from __future__ import annotations
 
 import os
+import posixpath
 import stat
 import tarfile
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ class ArchiveRefused(Exception):  # noqa: N818  (named by what happened)
 def send(open_path: OpenPath, path: str, target: IO[bytes], note: Note, name: str = "") -> None:
     """Writes an archive of a file or folder, whose members begin with its own name, or the given one."""
     top = open_path(path, _READ)
-    name = name or os.path.basename(os.path.normpath(path).strip("/")) or "root"
+    name = name or posixpath.basename(posixpath.normpath(path).strip("/")) or "root"
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         status = os.fstat(top)
         if stat.S_ISDIR(status.st_mode):
@@ -80,7 +81,7 @@ class _Sender:
             self._note(f"{name}: left out: {error.strerror}")
 
     def send_file(self, descriptor: int, name: str) -> None:
-        with open(descriptor, "rb") as file:
+        with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 self._note(f"{name}: {_NOT_SENT}")
@@ -110,15 +111,18 @@ def receive(open_path: OpenPath, path: str, source: IO[bytes], note: Note, *, on
     """
     target = Target.of(open_path, path)
     count = 0
-    for archive, member in read_members(source):
-        parts = target.renamed(safe_parts(member.name))
-        if not parts:
-            continue
-        count += 1
-        if only_inner_links and member.issym() and not _leads_inside(parts, member.linkname):
-            note(f"{'/'.join(parts)[:200]}: left out, as the link leads out of the folder")
-            continue
-        _receive_member(archive, member, target.folder, parts)
+    try:
+        for archive, member in read_members(source):
+            parts = target.renamed(safe_parts(member.name))
+            if not parts:
+                continue
+            count += 1
+            if only_inner_links and member.issym() and not _leads_inside(parts, member.linkname):
+                note(f"{'/'.join(parts)[:200]}: left out, as the link leads out of the folder")
+                continue
+            _receive_member(archive, member, target.folder, parts)
+    finally:
+        os.close(target.folder)
     if not count:
         raise ArchiveRefused("the archive is empty")
     return count
@@ -211,7 +215,7 @@ def _replace_link(folder: int, name: str, target: str) -> None:
 
 def _write_file(folder: int, name: str, mode: int, content: IO[bytes]) -> None:
     descriptor = os.open(name, _WRITE, mode, dir_fd=folder)
-    with open(descriptor, "wb") as file:
+    with os.fdopen(descriptor, "wb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ArchiveRefused(f"{name} exists and is no file")
         while chunk := content.read(CHUNK_BYTES):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -124,7 +123,7 @@ async def _destination(
             pass
         is_folder = stream.exit_code == 0
     if is_folder or source == "-":
-        return remote.path, Path(source).absolute().name
+        return remote.path, "" if source == "-" else posixpath.basename(posixpath.normpath(source))
     if remote.path.endswith("/"):
         raise Refused(Problem(COPY_FAILED, f"{remote.path} is no folder"))
     return posixpath.dirname(remote.path) or "/", posixpath.basename(remote.path)

@@ -26,7 +26,9 @@ _TYPE_BITS = {"folder": stat.S_IFDIR, "link": stat.S_IFLNK, "file": stat.S_IFREG
 @click.option("--ended", is_flag=True, help="Of the last container that has ended, before its files are deleted.")
 @click.option("--output", "-o", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @platform_options
-def files(target: Target, workload: str, path: str, container: str, *, ended: bool, output: str | None) -> None:
+def files(  # noqa: PLR0913  (options, by name)
+    target: Target, workload: str, path: str, container: str, *, ended: bool, output: str | None
+) -> None:
     """List a folder of a replica.
 
     Works without any program in the image, and with --ended also after the container has ended, while its pod exists.

@@ -19,6 +19,7 @@ from pincompute.agents.debug.containerd import Container
 from pincompute.agents.debug.relay import exit_status
 from pincompute.agents.debug.server import identity_of
 from pincompute.api.debug import DebugRequest, FileDetail, ProcessReport
+from polling import until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="helpers give up root, which they need first")
 CLOSE_INPUT = b"\xff\0"
@@ -56,8 +57,7 @@ async def test_ends_the_program_when_the_client_leaves(agent: DebugAgent) -> Non
         (process,) = agent.runtime.processes.values()
     async with asyncio.timeout(60):
         assert await process.wait() == -9
-        while len(agent.server.sessions):
-            await asyncio.sleep(0.01)
+    await until(agent.has_no_session)
 
 
 async def test_ends_a_session_by_the_order_of_the_desk(agent: DebugAgent) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from pincompute.api.debug import DebugRequest, DebugTicket
 from pincompute.api.identity import Identity
-from pincompute.api.project import Members, Project, ProjectSpec, Subjects
+from pincompute.api.project import Members, Project, ProjectSpec, RoleHolders
 from pincompute.api.service import PinterestService, ServiceSpec
 from pincompute.api.structs import Metadata
 from pincompute.api.workload import Workload
@@ -37,7 +37,8 @@ class RecordingAgents:
     async def open(self, workload: Workload, request: DebugRequest, caller: str) -> OpenedSession:
         self.opened.append((workload.metadata.name, request, caller))
         ticket = DebugTicket(
-            url="https://10.0.0.1:10260", authority="", grant="g", request="{}", node="n", replica="web-1", container="web"
+            url="https://10.0.0.1:10260", authority="", grant="g", request="{}", node="n", replica="web-1",
+            container="web",
         )  # fmt: skip
         return OpenedSession(ticket, "session-1", caller)
 
@@ -70,8 +71,8 @@ def logins() -> TokenIsName:
 
 @pytest.fixture
 async def desk(tmp_path: Path, logins: TokenIsName) -> AsyncGenerator[UnwatchedDesk]:
-    members = Members(owner=Subjects(people=["olga"]), viewer=Subjects(people=["vera"]))
-    project = Project(metadata=Metadata(name="ads"), spec=ProjectSpec(members=members))
+    members = Members(viewer=RoleHolders(people=["vera"]))
+    project = Project(metadata=Metadata(name="ads"), spec=ProjectSpec(owner="olga", members=members))
     async with unwatched_desk(tmp_path, project, authenticator=Authenticator([logins])) as opened:
         opened.platform.reader = cast("Any", OneWorkload())
         yield opened

@@ -55,12 +55,20 @@ class ContainerProgram:
             self._transports.append(await _read_pipe(self._pipe(_STDERR), self.stderr))
         stdin = str(self._pipe(_STDIN)) if options.input else ""
         streams = ProgramStreams(stdin, str(self._pipe(_STDOUT)), str(self._pipe(_STDERR)) if self.stderr else "")
-        await self._containerd.exec(self._program, process_of(container, options), streams)
-        if stdin:
-            # The runtime has opened the other end, without which this would fail.
+        process = process_of(container, options)
+        if not stdin:
+            await self._containerd.exec(self._program, process, streams)
+            return
+        # Without a writer a pipe is at its end, and without a reader it cannot be written to. This one is both, until
+        # the program has its end.
+        held = os.open(stdin, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
             writer = await _write_pipe(Path(stdin))
             self._transports.append(writer.transport)
             self._input = Input(writer)
+            await self._containerd.exec(self._program, process, streams)
+        finally:
+            os.close(held)
 
     async def write(self, data: bytes) -> None:
         await self._input.write(data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -42,7 +42,7 @@ _EXEC_ID: Fields = {1: Field("container_id", str), 2: Field("exec_id", str)}
 class _Method(NamedTuple):
     path: str
     request: Fields
-    reply: Fields = {}
+    reply: Fields = MappingProxyType({})
 
 
 _TASKS = "/containerd.services.tasks.v1.Tasks"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import stat
 import sys
 import tarfile
@@ -63,7 +64,7 @@ def list_files(root: int, path: str) -> list[dict[str, Any]]:
     """The entries of a folder, or one file."""
     top = os.fstat(open_in(root, path, os.O_PATH))
     if not stat.S_ISDIR(top.st_mode):
-        return [_detail(os.path.basename(path), top, "")]
+        return [_detail(posixpath.basename(path), top, "")]
     folder = open_in(root, path, os.O_RDONLY | os.O_DIRECTORY)
     found = []
     with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""Runs a helper on the node, in a process of its own: it may be killed at any time, and has fewer rights than the agent.
+"""Runs a helper on the node, in a process of its own: it may be killed at any time, and has fewer rights.
 
 Helpers read what tenants have made: names, links, archives and command lines. They use the standard library only.
 """

@@ -97,7 +97,7 @@ def _describe(pid: int, folder: int, uptime_s: float) -> dict[str, Any]:
 
 
 def _read(folder: int, name: str, max_bytes: int = 1 << 16) -> str:
-    with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), "rb") as file:
+    with os.fdopen(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), "rb") as file:
         return file.read(max_bytes).decode(errors="replace")
 
 
@@ -115,9 +115,10 @@ def _open_files(process: dict[str, Any], container: str) -> Iterator[str]:
     with suppress(OSError), _opened(process["nodePid"], container) as folder:
         files = os.open("fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
-            for name in os.listdir(files):
-                with suppress(OSError):
-                    yield os.readlink(name, dir_fd=files)
+            with os.scandir(files) as entries:
+                for entry in entries:
+                    with suppress(OSError):
+                        yield os.readlink(entry.name, dir_fd=files)
         finally:
             os.close(files)
 

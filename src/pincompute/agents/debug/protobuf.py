@@ -23,7 +23,7 @@ class Field(NamedTuple):
     """One field: how its value is read, and whether there may be several."""
 
     name: str
-    type: type[str] | type[bytes] | type[int] | Mapping[int, Field]
+    type: type[str | bytes | int] | Mapping[int, Field]
     """A mapping is a message within this one."""
     repeated: bool = False
 

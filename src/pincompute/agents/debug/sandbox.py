@@ -1,4 +1,4 @@
-"""Confines a helper to one container: its root, the identity of its user, and no more rights than the user has there."""
+"""Confines a helper to one container: its root, the identity of its user, and no more rights than that user has."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import resource
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 MAX_MEMORY_BYTES = 512 << 20
@@ -64,7 +65,7 @@ def open_container_root(pid: int, container: str) -> int:
         # All is read by this descriptor, which belongs to one process only, also if another gets its number.
         process = os.open(f"/proc/{pid}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         root = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process)
-        with open(os.open("cgroup", os.O_RDONLY | os.O_CLOEXEC, dir_fd=process), encoding="ascii") as file:
+        with os.fdopen(os.open("cgroup", os.O_RDONLY | os.O_CLOEXEC, dir_fd=process)) as file:
             belongs = container in file.read()
     except OSError as error:
         raise Failed(f"the container has ended: {error.strerror}") from None
@@ -87,7 +88,7 @@ def mount_ended_root(mounts: list[dict[str, Any]]) -> int:
     except OSError as error:
         raise Failed(f"the files of the ended container cannot be read: {error.strerror}") from None
     finally:
-        os.rmdir(folder)
+        Path(folder).rmdir()
     return root
 
 

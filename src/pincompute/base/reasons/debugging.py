@@ -26,7 +26,7 @@ CONTAINER_GONE = user_error(
     "ContainerGone",
     404,
     "The container of a session does not run any more, or has ended and is deleted already.",
-    "`pin get NAME` shows what runs. The files of an ended container remain until its pod is deleted or it restarts twice.",
+    "`pin get NAME` shows what runs. Files of an ended container remain until its pod is deleted or it restarts twice.",
 )
 COPY_FAILED = user_error(
     "CopyFailed",
