@@ -80,13 +80,16 @@ async def serve_desk_and_agent(
         )  # fmt: skip
         await socket.send_bytes(msgspec.json.encode(found))
         closed, revoked = asyncio.ensure_future(socket.receive()), asyncio.ensure_future(revoke.wait())
-        await asyncio.wait([closed, revoked], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait([closed, revoked], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # The server cancels this when the client has disconnected.
+            for future in (closed, revoked):
+                future.cancel()
+            await asyncio.gather(closed, revoked, return_exceptions=True)
+            left.set()
         if revoke.is_set():
-            closed.cancel()
-            await asyncio.gather(closed, return_exceptions=True)
             await socket.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION)
-        revoked.cancel()
-        left.set()
         return socket
 
     async def programs(request: web.Request) -> web.StreamResponse:

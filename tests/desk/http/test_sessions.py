@@ -71,7 +71,7 @@ def logins() -> TokenIsName:
 
 @pytest.fixture
 async def desk(tmp_path: Path, logins: TokenIsName) -> AsyncGenerator[UnwatchedDesk]:
-    members = Members(viewer=RoleHolders(people=["vera"]))
+    members = Members(owner=RoleHolders(people=["olga"]), viewer=RoleHolders(people=["vera"]))
     project = Project(metadata=Metadata(name="ads"), spec=ProjectSpec(owner="olga", members=members))
     async with unwatched_desk(tmp_path, project, authenticator=Authenticator([logins])) as opened:
         opened.platform.reader = cast("Any", OneWorkload())
