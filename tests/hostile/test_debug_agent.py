@@ -91,6 +91,15 @@ async def test_a_grant_for_a_session_orders_no_end(agent: DebugAgent) -> None:
         assert process.returncode is None
 
 
+async def test_a_session_that_was_ended_before_it_began_does_not_begin(agent: DebugAgent) -> None:
+    # As by a client that leaves the desk as soon as it has a ticket, so that nothing watches over its session.
+    grant = agent.grant(SHELL)
+    assert await agent.order_end("session-1") == 204
+    assert "ended this session before it began" in await agent.refusal(SHELL, grant)
+    async with agent.session(SHELL, agent.grant(SHELL, session="session-2")):
+        pass
+
+
 async def test_sessions_are_bounded(agent: DebugAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS_PER_REPLICA", 1)
     async with agent.session(SHELL):

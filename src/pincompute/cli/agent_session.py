@@ -115,7 +115,7 @@ def _keep_alive(socket: aiohttp.ClientWebSocketResponse) -> None:
 
 
 async def _close_when_revoked(desk: aiohttp.ClientWebSocketResponse, agent: aiohttp.ClientWebSocketResponse) -> None:
-    """Closes the session when the desk says so. A desk that only restarts interrupts no shell."""
+    """Closes the session when the desk says so. A desk that crashes interrupts no shell."""
     async for _ in desk:
         pass
     if desk.close_code == aiohttp.WSCloseCode.POLICY_VIOLATION:

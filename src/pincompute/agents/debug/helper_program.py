@@ -50,4 +50,8 @@ class HelperProgram:
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._input.close()
+        # Pipes that are not read to their ends stay open, and the process is then never forgotten.
+        for stream in filter(None, (self.stdout, self.stderr)):
+            while await stream.read(STREAM_LIMIT_BYTES):
+                pass
         await self._process.wait()

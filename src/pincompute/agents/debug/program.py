@@ -41,7 +41,7 @@ class Input:
         self._writer = writer
 
     async def write(self, data: bytes) -> None:
-        if self._writer is None:
+        if self._writer is None or self._writer.is_closing():
             return
         with suppress(OSError):
             self._writer.write(data)

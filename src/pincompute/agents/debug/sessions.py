@@ -8,9 +8,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from pincompute.agents.debug.grants import MAX_USED
+from pincompute.base.bounded_map import BoundedMap
 from pincompute.base.debug_grant import Grant
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DEBUG_AGENT_UNAVAILABLE
+from pincompute.base.reasons import DEBUG_AGENT_UNAVAILABLE, GRANT_REFUSED
 
 MAX_SESSIONS = 128
 MAX_SESSIONS_PER_REPLICA = 16
@@ -26,13 +28,18 @@ class Sessions:
     def __init__(self) -> None:
         self._open: dict[str, Session] = {}
         self._by_replica: Counter[str] = Counter()
+        self._ended: BoundedMap[str, None] = BoundedMap(MAX_USED)
+        """Names of sessions that were ended, some of them before they began."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     @contextmanager
     def opened(self, grant: Grant) -> Generator[Session]:
-        """Counts a session while the block runs. Raises Refused if there are too many."""
+        """Counts a session while the block runs. Raises Refused beyond a limit, or if its end was ordered already."""
+        if grant.session in self._ended:
+            # Its caller has left the desk, or lost the role, between ticket and session.
+            raise Refused(Problem(GRANT_REFUSED, "the desk has ended this session before it began", next="try again"))
         if len(self._open) >= MAX_SESSIONS:
             raise _too_many(f"the node has {MAX_SESSIONS} sessions")
         if self._by_replica[grant.uid] >= MAX_SESSIONS_PER_REPLICA:
@@ -49,6 +56,7 @@ class Sessions:
 
     def end(self, name: str) -> int:
         """Ends the sessions of this name, and returns how many there were."""
+        self._ended.put(name, None)
         found = [each for each in self._open.values() if each.grant.session == name]
         for session in found:
             session.ended.set()
