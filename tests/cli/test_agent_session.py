@@ -113,7 +113,7 @@ async def serve_desk_and_agent(
 
 
 async def output_of(context: Context) -> bytes:
-    async with open_desk_client(context) as client, client.debug("me", "web", REQUEST) as stream:
+    async with open_desk_client(context) as client, client.open_session("me", "web", REQUEST) as stream:
         output = b"".join([chunk.data async for chunk in stream.output()])
         assert stream.exit_code == 0
     return output

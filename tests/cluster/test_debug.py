@@ -1,4 +1,4 @@
-"""Debugging on a real node: shells past the API server, copies both ways, processes, and files of ended containers."""
+"""Debugging on a real node: shells past the API server, files both ways, processes, and files of ended containers."""
 
 from __future__ import annotations
 
@@ -50,76 +50,77 @@ spec:
 
 
 @pytest.fixture
-def person(real_platform: Platform, tmp_path: Path) -> CliUser:
+def debugger(real_platform: Platform, tmp_path: Path) -> CliUser:
     return CliUser(real_platform, tmp_path)
 
 
 @asynccontextmanager
-async def deployed(person: CliUser, name: str, document: str = SERVICE, code: int = 0) -> AsyncIterator[None]:
-    (person.folder / f"{name}.yaml").write_text(document.replace("NAME", name))
-    await person.pin("deploy", f"{name}.yaml", "--timeout", str(NODE_TIMEOUT_S), code=code)
+async def deployed(debugger: CliUser, name: str, document: str = SERVICE, code: int = 0) -> AsyncIterator[None]:
+    (debugger.folder / f"{name}.yaml").write_text(document.replace("NAME", name))
+    await debugger.pin("deploy", f"{name}.yaml", "--timeout", str(NODE_TIMEOUT_S), code=code)
     yield
-    await person.pin("delete", name, "--yes")
+    await debugger.pin("delete", name, "--yes")
 
 
-async def test_copies_both_ways(person: CliUser) -> None:
-    source = person.folder / "conf"
+async def test_sends_and_receives_files(debugger: CliUser) -> None:
+    source = debugger.folder / "conf"
     (source / "deep").mkdir(parents=True)
     (source / "deep/file").write_bytes(bytes(range(256)) * 4_000)
     (source / "link").symlink_to("deep/file")
-    async with deployed(person, "copied"):
-        assert await person.pin("cp", "conf", "copied:/data") == ""
+    async with deployed(debugger, "copied"):
+        assert await debugger.pin("cp", "conf", "copied:/data") == ""
         assert (
-            await person.pin("shell", "copied", "--", "sh", "-c", "wc -c < /data/conf/link; id -u") == "1024000\n1000\n"
+            await debugger.pin("shell", "copied", "--", "sh", "-c", "wc -c < /data/conf/link; id -u")
+            == "1024000\n1000\n"
         )
-        assert await person.pin("cp", "copied:/data/conf", "back") == ""
-        assert (person.folder / "back/deep/file").read_bytes() == (source / "deep/file").read_bytes()
-        assert (person.folder / "back/link").readlink() == Path("deep/file")
-        listed = await person.pin("files", "copied", "/data/conf")
+        assert await debugger.pin("cp", "copied:/data/conf", "back") == ""
+        assert (debugger.folder / "back/deep/file").read_bytes() == (source / "deep/file").read_bytes()
+        assert (debugger.folder / "back/link").readlink() == Path("deep/file")
+        listed = await debugger.pin("files", "copied", "/data/conf")
         assert "link -> deep/file" in listed
-        # With the rights of the container's user, in a container whose root is the only one that is seen.
-        assert await person.pin("cp", "conf", "copied:/bin", code=1) == "conf: Permission denied  [CopyFailed]\n"
+        # With the rights of the container's user, in a container that sees its own root only.
+        assert await debugger.pin("cp", "conf", "copied:/bin", code=1) == "conf: Permission denied  [CopyFailed]\n"
         assert (
-            await person.pin("cp", "copied:/absent", ".", code=1)
+            await debugger.pin("cp", "copied:/absent", ".", code=1)
             == "/absent: No such file or directory  [CopyFailed]\n"
         )
-        await person.pin("shell", "copied", "--", "ln", "-s", "/../../../etc/hostname", "/data/climbing")
-        name = (await person.pin("shell", "copied", "--", "hostname")).strip()
-        assert await person.pin("cp", "copied:/data/climbing", "hostname") == ""
-        assert (person.folder / "hostname").read_text().strip() == name
-        audit = await person.pin("audit")
+        await debugger.pin("shell", "copied", "--", "ln", "-s", "/../../../etc/hostname", "/data/climbing")
+        name = (await debugger.pin("shell", "copied", "--", "hostname")).strip()
+        assert await debugger.pin("cp", "copied:/data/climbing", "hostname") == ""
+        assert (debugger.folder / "hostname").read_text().strip() == name
+        audit = await debugger.pin("audit")
         assert "copied /data/climbing from a replica" in audit
 
 
-async def test_shows_processes_and_sockets(person: CliUser) -> None:
-    async with deployed(person, "seen"):
-        text = await person.pin("ps", "seen")
+async def test_shows_processes_and_sockets(debugger: CliUser) -> None:
+    async with deployed(debugger, "seen"):
+        text = await debugger.pin("ps", "seen")
         assert "httpd -f -p 8080" in text
         assert "LISTEN" in text
-        (found,) = msgspec.json.decode(await person.pin("ps", "seen", "-o", "json"), type=list[ReplicaReport])
+        (found,) = msgspec.json.decode(await debugger.pin("ps", "seen", "-o", "json"), type=list[ReplicaReport])
         assert {1} < {each.pid for each in found.report.processes}
         assert {each.user for each in found.report.processes} == {1000}
         (listening,) = (each for each in found.report.sockets if each.local.endswith(":8080"))
         assert listening.pid in {each.pid for each in found.report.processes}
 
 
-async def test_reads_files_of_an_ended_container(person: CliUser) -> None:
-    async with deployed(person, "ended", BATCH, code=1):
-        assert "about" in await person.pin("files", "ended", "/tmp", "--ended")
-        assert await person.pin("cp", "ended:/tmp/about", ".", "--ended") == ""
-        assert (person.folder / "about").read_text() == "a folder to write to"
+async def test_reads_files_of_an_ended_container(debugger: CliUser) -> None:
+    async with deployed(debugger, "ended", BATCH, code=1):
+        assert "about" in await debugger.pin("files", "ended", "/tmp", "--ended")
+        assert await debugger.pin("cp", "ended:/tmp/about", ".", "--ended") == ""
+        assert (debugger.folder / "about").read_text() == "a folder to write to"
         # The image has absolute links, which are of no use here, and could lead anywhere.
-        assert "leads out of the folder" in await person.pin("cp", "ended:/bin", "programs", "--ended")
-        assert (person.folder / "programs/busybox").stat().st_mode & 0o777 == 0o755
-        assert not (person.folder / "programs/sh").is_symlink()
-        assert "no ended replica" in await person.pin("files", "ended/absent", "--ended", code=1)
-        assert "can only be read" in await person.pin("cp", "left", "ended:/tmp", "--ended", code=2)
+        assert "leads out of the folder" in await debugger.pin("cp", "ended:/bin", "programs", "--ended")
+        assert (debugger.folder / "programs/busybox").stat().st_mode & 0o777 == 0o755
+        assert not (debugger.folder / "programs/sh").is_symlink()
+        assert "no ended replica" in await debugger.pin("files", "ended/absent", "--ended", code=1)
+        assert "can only be read" in await debugger.pin("cp", "left", "ended:/tmp", "--ended", code=2)
         # Its mounts have gone with the helpers.
         assert not [each for each in mounts() if "pin-debug-" in str(each.point)]
 
 
-async def test_killed_api_server_interrupts_no_shell(real_platform: Platform, person: CliUser) -> None:
-    async with deployed(person, "lasting"), interactive(person, "shell", "lasting", "--", "cat") as shell:
+async def test_killed_api_server_interrupts_no_shell(real_platform: Platform, debugger: CliUser) -> None:
+    async with deployed(debugger, "lasting"), interactive(debugger, "shell", "lasting", "--", "cat") as shell:
         assert await echo(shell, "before") == "before"
         api_server = running_part(real_platform, "kube-apiserver")
         os.kill(api_server, signal.SIGKILL)
@@ -135,25 +136,25 @@ async def test_killed_api_server_interrupts_no_shell(real_platform: Platform, pe
         assert await shell.wait() == 0
 
         async def recovered() -> bool:
-            # At first a new API server knows the rights of nobody.
-            code, _ = await person.run_pin("wait", "lasting", "--timeout", str(NODE_TIMEOUT_S))
+            # At first a new API server knows no rights at all.
+            code, _ = await debugger.run_pin("wait", "lasting", "--timeout", str(NODE_TIMEOUT_S))
             return code == 0
 
         await until(recovered, NODE_TIMEOUT_S)
 
 
 async def test_killed_agent_ends_its_sessions_and_a_shell_has_another_way(
-    real_platform: Platform, person: CliUser
+    real_platform: Platform, debugger: CliUser
 ) -> None:
     async with (
-        deployed(person, "cut"),
-        interactive(person, "shell", "cut", "--", "sh", "-c", "cat; sleep 4711") as shell,
+        deployed(debugger, "cut"),
+        interactive(debugger, "shell", "cut", "--", "sh", "-c", "cat; sleep 4711") as shell,
     ):
         assert await echo(shell, "before") == "before"
         agent = running_part(real_platform, "debug")
         os.kill(agent, signal.SIGSTOP)
         try:
-            told = await person.pin("shell", "cut", "--", "echo", "still here")
+            told = await debugger.pin("shell", "cut", "--", "echo", "still here")
         finally:
             os.kill(agent, signal.SIGKILL)
         assert "through the API server" in told
@@ -162,7 +163,7 @@ async def test_killed_agent_ends_its_sessions_and_a_shell_has_another_way(
         assert b"closed before the program had ended" in output
 
         async def ended() -> bool:
-            code, processes = await person.run_pin("ps", "cut")
+            code, processes = await debugger.run_pin("ps", "cut")
             return code == 0 and "sleep 4711" not in processes
 
         # The next agent has ended the program that was left behind.
@@ -176,9 +177,9 @@ def running_part(platform: Platform, name: str) -> int:
 
 
 @asynccontextmanager
-async def interactive(person: CliUser, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def interactive(debugger: CliUser, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "pincompute", *words, cwd=person.folder, env=person.variables,
+        sys.executable, "-m", "pincompute", *words, cwd=debugger.folder, env=debugger.variables,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:

@@ -37,8 +37,8 @@ async def agent(tmp_path: Path) -> AsyncGenerator[DebugAgent]:
 async def test_a_grant_opens_one_session(agent: DebugAgent) -> None:
     grant = agent.grant(SHELL)
     async with agent.session(SHELL, grant):
-        assert "used already" in await agent.refusal(SHELL, grant)
-    assert "used already" in await agent.refusal(SHELL, grant)
+        assert "used already" in await agent.refused_session(SHELL, grant)
+    assert "used already" in await agent.refused_session(SHELL, grant)
 
 
 @pytest.mark.parametrize(
@@ -51,31 +51,31 @@ async def test_a_grant_opens_one_session(agent: DebugAgent) -> None:
     ],
 )
 async def test_a_grant_allows_no_other_request(agent: DebugAgent, other: DebugRequest) -> None:
-    assert "for another request" in await agent.refusal(other, agent.grant(SHELL))
+    assert "for another request" in await agent.refused_session(other, agent.grant(SHELL))
     # Not even with the digest of that request, if the verb is another.
     forged = agent.grant(SHELL, request=msgspec.json.encode(other))
     if other.verb != SHELL.verb:
-        assert "the grant allows exec" in await agent.refusal(other, forged)
+        assert "the grant allows exec" in await agent.refused_session(other, forged)
 
 
 async def test_other_nodes_replicas_and_keys_are_refused(agent: DebugAgent, tmp_path: Path) -> None:
-    assert "for node node-2" in await agent.refusal(SHELL, agent.grant(SHELL, node="node-2"))
-    assert "[" not in await agent.refusal(SHELL, agent.grant(SHELL, uid="another"))
-    assert "ContainerGone" in await agent.refusal(SHELL, agent.grant(SHELL, uid="another"))
+    assert "for node node-2" in await agent.refused_session(SHELL, agent.grant(SHELL, node="node-2"))
+    assert "[" not in await agent.refused_session(SHELL, agent.grant(SHELL, uid="another"))
+    assert "ContainerGone" in await agent.refused_session(SHELL, agent.grant(SHELL, uid="another"))
     async with running_debug_agent(tmp_path / "other") as stranger:
-        assert "not signed by the desk" in await agent.refusal(SHELL, stranger.grant(SHELL))
+        assert "not signed by the desk" in await agent.refused_session(SHELL, stranger.grant(SHELL))
     assert agent.runtime.processes == {}
 
 
 async def test_expired_and_endless_grants_are_refused(agent: DebugAgent) -> None:
     grant = agent.grant(SHELL)
     agent.clock.at += timedelta(seconds=LIFETIME_S + MAX_CLOCK_SKEW_S + 1)
-    assert "expired" in await agent.refusal(SHELL, grant)
+    assert "expired" in await agent.refused_session(SHELL, grant)
     header, claims, signature = agent.grant(SHELL).split(".")
     longer = json.loads(base64.urlsafe_b64decode(claims + "=="))
     longer["exp"] += 10**9
     body = base64.urlsafe_b64encode(json.dumps(longer).encode()).rstrip(b"=").decode()
-    assert "not signed by the desk" in await agent.refusal(SHELL, f"{header}.{body}.{signature}")
+    assert "not signed by the desk" in await agent.refused_session(SHELL, f"{header}.{body}.{signature}")
 
 
 async def test_a_grant_for_a_session_orders_no_end(agent: DebugAgent) -> None:
@@ -86,7 +86,7 @@ async def test_a_grant_for_a_session_orders_no_end(agent: DebugAgent) -> None:
         async with agent.client.post("/v1/sessions/end") as response:
             assert (response.status, "needs a grant" in await response.text()) == (403, True)
         order = agent.grant(DebugRequest(), verb=END)
-        assert "GrantRefused" in await agent.refusal(DebugRequest(), order)
+        assert "GrantRefused" in await agent.refused_session(DebugRequest(), order)
         (process,) = agent.runtime.processes.values()
         assert process.returncode is None
 
@@ -95,7 +95,7 @@ async def test_a_session_that_was_ended_before_it_began_does_not_begin(agent: De
     # As by a client that leaves the desk as soon as it has a ticket, so that nothing watches over its session.
     grant = agent.grant(SHELL)
     assert await agent.order_end("session-1") == 204
-    assert "ended this session before it began" in await agent.refusal(SHELL, grant)
+    assert "ended this session before it began" in await agent.refused_session(SHELL, grant)
     async with agent.session(SHELL, agent.grant(SHELL, session="session-2")):
         pass
 
@@ -103,9 +103,9 @@ async def test_a_session_that_was_ended_before_it_began_does_not_begin(agent: De
 async def test_sessions_are_bounded(agent: DebugAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS_PER_REPLICA", 1)
     async with agent.session(SHELL):
-        assert "the replica has 1 sessions open" in await agent.refusal(SHELL, agent.grant(SHELL))
+        assert "the replica has 1 sessions open" in await agent.refused_session(SHELL, agent.grant(SHELL))
         monkeypatch.setattr(sessions, "MAX_SESSIONS", 1)
-        assert "the node has 1 sessions open" in await agent.refusal(SHELL, agent.grant(SHELL))
+        assert "the node has 1 sessions open" in await agent.refused_session(SHELL, agent.grant(SHELL))
     await until(agent.has_no_session)
     async with agent.session(SHELL):
         pass

@@ -1,4 +1,4 @@
-"""An agent for debugging in this process, before a container runtime whose one container is this machine."""
+"""An agent for debugging in this process, before a container runtime with one container: this machine."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class LocalRuntime:
             for each in opened:
                 os.close(each)
 
-    async def wait(self, program: ExecId) -> int:
+    async def wait_exit(self, program: ExecId) -> int:
         return await self.processes[program].wait()
 
-    async def resize(self, program: ExecId, columns: int, rows: int) -> None: ...
+    async def resize_pty(self, program: ExecId, columns: int, rows: int) -> None: ...
 
     async def close_stdin(self, program: ExecId) -> None: ...
 
-    async def kill(self, program: ExecId, signal: int) -> None:
+    async def send_signal(self, program: ExecId, signal: int) -> None:
         if program in self.processes and self.processes[program].returncode is None:
             self.processes[program].send_signal(signal)
 
@@ -101,7 +101,7 @@ class DebugAgent(NamedTuple):
         async with self.client.ws_connect("/v1/sessions", params=query, headers=headers) as socket:
             yield socket
 
-    async def refusal(self, request: DebugRequest, grant: str) -> str:
+    async def refused_session(self, request: DebugRequest, grant: str) -> str:
         """The reason and the text of a refusal, which comes before a websocket is opened."""
         headers = {"Authorization": f"Bearer {grant}", "Connection": "Upgrade", "Upgrade": "websocket"}
         headers |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}

@@ -271,7 +271,7 @@ def registrar(kubeconfig: Path | None, **options: Any) -> None:
 @click.option("--containerd", type=click.Path(path_type=Path), required=True, help="Socket of containerd.")
 @click.option("--node", required=True, help="Name of the node.")
 def debug(**options: Any) -> None:
-    """Serve shells, copies and processes of a node's containers."""
+    """Serve shells, files and processes of a node's containers."""
     from pincompute.agents.debug.process import DebugOptions, run
     from pincompute.base import logging
 

@@ -8,7 +8,7 @@ from typing import IO, Any, cast
 
 CHUNK_BYTES = 1 << 16
 MAX_HEADER_BYTES = 1 << 20
-"""Extended headers hold long names. `tarfile` reads each into memory, whatever size it claims."""
+"""Extended headers hold long names. `tarfile` reads each into memory, of any size that it claims."""
 MAX_DEPTH = 256
 _HEADERS = {
     tarfile.XHDTYPE,

@@ -109,7 +109,7 @@ def receive(open_path: OpenPath, path: str, source: IO[bytes], note: Note, *, on
 
     With `only_inner_links`, links that lead out of the folder are left out: the files of others must not place them.
     """
-    target = Target.of(open_path, path)
+    target = Target.opened(open_path, path)
     count = 0
     try:
         for archive, member in read_members(source):
@@ -148,7 +148,7 @@ class Target:
         """Replaces the first step of members; empty for none."""
 
     @classmethod
-    def of(cls, open_path: OpenPath, path: str) -> Target:
+    def opened(cls, open_path: OpenPath, path: str) -> Target:
         try:
             return cls(open_path(path, _FOLDER), "")
         except (FileNotFoundError, NotADirectoryError):

@@ -121,7 +121,7 @@ class ClusterClient(WorkloadClient):
     def list_note(self) -> str:
         return ""
 
-    def debug(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
+    def open_session(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
         raise _needs_desk(f"sessions with the node of {project}/{name} are opened by the desk")
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:

@@ -1,4 +1,4 @@
-"""Copies between archives of this machine and a program in a replica, or a helper on its node, both by their streams.
+"""Moves archives between this machine and a program in a replica, or a helper on its node, by their streams.
 
 Archives are packed and unpacked in a thread, through a pipe that holds 64 KiB: a copy of any size needs little memory.
 """
@@ -36,7 +36,7 @@ class CopyNotes:
         self.last = ""
         self._chars_left = 100 * MAX_MESSAGE_CHARS
 
-    def add(self, text: str) -> None:
+    def echo_note(self, text: str) -> None:
         if self._chars_left > 0:
             self._chars_left -= len(text)
             self.progress.echo(printable(text[:MAX_MESSAGE_CHARS]))
@@ -50,7 +50,7 @@ async def upload(stream: ExecStream, path: str, name: str, notes: CopyNotes) -> 
     """Packs a local path, and writes the archive to the other side, which reports when it has unpacked it."""
 
     def pack(target: IO[bytes]) -> None:
-        send(os.open, path, target, notes.add, name)
+        send(os.open, path, target, notes.echo_note, name)
 
     work = _copy_stdin if path == "-" else pack
 
@@ -76,7 +76,7 @@ async def download(stream: ExecStream, path: str, notes: CopyNotes) -> None:
     """Reads the archive of the other side, and unpacks it as a local path."""
 
     def unpack(source: IO[bytes]) -> None:
-        receive(os.open, path, source, notes.add, only_inner_links=True)
+        receive(os.open, path, source, notes.echo_note, only_inner_links=True)
 
     work = _copy_stdout if path == "-" else unpack
     read, write = os.pipe()

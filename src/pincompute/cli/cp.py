@@ -1,4 +1,4 @@
-"""`pin cp`: copies files and folders to and from a replica."""
+"""`pin cp`: copy files and folders to and from a replica."""
 
 from __future__ import annotations
 
@@ -46,13 +46,15 @@ def cp(target: Target, source: str, destination: str, container: str, *, ended: 
         what = "one of the two paths must be in a replica, as NAME:PATH, and the other on this machine"
         raise Refused(Problem(USAGE, what, next=_EXAMPLES))
     if remote_source:
-        request = _request(remote_source, container, ended=ended)
+        request = _debug_request(remote_source, container, ended=ended)
         asyncio.run(_download(target, remote_source, request, destination))
     elif remote_destination:
         if ended:
             what = "the files of a container that has ended can only be read"
             raise Refused(Problem(USAGE, what, next="the same without --ended"))
-        asyncio.run(_upload(target, source, remote_destination, _request(remote_destination, container, verb="write")))
+        asyncio.run(
+            _upload(target, source, remote_destination, _debug_request(remote_destination, container, verb="write"))
+        )
 
 
 def _parse_remote(text: str) -> RemotePath | None:
@@ -64,7 +66,7 @@ def _parse_remote(text: str) -> RemotePath | None:
     return RemotePath(ref, replica, path or "/")
 
 
-def _request(remote: RemotePath, container: str, *, verb: str = "read", ended: bool = False) -> DebugRequest:
+def _debug_request(remote: RemotePath, container: str, *, verb: str = "read", ended: bool = False) -> DebugRequest:
     return DebugRequest(
         verb="write" if verb == "write" else "read", replica=remote.replica, container=container, path=remote.path,
         ended=ended,
@@ -81,7 +83,7 @@ async def _download(target: Target, remote: RemotePath, request: DebugRequest, d
         await verify_kind(platform, target.project, remote.ref)
         if not target.bypasses_desk:
             try:
-                async with platform.debug(target.project, remote.ref.name, request) as stream:
+                async with platform.open_session(target.project, remote.ref.name, request) as stream:
                     await download(stream, destination, notes)
                 return
             except AgentUnavailable as unavailable:
@@ -103,7 +105,7 @@ async def _upload(target: Target, source: str, remote: RemotePath, request: Debu
         await verify_kind(platform, target.project, remote.ref)
         if not target.bypasses_desk:
             try:
-                async with platform.debug(target.project, remote.ref.name, request) as stream:
+                async with platform.open_session(target.project, remote.ref.name, request) as stream:
                     await upload(stream, source, "", notes)
                 return
             except AgentUnavailable as unavailable:

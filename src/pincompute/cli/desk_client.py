@@ -252,7 +252,7 @@ class DeskClient:
     def logs(self, project: str, name: str, query: LogQuery) -> AsyncGenerator[LogItem]:
         return self._stream(f"{_project_path(project, 'workloads', name, 'logs')}?{_encode_query(query)}", LogItem)
 
-    def debug(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
+    def open_session(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
         # Loads aiohttp, which only WebSockets need.
         from pincompute.cli.agent_session import open_agent_session
 
@@ -266,7 +266,7 @@ class DeskClient:
 
         async with AsyncExitStack() as stack:
             try:
-                opened = self.debug(project, name, DebugRequest.of_exec(request))
+                opened = self.open_session(project, name, DebugRequest.of_exec(request))
                 stream = await stack.enter_async_context(opened)
             except AgentUnavailable as unavailable:
                 unavailable.echo()

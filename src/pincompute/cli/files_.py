@@ -29,9 +29,9 @@ _TYPE_BITS = {"folder": stat.S_IFDIR, "link": stat.S_IFLNK, "file": stat.S_IFREG
 def files(  # noqa: PLR0913  (options, by name)
     target: Target, workload: str, path: str, container: str, *, ended: bool, output: str | None
 ) -> None:
-    """List a folder of a replica.
+    """List files in a replica, also of a container that has ended.
 
-    Works without any program in the image, and with --ended also after the container has ended, while its pod exists.
+    Works without any program in the image; with --ended as long as the pod exists.
     """
     ref, replica = parse_replica_ref(workload)
     request = DebugRequest(verb="list", replica=replica, container=container, path=path, ended=ended)
@@ -48,7 +48,7 @@ async def _list_files(target: Target, ref: WorkloadRef, request: DebugRequest) -
 
     async with connect(target) as platform:
         await verify_kind(platform, target.project, ref)
-        return await read_report(platform.debug(target.project, ref.name, request), list[FileDetail])
+        return await read_report(platform.open_session(target.project, ref.name, request), list[FileDetail])
 
 
 def _row(file: FileDetail) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
 
     def exec(self, project: str, name: str, request: ExecRequest) -> AbstractAsyncContextManager[ExecStream]: ...
 
-    def debug(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
+    def open_session(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
         """Opens a session with the agent of a replica's node. Raises AgentUnavailable if there is none."""
         ...
 

@@ -64,7 +64,7 @@ async def _read_reports(target: Target, ref: WorkloadRef, replica: str, containe
         found = []
         for name in names:
             request = DebugRequest(verb="processes", replica=name, container=container)
-            report = await read_report(platform.debug(target.project, ref.name, request), ProcessReport)
+            report = await read_report(platform.open_session(target.project, ref.name, request), ProcessReport)
             found.append(ReplicaReport(replica=name, report=report))
         return found
 

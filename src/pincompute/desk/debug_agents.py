@@ -59,7 +59,7 @@ class DebugAgents:
         )  # fmt: skip
         return OpenedSession(ticket, session, caller)
 
-    async def end(self, opened: OpenedSession) -> None:
+    async def end_session(self, opened: OpenedSession) -> None:
         """Orders the agent to end a session; without effect if it has ended, or never begun."""
         ticket = opened.ticket
         order = self._signer.sign(GrantSubject(ticket.node, opened.caller, opened.session, END))

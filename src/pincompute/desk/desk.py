@@ -211,7 +211,7 @@ class Desk:
             yield connection
 
     @asynccontextmanager
-    async def debug(
+    async def debug_session(
         self, project: str, name: str, request: DebugRequest, context: CallContext
     ) -> AsyncGenerator[DebugTicket]:
         """A ticket for a session with the agent of a node. The session ends with the block, at the latest."""
@@ -225,7 +225,7 @@ class Desk:
             yield opened.ticket
         finally:
             # Also if the caller has disconnected, which cancels this.
-            await asyncio.shield(self._debug_agents.end(opened))
+            await asyncio.shield(self._debug_agents.end_session(opened))
 
     @asynccontextmanager
     async def port_forward(

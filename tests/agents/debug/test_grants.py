@@ -29,26 +29,26 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def granting_desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "desk")
 
 
 @pytest.fixture
-def verifier(desk: Desk) -> GrantVerifier:
-    return GrantVerifier("node-1", desk.public_key, ManualClock())
+def verifier(granting_desk: Desk) -> GrantVerifier:
+    return GrantVerifier("node-1", granting_desk.public_key, ManualClock())
 
 
 def later(clock: ManualClock, seconds: float) -> None:
     clock.at += timedelta(seconds=seconds)
 
 
-def test_accepts_a_grant_once(desk: Desk, verifier: GrantVerifier) -> None:
-    token = desk.signer.sign(SUBJECT)
+def test_accepts_a_grant_once(granting_desk: Desk, verifier: GrantVerifier) -> None:
+    token = granting_desk.signer.sign(SUBJECT)
     grant = verifier.verify(token, b"{}")
     assert (grant.sub, grant.uid, grant.container, grant.verb) == ("ann", "2f1c", "web", "exec")
     with pytest.raises(Refused, match="used already"):
         verifier.verify(token, b"{}")
-    verifier.verify(desk.signer.sign(SUBJECT), b"{}")
+    verifier.verify(granting_desk.signer.sign(SUBJECT), b"{}")
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,11 @@ def test_accepts_a_grant_once(desk: Desk, verifier: GrantVerifier) -> None:
         ({"container": "a b"}, "malformed"),
     ],
 )
-def test_refuses_what_is_for_another(desk: Desk, verifier: GrantVerifier, change: dict[str, object], why: str) -> None:
+def test_refuses_what_is_for_another(
+    granting_desk: Desk, verifier: GrantVerifier, change: dict[str, object], why: str
+) -> None:
     with pytest.raises(Refused, match=why):
-        verifier.verify(desk.signer.sign(SUBJECT._replace(**change)), b"{}")  # pyrefly: ignore
+        verifier.verify(granting_desk.signer.sign(SUBJECT._replace(**change)), b"{}")  # pyrefly: ignore
 
 
 def test_refuses_the_key_of_another_platform(verifier: GrantVerifier, tmp_path: Path) -> None:
@@ -71,41 +73,43 @@ def test_refuses_the_key_of_another_platform(verifier: GrantVerifier, tmp_path: 
 
 
 @pytest.mark.parametrize("offset_s", [-MAX_CLOCK_SKEW_S, 0, MAX_CLOCK_SKEW_S])
-def test_tolerates_a_bounded_difference_of_clocks(desk: Desk, verifier: GrantVerifier, offset_s: float) -> None:
-    later(desk.clock, offset_s)
-    verifier.verify(desk.signer.sign(SUBJECT), b"{}")
+def test_tolerates_a_bounded_difference_of_clocks(
+    granting_desk: Desk, verifier: GrantVerifier, offset_s: float
+) -> None:
+    later(granting_desk.clock, offset_s)
+    verifier.verify(granting_desk.signer.sign(SUBJECT), b"{}")
 
 
-def test_refuses_grants_of_the_future_and_expired_ones(desk: Desk) -> None:
+def test_refuses_grants_of_the_future_and_expired_ones(granting_desk: Desk) -> None:
     clock = ManualClock()
-    verifier = GrantVerifier("node-1", desk.public_key, clock)
-    token = desk.signer.sign(SUBJECT)
-    later(desk.clock, MAX_CLOCK_SKEW_S + 1)
+    verifier = GrantVerifier("node-1", granting_desk.public_key, clock)
+    token = granting_desk.signer.sign(SUBJECT)
+    later(granting_desk.clock, MAX_CLOCK_SKEW_S + 1)
     with pytest.raises(Refused, match="begins 31 s from now"):
-        verifier.verify(desk.signer.sign(SUBJECT), b"{}")
+        verifier.verify(granting_desk.signer.sign(SUBJECT), b"{}")
     later(clock, LIFETIME_S + MAX_CLOCK_SKEW_S + 1)
     with pytest.raises(Refused, match="expired 31 s ago"):
         verifier.verify(token, b"{}")
 
 
-def test_refuses_grants_from_before_its_start(desk: Desk) -> None:
+def test_refuses_grants_from_before_its_start(granting_desk: Desk) -> None:
     clock = ManualClock()
-    token = desk.signer.sign(SUBJECT)
+    token = granting_desk.signer.sign(SUBJECT)
     later(clock, MAX_CLOCK_SKEW_S + 1)
     with pytest.raises(Refused, match="restarted"):
-        GrantVerifier("node-1", desk.public_key, clock).verify(token, b"{}")
+        GrantVerifier("node-1", granting_desk.public_key, clock).verify(token, b"{}")
 
 
 def test_forgets_used_grants_when_they_have_expired(
-    desk: Desk, verifier: GrantVerifier, monkeypatch: pytest.MonkeyPatch
+    granting_desk: Desk, verifier: GrantVerifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grants, "MAX_USED", 2)
     clock = ManualClock()
-    verifier = GrantVerifier("node-1", desk.public_key, clock)
+    verifier = GrantVerifier("node-1", granting_desk.public_key, clock)
     for _ in range(2):
-        verifier.verify(desk.signer.sign(SUBJECT), b"{}")
+        verifier.verify(granting_desk.signer.sign(SUBJECT), b"{}")
     with pytest.raises(Refused, match="has used 2 grants"):
-        verifier.verify(desk.signer.sign(SUBJECT), b"{}")
-    for each in (clock, desk.clock):
+        verifier.verify(granting_desk.signer.sign(SUBJECT), b"{}")
+    for each in (clock, granting_desk.clock):
         later(each, LIFETIME_S + MAX_CLOCK_SKEW_S + 1)
-    verifier.verify(desk.signer.sign(SUBJECT), b"{}")
+    verifier.verify(granting_desk.signer.sign(SUBJECT), b"{}")

@@ -1,4 +1,4 @@
-"""Sessions of the agent: programs, copies, lists and processes over a websocket."""
+"""Sessions of the agent: programs, archives, lists and processes over a websocket."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_a_background_program_does_not_hold_the_session(
 
 
 @as_root
-async def test_lists_and_copies_files_both_ways(agent: DebugAgent, tmp_path: Path) -> None:
+async def test_lists_sends_and_receives_files(agent: DebugAgent, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/file").write_text("content")
     folder = str(tmp_path / "folder")
@@ -123,8 +123,8 @@ async def test_reports_processes_and_sockets(agent: DebugAgent) -> None:
 
 async def test_refuses_the_container_of_another_pod(agent: DebugAgent) -> None:
     request = DebugRequest(verb="processes")
-    assert "ContainerGone" in await agent.refusal(request, agent.grant(request, uid="another"))
-    assert "ContainerGone" in await agent.refusal(request, agent.grant(request, container="another"))
+    assert "ContainerGone" in await agent.refused_session(request, agent.grant(request, uid="another"))
+    assert "ContainerGone" in await agent.refused_session(request, agent.grant(request, container="another"))
     assert (UID, CONTAINER) == ("2f1c", "web")
 
 

@@ -42,7 +42,7 @@ class RecordingAgents:
         )  # fmt: skip
         return OpenedSession(ticket, "session-1", caller)
 
-    async def end(self, opened: OpenedSession) -> None:
+    async def end_session(self, opened: OpenedSession) -> None:
         self.ended.set()
 
 
@@ -70,7 +70,7 @@ def logins() -> TokenIsName:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, logins: TokenIsName) -> AsyncGenerator[UnwatchedDesk]:
+async def session_desk(tmp_path: Path, logins: TokenIsName) -> AsyncGenerator[UnwatchedDesk]:
     members = Members(owner=RoleHolders(people=["olga"]), viewer=RoleHolders(people=["vera"]))
     project = Project(metadata=Metadata(name="ads"), spec=ProjectSpec(owner="olga", members=members))
     async with unwatched_desk(tmp_path, project, authenticator=Authenticator([logins])) as opened:
@@ -79,9 +79,9 @@ async def desk(tmp_path: Path, logins: TokenIsName) -> AsyncGenerator[UnwatchedD
 
 
 @pytest.fixture
-def agents(desk: UnwatchedDesk) -> RecordingAgents:
+def agents(session_desk: UnwatchedDesk) -> RecordingAgents:
     recording = RecordingAgents()
-    desk.desk._debug_agents = cast("DebugAgents", recording)  # noqa: SLF001
+    session_desk.desk._debug_agents = cast("DebugAgents", recording)  # noqa: SLF001
     return recording
 
 
@@ -89,31 +89,33 @@ def bearer(name: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {name}"}
 
 
-async def audited(desk: UnwatchedDesk) -> list[str]:
-    rows = await desk.desk._database.transact(  # noqa: SLF001
+async def audited(session_desk: UnwatchedDesk) -> list[str]:
+    rows = await session_desk.desk._database.transact(  # noqa: SLF001
         lambda connection: connection.execute(audit.select()).mappings().all()
     )
     return [each["words"] for each in rows if each["act"] == "enter"]
 
 
-async def test_ticket_is_recorded_and_ends_with_its_connection(desk: UnwatchedDesk, agents: RecordingAgents) -> None:
+async def test_ticket_is_recorded_and_ends_with_its_connection(
+    session_desk: UnwatchedDesk, agents: RecordingAgents
+) -> None:
     query = {"verb": "read", "path": "/data", "replica": "abcde"}
-    async with desk.http.ws_connect(PATH, params=query, headers=bearer("olga")) as socket:
+    async with session_desk.http.ws_connect(PATH, params=query, headers=bearer("olga")) as socket:
         ticket = msgspec.json.decode(await socket.receive_bytes(timeout=60), type=DebugTicket)
         assert ticket.replica == "web-1"
         assert agents.opened == [("web", DebugRequest(verb="read", path="/data", replica="abcde"), "olga")]
-        assert await audited(desk) == ["copied /data from abcde"]
+        assert await audited(session_desk) == ["copied /data from abcde"]
         assert not agents.ended.is_set()
     async with asyncio.timeout(60):
         await agents.ended.wait()
 
 
 async def test_session_ends_when_the_caller_loses_access(
-    desk: UnwatchedDesk, agents: RecordingAgents, logins: TokenIsName, monkeypatch: pytest.MonkeyPatch
+    session_desk: UnwatchedDesk, agents: RecordingAgents, logins: TokenIsName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pincompute.desk.http.auth.ACCESS_RECHECK_INTERVAL_S", 0.05)
     query = {"command": "sh"}
-    async with desk.http.ws_connect(PATH, params=query, headers=bearer("olga")) as socket:
+    async with session_desk.http.ws_connect(PATH, params=query, headers=bearer("olga")) as socket:
         await socket.receive_bytes(timeout=60)
         logins.signed_out.add("olga")
         message = await socket.receive(timeout=60)
@@ -128,22 +130,22 @@ async def test_session_ends_when_the_caller_loses_access(
      {"verb": "list", "path": "/" * 5_000}],
 )  # fmt: skip
 async def test_invalid_requests_are_refused_and_not_recorded(
-    desk: UnwatchedDesk, agents: RecordingAgents, query: dict[str, str]
+    session_desk: UnwatchedDesk, agents: RecordingAgents, query: dict[str, str]
 ) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError, match="422"):
-        await desk.http.ws_connect(PATH, params=query, headers=bearer("olga"))
-    assert (agents.opened, await audited(desk)) == ([], [])
+        await session_desk.http.ws_connect(PATH, params=query, headers=bearer("olga"))
+    assert (agents.opened, await audited(session_desk)) == ([], [])
 
 
 @pytest.mark.usefixtures("agents")
-async def test_viewers_and_strangers_get_no_ticket(desk: UnwatchedDesk) -> None:
+async def test_viewers_and_strangers_get_no_ticket(session_desk: UnwatchedDesk) -> None:
     for caller, status in (("vera", "403"), ("mallory", "404")):
         with pytest.raises(aiohttp.WSServerHandshakeError, match=status):
-            await desk.http.ws_connect(PATH, params={"command": "sh"}, headers=bearer(caller))
-    assert await audited(desk) == []
+            await session_desk.http.ws_connect(PATH, params={"command": "sh"}, headers=bearer(caller))
+    assert await audited(session_desk) == []
 
 
-async def test_platform_without_agents_says_so(desk: UnwatchedDesk) -> None:
+async def test_platform_without_agents_says_so(session_desk: UnwatchedDesk) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError, match="409"):
-        await desk.http.ws_connect(PATH, params={"command": "sh"}, headers=bearer("olga"))
-    assert await audited(desk) == []
+        await session_desk.http.ws_connect(PATH, params={"command": "sh"}, headers=bearer("olga"))
+    assert await audited(session_desk) == []

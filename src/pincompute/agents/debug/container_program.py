@@ -44,7 +44,7 @@ class ContainerProgram:
         try:
             await found._start(container, options)
         except BaseException:
-            await found.end()
+            await found.dispose()
             raise
         return found
 
@@ -79,15 +79,15 @@ class ContainerProgram:
         with suppress(Refused):
             await self._containerd.close_stdin(self._program)
 
-    async def resize(self, columns: int, rows: int) -> None:
+    async def resize_terminal(self, columns: int, rows: int) -> None:
         # The program may have ended.
         with suppress(Refused):
-            await self._containerd.resize(self._program, columns, rows)
+            await self._containerd.resize_pty(self._program, columns, rows)
 
-    async def wait(self) -> int:
-        return await self._containerd.wait(self._program)
+    async def wait_exit(self) -> int:
+        return await self._containerd.wait_exit(self._program)
 
-    async def end(self) -> None:
+    async def dispose(self) -> None:
         for transport in self._transports:
             transport.close()
         await end_program(self._containerd, self._program)
@@ -103,9 +103,9 @@ class ContainerProgram:
 async def end_program(containerd: Containerd, program: ExecId) -> None:
     """Kills a program and removes its record; does nothing if there is none."""
     with suppress(Refused, TimeoutError):
-        await containerd.kill(program, signal.SIGKILL)
+        await containerd.send_signal(program, signal.SIGKILL)
         async with asyncio.timeout(TIMEOUT_S):
-            await containerd.wait(program)
+            await containerd.wait_exit(program)
     with suppress(Refused):
         await containerd.delete(program)
 

@@ -190,18 +190,18 @@ class Containerd:
         await self._call(_EXEC, message)
         await self._call(_START, program.message(), failure=PROGRAM_UNKNOWN)
 
-    async def wait(self, program: ExecId) -> int:
+    async def wait_exit(self, program: ExecId) -> int:
         """The exit code, when the program has ended."""
         reply = await self._call(_WAIT, program.message(), timeout_s=None)
         return int(reply["exit_status"])
 
-    async def resize(self, program: ExecId, columns: int, rows: int) -> None:
+    async def resize_pty(self, program: ExecId, columns: int, rows: int) -> None:
         await self._call(_RESIZE, {**program.message(), "width": columns, "height": rows})
 
     async def close_stdin(self, program: ExecId) -> None:
         await self._call(_CLOSE_IO, {**program.message(), "stdin": 1})
 
-    async def kill(self, program: ExecId, signal: int) -> None:
+    async def send_signal(self, program: ExecId, signal: int) -> None:
         await self._call(_KILL, {**program.message(), "signal": signal})
 
     async def delete(self, program: ExecId) -> None:
@@ -243,14 +243,14 @@ class Containerd:
         try:
             reply = await unary(encode(method.request, message), timeout=timeout_s, metadata=metadata)
         except GRPCError as error:
-            raise _refused(error, failure) from error
+            raise _grpc_refusal(error, failure) from error
         except (OSError, TimeoutError, StreamTerminatedError, ProtocolError) as error:
             what = f"the container runtime does not answer: {error or type(error).__name__}"
             raise Refused(Problem(DEBUG_AGENT_UNAVAILABLE, what, next="pin status")) from error
         return decode(method.reply, reply)
 
 
-def _refused(error: GRPCError, failure: Reason) -> Refused:
+def _grpc_refusal(error: GRPCError, failure: Reason) -> Refused:
     message = error.message or error.status.name
     if error.status is Status.NOT_FOUND:
         return Refused(Problem(CONTAINER_GONE, "the container, or the program in it, has ended", note=message))

@@ -34,31 +34,31 @@ class GrantVerifier:
         """The grant, which is used by this. Raises Refused."""
         claims = verified_claims(token, self._key)
         if claims is None:
-            raise _refused("it is not signed by the desk of this platform")
+            raise _grant_refusal("it is not signed by the desk of this platform")
         try:
             grant = msgspec.json.decode(claims, type=Grant)
         except msgspec.DecodeError:
-            raise _refused("its claims are malformed") from None
+            raise _grant_refusal("its claims are malformed") from None
         if grant.aud != self._node:
-            raise _refused(f"it is for node {grant.aud}, and this is {self._node}")
+            raise _grant_refusal(f"it is for node {grant.aud}, and this is {self._node}")
         self._require_current(grant)
         if grant.request != request_digest(request):
-            raise _refused("it is for another request")
+            raise _grant_refusal("it is for another request")
         if not all(_NAME.fullmatch(each) for each in (grant.uid, grant.container, grant.jti) if each):
-            raise _refused("its names are malformed")
+            raise _grant_refusal("its names are malformed")
         self._use(grant)
         return grant
 
     def _require_current(self, grant: Grant) -> None:
         now = int(self._clock.now().timestamp())
         if grant.exp - grant.iat > LIFETIME_S:
-            raise _refused(f"it is valid for {grant.exp - grant.iat} s, and {LIFETIME_S} s are allowed")
+            raise _grant_refusal(f"it is valid for {grant.exp - grant.iat} s, and {LIFETIME_S} s are allowed")
         if grant.iat > now + MAX_CLOCK_SKEW_S:
-            raise _refused(f"it begins {grant.iat - now} s from now: the clocks of desk and node differ")
+            raise _grant_refusal(f"it begins {grant.iat - now} s from now: the clocks of desk and node differ")
         if grant.exp < now - MAX_CLOCK_SKEW_S:
-            raise _refused(f"it has expired {now - grant.exp} s ago")
+            raise _grant_refusal(f"it has expired {now - grant.exp} s ago")
         if grant.iat < self._started_at - MAX_CLOCK_SKEW_S:
-            raise _refused("it is older than this agent, which has been restarted")
+            raise _grant_refusal("it is older than this agent, which has been restarted")
 
     def _use(self, grant: Grant) -> None:
         now = int(self._clock.now().timestamp())
@@ -68,13 +68,13 @@ class GrantVerifier:
                 break
             del self._used[id_]
         if grant.jti in self._used:
-            raise _refused("it has been used already")
+            raise _grant_refusal("it has been used already")
         if len(self._used) >= MAX_USED:
             raise Refused(Problem(DEBUG_AGENT_UNAVAILABLE, f"the agent has used {MAX_USED:,} grants within a minute"))
         self._used[grant.jti] = grant.exp
 
 
-def _refused(why: str) -> Refused:
+def _grant_refusal(why: str) -> Refused:
     return Refused(
         Problem(GRANT_REFUSED, f"the agent of the node refuses the grant: {why}", next="the same command again")
     )

@@ -40,13 +40,13 @@ class HelperProgram:
     async def close_input(self) -> None:
         await self._input.close()
 
-    async def resize(self, columns: int, rows: int) -> None:
+    async def resize_terminal(self, columns: int, rows: int) -> None:
         """Helpers have no terminal."""
 
-    async def wait(self) -> int:
+    async def wait_exit(self) -> int:
         return await self._process.wait()
 
-    async def end(self) -> None:
+    async def dispose(self) -> None:
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._input.close()

@@ -23,7 +23,7 @@ MAX_SOCKETS = 500
 MAX_SOCKET_BYTES = 8 << 20
 """Of each table of sockets; a line has about 150 bytes."""
 MAX_DESCRIPTORS = 20_000
-"""Open files that are looked at, of all processes together, to find whose a socket is."""
+"""Open files that are looked at, of all processes together, to find the owners of sockets."""
 MAX_COMMAND_BYTES = 4096
 _PAGE_BYTES, _TICKS_PER_S = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 _TCP_STATES = (
@@ -140,12 +140,12 @@ def parse_socket(protocol: str, line: str, owners: dict[str, int]) -> dict[str, 
     tcp = protocol.startswith("tcp")
     state = _TCP_STATES[number] if tcp and number < len(_TCP_STATES) else "" if not tcp else str(number)
     return {
-        "protocol": protocol, "state": state, "local": _address(fields[1]), "remote": _address(fields[2]),
+        "protocol": protocol, "state": state, "local": _socket_address(fields[1]), "remote": _socket_address(fields[2]),
         "pid": owners.get(fields[9], 0),
     }  # fmt: skip
 
 
-def _address(text: str) -> str:
+def _socket_address(text: str) -> str:
     """The kernel writes addresses as numbers of 32 bits in the order of the machine's bytes."""
     address, _, port = text.partition(":")
     raw = bytes.fromhex(address)

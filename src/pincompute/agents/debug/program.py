@@ -23,13 +23,13 @@ class Program(Protocol):
 
     async def close_input(self) -> None: ...
 
-    async def resize(self, columns: int, rows: int) -> None: ...
+    async def resize_terminal(self, columns: int, rows: int) -> None: ...
 
-    async def wait(self) -> int:
+    async def wait_exit(self) -> int:
         """The exit code, when the program has ended."""
         ...
 
-    async def end(self) -> None:
+    async def dispose(self) -> None:
         """Kills the program if it runs, and releases what it has held."""
         ...
 

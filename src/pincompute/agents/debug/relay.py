@@ -32,7 +32,7 @@ async def _send_output(socket: web.WebSocketResponse, program: Program) -> None:
     pumps = [_Pump(_OUTPUT, program.stdout), *([_Pump(_ERRORS, program.stderr)] if program.stderr else [])]
     tasks = [asyncio.create_task(pump.run(socket)) for pump in pumps]
     try:
-        code = await program.wait()
+        code = await program.wait_exit()
         await _drain(pumps, tasks)
     finally:
         for task in tasks:
@@ -95,7 +95,7 @@ async def _resize(program: Program, data: bytes) -> None:
     except msgspec.DecodeError:
         return
     if 0 < size.width <= _MAX_SIZE and 0 < size.height <= _MAX_SIZE:
-        await program.resize(size.width, size.height)
+        await program.resize_terminal(size.width, size.height)
 
 
 def exit_status(code: int) -> dict[str, Any]:

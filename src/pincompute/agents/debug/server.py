@@ -52,7 +52,7 @@ class DebugServer:
         app = web.Application(middlewares=[_error_middleware], client_max_size=MAX_MESSAGE_BYTES)
         app.add_routes(
             [
-                web.get("/healthz", _healthz),
+                web.get("/healthz", _health_page),
                 web.get("/v1/sessions", self.open_session),
                 web.post("/v1/sessions/end", self.end_session),
             ]
@@ -82,7 +82,7 @@ class DebugServer:
         grant = self._verifier.verify(_bearer(request))
         if grant.verb != END:
             raise Refused(Problem(GRANT_REFUSED, "the grant is for a session, and orders no end"))
-        self.sessions.end(grant.session)
+        self.sessions.end_named(grant.session)
         return web.Response(status=204)
 
     @asynccontextmanager
@@ -92,7 +92,7 @@ class DebugServer:
             yield program
         finally:
             # Also if the session is cancelled: no program outlives it.
-            await asyncio.shield(program.end())
+            await asyncio.shield(program.dispose())
 
     async def _start(self, grant: Grant, asked: DebugRequest) -> Program:
         find = self._containerd.find_ended if asked.ended else self._containerd.find_running
@@ -186,7 +186,7 @@ def _keep_alive(request: web.Request) -> None:
         connection.setsockopt(sockets.IPPROTO_TCP, option, seconds)
 
 
-async def _healthz(_: web.Request) -> web.Response:
+async def _health_page(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 

@@ -54,7 +54,7 @@ class Sessions:
             if not self._by_replica[grant.uid]:
                 del self._by_replica[grant.uid]
 
-    def end(self, name: str) -> int:
+    def end_named(self, name: str) -> int:
         """Ends the sessions of this name, and returns how many there were."""
         self._ended.put(name, None)
         found = [each for each in self._open.values() if each.grant.session == name]

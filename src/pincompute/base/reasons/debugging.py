@@ -32,5 +32,5 @@ COPY_FAILED = user_error(
     "CopyFailed",
     422,
     "Files cannot be copied: a path does not exist, is not permitted, or an archive has entries that are refused.",
-    "The message names the path. Copies have the permissions of the container's user.",
+    "The message names the path. Files are read and written with the permissions of the container's user.",
 )

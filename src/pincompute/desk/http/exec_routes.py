@@ -37,7 +37,7 @@ class ExecRoutes:
         return [
             web.get(f"{workload}/programs", self.exec),
             web.get(f"{workload}/ports/{{port}}", self.port_forward),
-            web.get(f"{workload}/sessions", self.debug),
+            web.get(f"{workload}/sessions", self.session_ticket),
         ]
 
     @requires(Permission.EXEC)
@@ -76,11 +76,11 @@ class ExecRoutes:
         query=DebugRequest,
         reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, REPLICA_UNKNOWN, DEBUG_AGENT_MISSING),
     )
-    async def debug(self, request: web.Request) -> web.StreamResponse:
+    async def session_ticket(self, request: web.Request) -> web.StreamResponse:
         """Get a ticket for a session with the agent of a node. The session ends with this connection."""
         names, asked = project_and_name(request), parse_query(request, DebugRequest, "invalid parameters of a session")
         _require_websocket(request)
-        async with self._desk.debug(*names, asked, call_context(request)) as ticket:
+        async with self._desk.debug_session(*names, asked, call_context(request)) as ticket:
             return await _hold_ticket(request, ticket)
 
 

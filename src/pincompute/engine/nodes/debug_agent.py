@@ -1,4 +1,4 @@
-"""The agent for debugging, which serves shells, copies and processes of the node's containers.
+"""The agent for debugging, which serves shells, files and processes of the node's containers.
 
 It runs beside the kubelet, and not in a pod: it needs containerd's socket and the processes and mounts of the node,
 which no pod may have, and it must answer while the API server is down.
