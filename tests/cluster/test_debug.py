@@ -79,10 +79,10 @@ async def test_sends_and_receives_files(debugger: CliUser) -> None:
         listed = await debugger.pin("files", "copied", "/data/conf")
         assert "link -> deep/file" in listed
         # With the rights of the container's user, in a container that sees its own root only.
-        assert await debugger.pin("cp", "conf", "copied:/bin", code=1) == "conf: Permission denied  [CopyFailed]\n"
+        assert await debugger.pin("cp", "conf", "copied:/bin", code=1) == "conf: Permission denied  [FilesNotCopied]\n"
         assert (
             await debugger.pin("cp", "copied:/absent", ".", code=1)
-            == "/absent: No such file or directory  [CopyFailed]\n"
+            == "/absent: No such file or directory  [FilesNotCopied]\n"
         )
         await debugger.pin("shell", "copied", "--", "ln", "-s", "/../../../etc/hostname", "/data/climbing")
         name = (await debugger.pin("shell", "copied", "--", "hostname")).strip()

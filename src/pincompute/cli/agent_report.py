@@ -9,7 +9,7 @@ import msgspec
 
 from pincompute.base.printable import printable
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import COPY_FAILED, DEBUG_AGENT_UNAVAILABLE
+from pincompute.base.reasons import DEBUG_AGENT_UNAVAILABLE, FILES_NOT_COPIED
 from pincompute.cli.agent_session import AgentUnavailable
 from pincompute.kube.exec_stream import ExecStream
 
@@ -33,6 +33,6 @@ async def read_report(opened: AbstractAsyncContextManager[ExecStream], type_: ty
     if code:
         lines = errors.decode(errors="replace").strip().splitlines()
         raise Refused(
-            Problem(COPY_FAILED, printable(lines[-1]) if lines else f"the helper of the node failed ({code})")
+            Problem(FILES_NOT_COPIED, printable(lines[-1]) if lines else f"the helper of the node failed ({code})")
         )
     return msgspec.json.decode(report, type=type_)

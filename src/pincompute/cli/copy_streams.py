@@ -19,7 +19,7 @@ from pincompute.base.file_archive import ArchiveRefused, receive, send
 from pincompute.base.printable import printable
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.progress import Progress
-from pincompute.base.reasons import COPY_FAILED
+from pincompute.base.reasons import FILES_NOT_COPIED
 from pincompute.kube.exec_stream import ExecStream
 
 CHUNK_BYTES = 1 << 16
@@ -142,14 +142,14 @@ def _run_with(work: Work, descriptor: int, mode: str) -> None:
         try:
             work(file)
         except ArchiveRefused as refused:
-            raise Refused(Problem(COPY_FAILED, printable(str(refused)))) from None
+            raise Refused(Problem(FILES_NOT_COPIED, printable(str(refused)))) from None
         except BrokenPipeError:
             # The other side has ended, which reports why.
             pass
         except OSError as error:
-            raise Refused(Problem(COPY_FAILED, printable(f"{error.filename or '-'}: {error.strerror}"))) from error
+            raise Refused(Problem(FILES_NOT_COPIED, printable(f"{error.filename or '-'}: {error.strerror}"))) from error
         except (tarfile.TarError, ValueError, EOFError) as error:
-            raise Refused(Problem(COPY_FAILED, f"the archive is refused: {printable(str(error))}")) from error
+            raise Refused(Problem(FILES_NOT_COPIED, f"the archive is refused: {printable(str(error))}")) from error
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -173,6 +173,6 @@ def _copy_stdout(source: IO[bytes]) -> None:
 def _require_success(stream: ExecStream, notes: CopyNotes) -> None:
     lines = printable(notes.last).strip()
     if stream.exit_code:
-        raise Refused(Problem(COPY_FAILED, lines.splitlines()[-1] if lines else f"exit code {stream.exit_code}"))
+        raise Refused(Problem(FILES_NOT_COPIED, lines.splitlines()[-1] if lines else f"exit code {stream.exit_code}"))
     if lines:
         click.echo(lines, err=True)

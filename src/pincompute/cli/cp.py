@@ -11,7 +11,7 @@ import click
 from pincompute.api.debug import DebugRequest
 from pincompute.api.exec_request import ExecRequest
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import COPY_FAILED, USAGE
+from pincompute.base.reasons import FILES_NOT_COPIED, USAGE
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import WorkloadRef, parse_replica_ref, verify_kind
@@ -127,7 +127,7 @@ async def _destination(
     if is_folder or source == "-":
         return remote.path, "" if source == "-" else posixpath.basename(posixpath.normpath(source))
     if remote.path.endswith("/"):
-        raise Refused(Problem(COPY_FAILED, f"{remote.path} is no folder"))
+        raise Refused(Problem(FILES_NOT_COPIED, f"{remote.path} is no folder"))
     return posixpath.dirname(remote.path) or "/", posixpath.basename(remote.path)
 
 

@@ -52,9 +52,9 @@ from pincompute.base.reasons.config_bundles import (
 )
 from pincompute.base.reasons.debugging import (
     CONTAINER_GONE as CONTAINER_GONE,
-    COPY_FAILED as COPY_FAILED,
     DEBUG_AGENT_MISSING as DEBUG_AGENT_MISSING,
     DEBUG_AGENT_UNAVAILABLE as DEBUG_AGENT_UNAVAILABLE,
+    FILES_NOT_COPIED as FILES_NOT_COPIED,
     GRANT_REFUSED as GRANT_REFUSED,
 )
 from pincompute.base.reasons.desk import (

@@ -28,8 +28,8 @@ CONTAINER_GONE = user_error(
     "The container of a session does not run any more, or has ended and is deleted already.",
     "`pin get NAME` shows what runs. Files of an ended container remain until its pod is deleted or it restarts twice.",
 )
-COPY_FAILED = user_error(
-    "CopyFailed",
+FILES_NOT_COPIED = user_error(
+    "FilesNotCopied",
     422,
     "Files cannot be copied: a path does not exist, is not permitted, or an archive has entries that are refused.",
     "The message names the path. Files are read and written with the permissions of the container's user.",
