@@ -41,6 +41,9 @@ COMMAND_GROUPS = {
     },
     "Debug replicas": {
         "shell": ("pincompute.cli.shell:shell", "Open a shell in a running replica, or run a program there."),
+        "cp": ("pincompute.cli.cp:cp", "Copy files and folders to or from a replica."),
+        "files": ("pincompute.cli.files_:files", "List files in a replica, also of a container that has ended."),
+        "ps": ("pincompute.cli.ps:ps", "Show the processes and open sockets of replicas."),
         "port-forward": ("pincompute.cli.port_forward:port_forward", "Forward a local port to a replica."),
     },
     "Change workloads": {

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 from pincompute.api.exec_request import ExecRequest
 from pincompute.base.platform_context import Context
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DESK_UNREACHABLE, FORBIDDEN, REPLICA_UNKNOWN
+from pincompute.base.reasons import DEBUG_AGENT_MISSING, DESK_UNREACHABLE, FORBIDDEN, REPLICA_UNKNOWN
 from pincompute.cli.desk_client import open_desk_client
 
 REJECTION = Problem(REPLICA_UNKNOWN, "no replica 'x' of web runs")
@@ -36,8 +36,12 @@ async def serve_exec(*answers: web.Response | str) -> AsyncGenerator[Context]:
         await socket.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION)
         return socket
 
+    async def refuse_session(_: web.Request) -> web.Response:
+        return web.json_response(Refused(Problem(DEBUG_AGENT_MISSING, "no agents")).json(), status=409)
+
     app = web.Application()
-    app.add_routes([web.get("/v1/projects/{project}/workloads/{name}/programs", run_program)])
+    workload = "/v1/projects/{project}/workloads/{name}"
+    app.add_routes([web.get(f"{workload}/programs", run_program), web.get(f"{workload}/sessions", refuse_session)])
     async with TestServer(app) as server:
         yield Context(name="far", desk=str(server.make_url("/")), token="t", kubeconfig="")
     assert remaining == []

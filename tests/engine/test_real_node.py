@@ -114,7 +114,7 @@ def test_packets_between_pods_are_routed_with_their_addresses(platform: Platform
 def test_all_parts_run_in_network_namespace_of_platform(platform: Platform) -> None:
     stages = real_node.real_node_stages(platform)
     names = [[part.name for part in stage] for stage in stages]
-    assert names == [["containerd"], ["network"], ["kubelet", "kube-proxy", "dns"]]
+    assert names == [["containerd"], ["network"], ["kubelet", "kube-proxy", "dns", "debug"]]
     assert {part.network_namespace for stage in stages for part in stage} == {"pin7"}
 
 

@@ -261,3 +261,19 @@ def registrar(kubeconfig: Path | None, **options: Any) -> None:
 
     logging.configure(process="registrar")
     asyncio.run(run(load_or_in_cluster(kubeconfig), RegistrarOptions(**options)))
+
+
+@agent.command()
+@click.option("--listen", required=True, metavar="ADDRESS:PORT", help="Address of the node.")
+@click.option("--certificate", type=click.Path(path_type=Path), required=True, help="Certificate for that address.")
+@click.option("--key", type=click.Path(path_type=Path), required=True, help="Private key of the certificate.")
+@click.option("--grants", type=click.Path(path_type=Path), required=True, help="Public key of the desk's grants.")
+@click.option("--containerd", type=click.Path(path_type=Path), required=True, help="Socket of containerd.")
+@click.option("--node", required=True, help="Name of the node.")
+def debug(**options: Any) -> None:
+    """Serve shells, files and processes of a node's containers."""
+    from pincompute.agents.debug.process import DebugOptions, run
+    from pincompute.base import logging
+
+    logging.configure(process="debug")
+    asyncio.run(run(DebugOptions(**options)))

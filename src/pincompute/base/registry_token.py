@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from pincompute.base.clock import Clock, SystemClock
+from pincompute.base.compact_jws import sign_jws
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import REGISTRY_FAILED
 
@@ -22,7 +22,6 @@ SERVICE = "pincompute-registry"
 """Audience of the tokens."""
 LIFETIME_S = 300
 """Checked when a request begins, so that an upload may take longer."""
-_P256_BYTES = 32
 
 
 class RegistryAccess(msgspec.Struct, frozen=True):
@@ -57,15 +56,11 @@ class RegistryTokenSigner:
 
     def sign(self, subject: str, access: Sequence[RegistryAccess]) -> str:
         now = int(self._clock.now().timestamp())
-        header = {"typ": "JWT", "alg": "ES256", "kid": self.key_id}
         claims = {
             "iss": ISSUER, "aud": SERVICE, "sub": subject, "access": access,
             "iat": now, "nbf": now, "exp": now + LIFETIME_S,
         }  # fmt: skip
-        content = b".".join(_base64url(msgspec.json.encode(part)) for part in (header, claims))
-        r, s = decode_dss_signature(self._key.sign(content, ec.ECDSA(hashes.SHA256())))
-        signature = r.to_bytes(_P256_BYTES) + s.to_bytes(_P256_BYTES)
-        return b".".join((content, _base64url(signature))).decode()
+        return sign_jws(self._key, {"typ": "JWT", "kid": self.key_id}, claims)
 
 
 def registry_key_id(key: ec.EllipticCurvePublicKey) -> str:
@@ -73,7 +68,3 @@ def registry_key_id(key: ec.EllipticCurvePublicKey) -> str:
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     letters = base64.b32encode(hashlib.sha256(der).digest()[:30]).decode()
     return ":".join(letters[start : start + 4] for start in range(0, len(letters), 4))
-
-
-def _base64url(content: bytes) -> bytes:
-    return base64.urlsafe_b64encode(content).rstrip(b"=")

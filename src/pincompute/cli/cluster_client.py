@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.break_glass import BreakGlassRequest
 from pincompute.api.change import Change
 from pincompute.api.custom_resource import CustomResource
+from pincompute.api.debug import DebugRequest
 from pincompute.api.documents import Document, read_document, read_documents
 from pincompute.api.history import HistoryPage, HistoryQuery, LastState
 from pincompute.api.logs import LogItem, LogQuery
@@ -36,6 +37,7 @@ from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.secret_client import SecretClient
 from pincompute.cli.session_client import SessionClient
 from pincompute.kube.client import Client
+from pincompute.kube.exec_stream import ExecStream
 from pincompute.kube.kubeconfig import load_kubeconfig
 from pincompute.platforms.kubernetes.fleet import FleetClient
 from pincompute.platforms.kubernetes.logs.store_client import open_log_store_in_cluster
@@ -123,6 +125,9 @@ class ClusterClient(WorkloadClient):
     @property
     def list_note(self) -> str:
         return ""
+
+    def open_session(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
+        raise _needs_desk(f"sessions with the node of {project}/{name} are opened by the desk")
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
         raise _needs_desk(f"only the desk knows the provenance of {project}/{name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -41,6 +41,7 @@ from pincompute.cli.retry import RetryPolicy
 from pincompute.cli.tls_context import desk_tls_context
 
 if TYPE_CHECKING:
+    from pincompute.api.debug import DebugRequest
     from pincompute.api.documents import Document
     from pincompute.api.history import HistoryPage, HistoryQuery, LastState
     from pincompute.api.project import Project
@@ -258,9 +259,29 @@ class DeskClient:
     def logs(self, project: str, name: str, query: LogQuery) -> AsyncGenerator[LogItem]:
         return self._stream(f"{_project_path(project, 'workloads', name, 'logs')}?{_encode_query(query)}", LogItem)
 
+    def open_session(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
+        # Loads aiohttp, which only WebSockets need.
+        from pincompute.cli.agent_session import open_agent_session
+
+        path = f"{_project_path(project, 'workloads', name, 'sessions')}?{_encode_query(request)}"
+        return open_agent_session(self._context, path, self._headers, self._retry_policy)
+
     @asynccontextmanager
     async def exec(self, project: str, name: str, request: ExecRequest) -> AsyncIterator[ExecStream]:
-        # Loads aiohttp, which only WebSockets need.
+        from pincompute.api.debug import DebugRequest
+        from pincompute.cli.agent_session import AgentUnavailable
+
+        async with AsyncExitStack() as stack:
+            try:
+                opened = self.open_session(project, name, DebugRequest.of_exec(request))
+                stream = await stack.enter_async_context(opened)
+            except AgentUnavailable as unavailable:
+                unavailable.echo()
+                stream = await stack.enter_async_context(self._exec_by_api_server(project, name, request))
+            yield stream
+
+    @asynccontextmanager
+    async def _exec_by_api_server(self, project: str, name: str, request: ExecRequest) -> AsyncIterator[ExecStream]:
         from pincompute.cli.websocket import open_websocket
         from pincompute.kube.exec_stream import ExecStream
 

@@ -25,6 +25,11 @@ EXAMPLES = {
         ("pin config diff flags 3 4", "what changed between two versions"),
         ("pin config view", "every setting of `pin`, and where it comes from"),
     ),
+    "cp": (
+        ("pin cp web:/var/log/app.log .", "a file of the newest replica of web into this folder"),
+        ("pin cp conf web/abcde:/tmp/conf", "a folder into one replica"),
+        ("pin cp web:/data - --ended > data.tar", "a folder of a container that has ended, as an archive"),
+    ),
     "crds": (
         ("pin crds", "the CustomResourceDefinitions as YAML"),
         ("pin crds | kubectl apply --server-side -f -", "add the kinds to a cluster"),
@@ -50,6 +55,10 @@ EXAMPLES = {
         ("pin endpoints search -p ads -o json", "of a workload of another project, for programs"),
     ),
     "events": (("pin events web", "the events of web and of its objects"), ("pin events web -o json", "for programs")),
+    "files": (
+        ("pin files web /etc", "the folder /etc of the newest replica of web"),
+        ("pin files resize/12 /out --ended", "what a task has left, also if it has failed"),
+    ),
     "get": (
         ("pin get -A --wrong", "workloads of all projects that have a problem"),
         ("pin get web", "web in a few lines"),
@@ -111,6 +120,10 @@ EXAMPLES = {
     "provenance": (
         ("pin provenance shop -p landing", "from the commit to the running replicas"),
         ("pin provenance shop -o json", "for programs"),
+    ),
+    "ps": (
+        ("pin ps web", "processes and sockets of the replicas of web"),
+        ("pin ps web/abcde -c logs -o json", "of another container of one replica, for programs"),
     ),
     "publish": (
         ("pin publish shop.yaml --version 1.4", "publish the file of the checked-out commit"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pincompute.api.audit import AuditPage, AuditQuery
     from pincompute.api.break_glass import BreakGlassRequest
     from pincompute.api.change import Change
+    from pincompute.api.debug import DebugRequest
     from pincompute.api.documents import Document
     from pincompute.api.exec_request import ExecRequest
     from pincompute.api.history import HistoryPage, HistoryQuery, LastState
@@ -121,6 +122,10 @@ class PlatformClient(WorkloadReader, RuntimeController, Protocol):
     # Narrower than in WorkloadReader: commands also use what the streams of Kubernetes carry.
 
     def exec(self, project: str, name: str, request: ExecRequest) -> AbstractAsyncContextManager[ExecStream]: ...
+
+    def open_session(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
+        """Opens a session with the agent of a replica's node. Raises AgentUnavailable if there is none."""
+        ...
 
     def port_forward(
         self, project: str, name: str, replica: str, port: int

@@ -33,7 +33,7 @@ async def open_websocket(
                 context.desk,
                 headers=headers,
                 timeout=timeout,
-                middlewares=(_raise_rejection, retry_middleware(retry_policy)),
+                middlewares=(raise_rejection, retry_middleware(retry_policy)),
                 connector=aiohttp.TCPConnector(ssl=tls) if tls else None,
             ) as session,
             session.ws_connect(path, heartbeat=HEARTBEAT_INTERVAL_S, max_msg_size=MAX_MESSAGE_BYTES) as socket,
@@ -50,7 +50,7 @@ async def open_websocket(
         raise TransportError(str(error)) from error
 
 
-async def _raise_rejection(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+async def raise_rejection(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Raise the desk's own error for a rejected handshake, whose body aiohttp would throw away."""
     response = await send(request)
     if response.status != 101:

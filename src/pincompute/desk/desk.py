@@ -18,6 +18,7 @@ from pincompute.admission.project_view import OutOfClusterState, build_project_v
 from pincompute.admission.quota import QuotaHoldings
 from pincompute.api.audit import AuditPage, AuditQuery
 from pincompute.api.config_bundle import ConfigBundle
+from pincompute.api.debug import DebugRequest, DebugTicket
 from pincompute.api.exec_request import ExecRequest
 from pincompute.api.fleet import RollStatus
 from pincompute.api.history import MAX_HISTORY_NUMBER, HistoryPage, HistoryRequest, LastState, LastStateRequest
@@ -38,6 +39,7 @@ from pincompute.desk.authorization import Authorizer
 from pincompute.desk.builds import BuildVerifier
 from pincompute.desk.checks import ItemChecker
 from pincompute.desk.config_bundles import ConfigBundles
+from pincompute.desk.debug_agents import DebugAgents, no_agents, require_valid
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.insight import ProjectWatcher, SummaryList, read_summaries
 from pincompute.desk.pipeline import Pipeline
@@ -76,7 +78,9 @@ class Desk:
         insight: InsightClient | None = None,
         secret_store: SecretStore | None = None,
         config_store: ConfigStoreClient | None = None,
+        debug_agents: DebugAgents | None = None,
     ) -> None:
+        self._debug_agents = debug_agents
         self._insight = insight
         self.builds = builds
         self.config_bundles = ConfigBundles(config_store, dispatcher.platform)
@@ -209,6 +213,23 @@ class Desk:
             yield connection
 
     @asynccontextmanager
+    async def debug_session(
+        self, project: str, name: str, request: DebugRequest, context: CallContext
+    ) -> AsyncGenerator[DebugTicket]:
+        """A ticket for a session with the agent of a node. The session ends with the block, at the latest."""
+        if self._debug_agents is None:
+            raise no_agents()
+        require_valid(request)
+        act = f"{request} {request.replica or 'a replica'}"
+        workload = await self._authorize_and_audit(project, name, act, context)
+        opened = await self._debug_agents.open(workload, request, str(context.caller))
+        try:
+            yield opened.ticket
+        finally:
+            # Also if the caller has disconnected, which cancels this.
+            await asyncio.shield(self._debug_agents.end_session(opened))
+
+    @asynccontextmanager
     async def port_forward(
         self, project: str, name: str, replica: str, port: int, context: CallContext
     ) -> AsyncGenerator[ReplicaConnection]:
@@ -218,11 +239,12 @@ class Desk:
         async with self.platform.reader.port_forward(project, name, replica, port) as connection:
             yield connection
 
-    async def _authorize_and_audit(self, project: str, name: str, words: str, context: CallContext) -> None:
+    async def _authorize_and_audit(self, project: str, name: str, words: str, context: CallContext) -> Workload:
         """Authorizes by the kind of the workload, and records the access before it begins."""
         workload = await self.platform.reader.get_workload(project, name)
         await self.authorizer.authorize(context.caller, Permission.EXEC, project, workload.kind)
         await self._audit(WorkloadKey.of(workload), "enter", words, context)
+        return workload
 
     async def audit_config(self, project: str, name: str, words: str, context: CallContext) -> None:
         """Records a change of a configuration bundle, which the store has carried out."""

@@ -13,14 +13,18 @@ from typing import Any, NamedTuple
 
 import click
 
+from pincompute.api.debug import DebugRequest
 from pincompute.api.policy import Policy
 from pincompute.api.whoami import DEFAULT_SCOPES
+from pincompute.api.workload import Workload
 from pincompute.base import logging as logs
+from pincompute.base.debug_grant import GrantSigner
 from pincompute.base.gc_settings import relax_gc
 from pincompute.base.ids import Ids, RandomIds
 from pincompute.base.registry_token import RegistryTokenSigner
 from pincompute.desk.authn.settings import REQUIRED, AuthnSettings
 from pincompute.desk.builds import BuildVerifier
+from pincompute.desk.debug_agents import DebugAgents
 from pincompute.desk.desk import Desk
 from pincompute.desk.dispatcher import Dispatcher
 from pincompute.desk.http.registry_routes import RegistryIssuer
@@ -44,9 +48,11 @@ from pincompute.desk.store.database import Database, open_database
 from pincompute.kube.client import Client
 from pincompute.kube.in_cluster import load_or_in_cluster
 from pincompute.kube.request_metrics import request_metrics
+from pincompute.platforms.access import ReplicaLocation
 from pincompute.platforms.artifact_store import open_artifact_store
 from pincompute.platforms.config_store import ConfigStoreClient, open_config_store
 from pincompute.platforms.insight_client import InsightClient, open_insight
+from pincompute.platforms.kubernetes.exec_session import locate_container
 from pincompute.platforms.kubernetes.logs.store_client import LogStoreClient, open_log_store
 from pincompute.platforms.kubernetes.platform import KubernetesPlatform
 from pincompute.platforms.kubernetes.token_review import TokenReviewer
@@ -111,6 +117,9 @@ busy rejecting requests would let it wait for the whole interval, at each commit
 @click.option("--registry", default="", help="Address of the platform's image registry. Default: none.")
 @click.option("--registry-key", type=_FILE, help="Key that signs tokens of that registry.")
 @click.option("--registry-roots", type=_FILE, help="CA certificate of that registry.")
+@click.option("--debug-port", type=int, help="Port of the node agents for debugging. Default: none.")
+@click.option("--debug-key", type=_FILE, help="Key that signs grants for the node agents.")
+@click.option("--debug-roots", type=_FILE, help="CA certificate of the node agents.")
 @click.option("--metrics-listen", default="", metavar="ADDRESS:PORT", help="Address of the metrics. Default: none.")
 @click.option("--metrics-token-file", type=_FILE, help="File with the bearer token of the metrics.")
 @click.option(
@@ -151,8 +160,23 @@ class DeskOptions(NamedTuple):
     registry: str
     registry_key: Path | None
     registry_roots: Path | None
+    debug_port: int | None
+    debug_key: Path | None
+    debug_roots: Path | None
     metrics_listen: str
     metrics_token_file: Path | None
+
+    def debug_agents(self, client: Client) -> DebugAgents | None:
+        if not (self.debug_port and self.debug_key and self.debug_roots):
+            return None
+
+        async def locate(workload: Workload, request: DebugRequest) -> ReplicaLocation:
+            return await locate_container(client, workload, request.replica, request.container, ended=request.ended)
+
+        ids = RandomIds()
+        return DebugAgents(
+            locate, GrantSigner(self.debug_key, client.clock, ids), ids, self.debug_port, self.debug_roots
+        )
 
     def registry_issuer(self) -> RegistryIssuer | None:
         if not (self.registry and self.registry_key and self.registry_roots):
@@ -200,6 +224,7 @@ async def _run(options: DeskOptions) -> None:
                 insight=insight,
                 secret_store=secret_store,
                 config_store=config_store,
+                debug_agents=options.debug_agents(client),
             )
         )
         authenticator, sign_in = (
@@ -232,6 +257,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
     insight: InsightClient | None = None,
     secret_store: SecretStoreClient | None = None,
     config_store: ConfigStoreClient | None = None,
+    debug_agents: DebugAgents | None = None,
 ) -> AsyncGenerator[Desk]:
     """A desk with its background tasks: the platform's watches, and the leader tasks (dispatcher and ledger sync)."""
     clock = client.clock
@@ -256,6 +282,7 @@ async def running_desk(  # noqa: PLR0913  (its collaborators)
             insight=insight,
             secret_store=secret_store,
             config_store=config_store,
+            debug_agents=debug_agents,
         )
     finally:
         for task in (leader_tasks, watches):

@@ -19,7 +19,7 @@ from pincompute.base.platform_context import Context, write_context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import EXTRA_MISSING
 from pincompute.base.secure_files import write_private_file
-from pincompute.engine import identity, log_rotate, metrics_token, supervisor
+from pincompute.engine import debug_credentials, identity, log_rotate, metrics_token, supervisor
 from pincompute.engine.debian import find_program
 from pincompute.engine.images import registry
 from pincompute.engine.kubeconfigs import write_kubeconfig
@@ -30,7 +30,7 @@ INGRESS = "pincompute-ingress"
 STORAGE = "pincompute-storage"
 
 _USERS = (DESK, INSIGHT, OPERATOR, INGRESS, STORAGE, SIGNER)
-DESK_PACKAGES = ("alembic", "asyncpg", "joserfc", "sqlalchemy")
+DESK_PACKAGES = ("alembic", "asyncpg", "grpclib", "joserfc", "sqlalchemy")
 _LOOPBACK = "127.0.0.1"
 CODE_VARIABLE = "PINCOMPUTE_CODE"
 """Environment variable with the digest of the code that started a part."""
@@ -114,6 +114,7 @@ def _desk(platform: Platform) -> Part:
         *(("--log-store", platform.log_store_url) if platform.log_store_url else ()),
         *(("--secret-store", platform.secret_store_url) if platform.secret_store_url else ()),
         *(("--config-store", platform.config_store_url) if platform.config_store_url else ()),
+        *debug_credentials.desk_options(platform),
         *_registry_options(platform),
     )  # fmt: skip
     return part._replace(probe=HttpProbe(f"https://{_LOOPBACK}:{platform.ports['desk']}/healthz"))

@@ -6,7 +6,7 @@ desk. Imports are for types only, because every command loads this module.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -30,6 +30,17 @@ class ReplicaConnection(Protocol):
     """A connection to a replica, whose messages are relayed unread."""
 
     socket: ClientWebSocketResponse
+
+
+class ReplicaLocation(NamedTuple):
+    """Where a container of a replica is."""
+
+    pod: str
+    uid: str
+    container: str
+    node: str
+    address: str
+    """Of the node."""
 
 
 class WorkloadReader(Protocol):

@@ -50,6 +50,13 @@ from pincompute.base.reasons.config_bundles import (
     CONFIG_UNRESOLVED as CONFIG_UNRESOLVED,
     CONFIG_VERSION_GONE as CONFIG_VERSION_GONE,
 )
+from pincompute.base.reasons.debugging import (
+    CONTAINER_GONE as CONTAINER_GONE,
+    DEBUG_AGENT_MISSING as DEBUG_AGENT_MISSING,
+    DEBUG_AGENT_UNAVAILABLE as DEBUG_AGENT_UNAVAILABLE,
+    FILES_NOT_COPIED as FILES_NOT_COPIED,
+    GRANT_REFUSED as GRANT_REFUSED,
+)
 from pincompute.base.reasons.desk import (
     CONFLICT as CONFLICT,
     CROSS_SITE as CROSS_SITE,

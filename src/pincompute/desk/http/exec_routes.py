@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import aiohttp
+import msgspec
 from aiohttp import web
 
 from pincompute.admission.authorization import Permission
+from pincompute.api.debug import DebugRequest, DebugTicket
 from pincompute.api.exec_request import ExecRequest
 from pincompute.base.aio import run_until_first_completes
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID, REPLICA_UNKNOWN, WEBSOCKET_REQUIRED, WORKLOAD_UNKNOWN
+from pincompute.base.reasons import (
+    DEBUG_AGENT_MISSING,
+    DOCUMENT_INVALID,
+    REPLICA_UNKNOWN,
+    WEBSOCKET_REQUIRED,
+    WORKLOAD_UNKNOWN,
+)
 from pincompute.base.websocket_limits import MAX_MESSAGE_BYTES
 from pincompute.desk.desk import Desk
 from pincompute.desk.http.auth import ACCESS_REVOKED, requires
@@ -29,6 +37,7 @@ class ExecRoutes:
         return [
             web.get(f"{workload}/programs", self.exec),
             web.get(f"{workload}/ports/{{port}}", self.port_forward),
+            web.get(f"{workload}/sessions", self.session_ticket),
         ]
 
     @requires(Permission.EXEC)
@@ -59,6 +68,42 @@ class ExecRoutes:
         _require_websocket(request)
         async with self._desk.port_forward(*names, replica, port, call_context(request)) as connection:
             return await relay_websocket(request, connection.socket)
+
+    @requires(Permission.EXEC)
+    @endpoint(
+        mode=ResponseMode.WEBSOCKET,
+        status=101,
+        query=DebugRequest,
+        reasons=(DOCUMENT_INVALID, WORKLOAD_UNKNOWN, REPLICA_UNKNOWN, DEBUG_AGENT_MISSING),
+    )
+    async def session_ticket(self, request: web.Request) -> web.StreamResponse:
+        """Get a ticket for a session with the agent of a node. The session ends with this connection."""
+        names, asked = project_and_name(request), parse_query(request, DebugRequest, "invalid parameters of a session")
+        _require_websocket(request)
+        async with self._desk.debug_session(*names, asked, call_context(request)) as ticket:
+            return await _hold_ticket(request, ticket)
+
+
+async def _hold_ticket(request: web.Request, ticket: DebugTicket) -> web.StreamResponse:
+    """Sends the ticket, and returns when the client has left, or has lost access."""
+    client = _websocket_response()
+    await client.prepare(request)
+
+    async def until_closed() -> None:
+        async for _ in client:
+            pass
+
+    close_code = aiohttp.WSCloseCode.OK
+    try:
+        await client.send_bytes(msgspec.json.encode(ticket))
+        await run_until_first_completes(until_closed(), request[ACCESS_REVOKED]())
+    except Refused:
+        close_code = aiohttp.WSCloseCode.POLICY_VIOLATION
+    except (OSError, aiohttp.ClientError):
+        # A connection that breaks is a normal end.
+        pass
+    await client.close(code=close_code)
+    return client
 
 
 def _websocket_response() -> web.WebSocketResponse:

@@ -9,11 +9,13 @@ from pathlib import Path
 from pincompute.api.names import ENGINE
 from pincompute.base.problem import Problem, Refused, Where
 from pincompute.base.reasons import NODE_IMPOSSIBLE
+from pincompute.engine import debug_credentials
 from pincompute.engine.kubeconfigs import write_kubeconfig
 from pincompute.engine.manifest_files import fill_manifest
 from pincompute.engine.nodes import (
     cgroups,
     containerd,
+    debug_agent,
     dns,
     kernel_settings,
     kube_proxy,
@@ -62,7 +64,13 @@ def real_node_stages(platform: Platform) -> list[list[Part]]:
     return [
         [containerd.containerd_part(platform)],
         [network_policies.network_part(platform)],
-        [kubelet.kubelet_part(platform), kube_proxy.kube_proxy_part(platform), dns.dns_part(platform)],
+        [
+            kubelet.kubelet_part(platform),
+            kube_proxy.kube_proxy_part(platform),
+            dns.dns_part(platform),
+            # Kubernetes alone has no desk that could open a session.
+            *([] if platform.bare else [debug_agent.debug_part(platform)]),
+        ],
     ]
 
 
@@ -123,5 +131,6 @@ def _issue_certificates(platform: Platform) -> None:
     issue("kube-proxy", kube_proxy.USER)
     issue("dns", dns.USER)
     issue("network", network_policies.USER)
+    debug_credentials.issue_debug_credentials(platform)
     for name in ("kubelet", "kube-proxy", "dns", "network"):
         write_kubeconfig(platform, name)
