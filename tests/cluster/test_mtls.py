@@ -112,7 +112,7 @@ async def test_listed_caller_gets_through_and_nobody_else(
         await _until_logged(real_platform, visitor_log := f"the caller is {PROJECT}/visitor")
         await _stranger_is_refused_by_policy(person, await _pod(client, "echo"))
         await _stranger_is_refused_in_the_handshake(real_platform, client)
-        why = await person.pin("why", "stranger")
+        why = await person.pin("why", "stranger", code=1)
         assert "stranger is not among the callers of me/echo" in why
         assert "callers: [me/stranger]" in why
         assert "CallRefused" in why
@@ -125,7 +125,7 @@ async def test_listed_caller_gets_through_and_nobody_else(
         assert "failed" not in logged
     finally:
         for project, name in (("me", "stranger"), (PROJECT, "visitor"), ("me", "echo")):
-            await person.pin("delete", name, "-p", project, "--yes", "--no-wait")
+            await person.pin("delete", name, "-p", project, "--yes")
     for name in ("stranger", "echo"):
         await wait_all_gone(client, PODS, "me", labels=f"{WORKLOAD_LABEL}={name}")
 
