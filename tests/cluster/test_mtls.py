@@ -1,4 +1,4 @@
-"""Mutual TLS on a real node: the listed caller gets through, also during a rollout, and nobody else."""
+"""Mutual TLS on a real node: only the listed caller gets through, also during a rollout."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ while :; do ask > /dev/null || echo failed; sleep 0.1; done & wait
 STRANGER = "trap exit TERM; sleep 100000 & wait"
 
 
-def service(name: str, program: str, **spec: object) -> Object:
+def service_document(name: str, program: str, **spec: object) -> Object:
     template = {
         "spec": {
             "securityContext": {"runAsUser": 1000},
@@ -96,30 +96,28 @@ def _is_ready(object_: Object) -> bool:
 
 
 @pytest.mark.usefixtures("runtime")
-async def test_listed_caller_gets_through_and_nobody_else(
-    real_platform: Platform, client: Client, tmp_path: Path
-) -> None:
+async def test_only_the_listed_caller_gets_through(real_platform: Platform, client: Client, tmp_path: Path) -> None:
     person = CliUser(real_platform, tmp_path)
     internal = {"internal": True}
-    echo = service("echo", ECHO, port=8080, replicas=2, loadBalancer=internal, callers=[f"{PROJECT}/visitor"])
-    visitor = service("visitor", VISITOR, worker=True, calls=["me/echo"])
-    stranger = service("stranger", STRANGER, worker=True, calls=["echo"])
+    echo = service_document("echo", ECHO, port=8080, replicas=2, loadBalancer=internal, callers=[f"{PROJECT}/visitor"])
+    visitor = service_document("visitor", VISITOR, worker=True, calls=["me/echo"])
+    stranger = service_document("stranger", STRANGER, worker=True, calls=["echo"])
     for project, document in (("me", echo), (PROJECT, visitor), ("me", stranger)):
         file = f"{document['metadata']['name']}.yaml"
         (tmp_path / file).write_text(json.dumps(document))
         await person.pin("deploy", file, "-p", project)
     try:
         await _until_logged(real_platform, visitor_log := f"the caller is {PROJECT}/visitor")
-        await _stranger_is_refused_by_policy(person, await _pod(client, "echo"))
+        await _stranger_is_refused_by_policy(person, await _first_pod(client, "echo"))
         await _stranger_is_refused_in_the_handshake(real_platform, client)
         why = await person.pin("why", "stranger", code=1)
         assert "stranger is not among the callers of me/echo" in why
         assert "callers: [me/stranger]" in why
         assert "CallRefused" in why
 
-        before = {each["metadata"]["uid"] for each in await _pods(client, "me", "echo")}
+        before = {each["metadata"]["uid"] for each in await _present_pods(client, "me", "echo")}
         await person.pin("restart", "echo")
-        assert before.isdisjoint({each["metadata"]["uid"] for each in await _pods(client, "me", "echo")})
+        assert before.isdisjoint({each["metadata"]["uid"] for each in await _present_pods(client, "me", "echo")})
         logged = await _log(real_platform)
         assert visitor_log in logged
         assert "failed" not in logged
@@ -141,8 +139,8 @@ async def _stranger_is_refused_by_policy(person: CliUser, callee: Object) -> Non
 
 async def _stranger_is_refused_in_the_handshake(platform: Platform, client: Client) -> None:
     """From the machine itself, which policies admit: the certificate of the stranger is not enough."""
-    address = (await _pod(client, "echo"))["status"]["podIP"]
-    stranger = (await _pod(client, "stranger"))["metadata"]["name"]
+    address = (await _first_pod(client, "echo"))["status"]["podIP"]
+    stranger = (await _first_pod(client, "stranger"))["metadata"]["name"]
     identity = await kubectl(
         platform, "exec", "-n", "me", stranger, "-c", "stranger", "--", "cat", "/run/identity/identity.pem"
     )
@@ -161,13 +159,13 @@ async def _stranger_is_refused_in_the_handshake(platform: Platform, client: Clie
             assert (response.status, "the caller is" in await response.text()) == (400, False)
 
 
-async def _pods(client: Client, project: str, name: str) -> list[Object]:
+async def _present_pods(client: Client, project: str, name: str) -> list[Object]:
     listed = await client.list(PODS, project, labels=f"{WORKLOAD_LABEL}={name}")
     return [each for each in listed.items if "deletionTimestamp" not in each["metadata"]]
 
 
-async def _pod(client: Client, name: str) -> Object:
-    return (await _pods(client, "me", name))[0]
+async def _first_pod(client: Client, name: str) -> Object:
+    return (await _present_pods(client, "me", name))[0]
 
 
 async def _log(platform: Platform) -> str:

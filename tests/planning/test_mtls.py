@@ -1,4 +1,4 @@
-"""Mutual TLS in a plan: what is open to whom, what the proxy is told, and what is refused."""
+"""Mutual TLS in a plan: the opened port, the settings of the proxy, and refusals."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Callee(NamedTuple):
 def call_problem(owner: Workload, callee: Callee) -> Problem | None:
     """Why calls of this callee fail; None if nothing is known that prevents them.
 
-    Whether a workload of another project exists is not told to those whom it does not list.
+    A workload of another project that does not list the caller looks as if it did not exist.
     """
     caller = ServersetKey(owner.metadata.namespace, owner.metadata.name)
     where = Where(object=owner.metadata.key, field="spec.calls")

@@ -34,7 +34,7 @@ def callers_label(owner: Called) -> dict[str, str]:
 
 
 def mtls_annotations(owner: Workload) -> dict[str, str]:
-    """Tell the part whom to admit and whom to call. A change of either replaces the pods, and is in the revision."""
+    """Tell the part which workloads to admit and to call. A change of them replaces the pods, and is a revision."""
     project = owner.metadata.namespace
     annotations = {}
     if isinstance(owner, Called) and owner.spec.callers:
