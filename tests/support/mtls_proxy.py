@@ -161,7 +161,7 @@ class Application:
         self.hold = asyncio.Event()
         self.held = asyncio.Event()
 
-    async def respond(self, request: web.Request) -> web.StreamResponse:
+    async def report_request(self, request: web.Request) -> web.StreamResponse:
         self.requests += 1
         if request.path == "/held":
             self.held.set()
@@ -196,7 +196,7 @@ async def _echo_stream(request: web.Request) -> web.StreamResponse:
 async def running_application() -> AsyncIterator[tuple[Application, int]]:
     application = Application()
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", application.respond)
+    app.router.add_route("*", "/{path:.*}", application.report_request)
     runner = web.AppRunner(app, max_field_size=1 << 20, shutdown_timeout=1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
