@@ -29,7 +29,11 @@ ENGINE = ROOT / "src" / "pincompute" / "engine"
 
 PYTHON_LOCKS = {name: ROOT / "requirements" / f"{name}.txt" for name in ("core", "desk")}
 """Packages of the sidecar images and the wheel, and of the platform image and the wheel with the extra `desk`."""
-GO_SOURCES = {"engine": ENGINE / "source", "kubeflow": ENGINE / "kubeflow" / "source"}
+GO_SOURCES = {
+    "engine": ENGINE / "source",
+    "kubeflow": ENGINE / "kubeflow" / "source",
+    "mtls": ENGINE / "mtls" / "source",
+}
 """Folders with the go.mod and go.sum of the programs that `pin up` builds."""
 _NO_GRAPH = "ignore:The Component this BOM is describing:UserWarning"
 """A lock of pip has no dependency graph, of which the tool warns."""

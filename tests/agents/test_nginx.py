@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 
 from backends import backend, free_port
+from mtls_proxy import running_application
 from pincompute.agents.nginx import MAX_LOG_BYTES, Nginx, worker_user
 from pincompute.agents.nginx_config import nginx_config
 from pincompute.agents.routes import Route
@@ -39,6 +40,21 @@ async def test_fails_over_to_live_endpoint(nginx: Path, tmp_path: Path) -> None:
             # A request that was never sent is safe to repeat, also a POST; the backend itself only allows GET.
             async with browser.post(f"http://127.0.0.1:{port}/", data="more") as response:
                 assert response.status == 405
+        await runner.stop()
+
+
+async def test_client_cannot_set_the_caller_of_mutual_tls(nginx: Path, tmp_path: Path) -> None:
+    async with running_application() as (_, application_port), aiohttp.ClientSession() as browser:
+        route = Route("", "/", False, "me/web", "127.0.0.1", application_port)
+        port = free_port()
+        runner = Nginx(nginx, tmp_path, ignore_end)
+        assert await runner.reconfigure(nginx_config([route], f"127.0.0.1:{port}", tmp_path, worker_user())) == ""
+        assert await runner.start() == ""
+        forged = {"Pin-Caller": "shop/admin", "pin_caller": "shop/admin", "X-Other": "kept"}
+        async with browser.get(f"http://127.0.0.1:{port}/", headers=forged) as response:
+            seen = {name.lower() for name, _ in (await response.json())["headers"]}
+        assert "x-other" in seen
+        assert not {"pin-caller", "pin_caller"} & seen
         await runner.stop()
 
 

@@ -82,7 +82,7 @@ def test_every_required_go_module_is_listed_with_version_and_hash(written: Path,
     components = sbom_components(text)
     pattern = re.compile(r"^(?:require )?\t?(\S+/\S+) v\S+(?: // indirect)?$", re.MULTILINE)
     required = pattern.findall((source / "go.mod").read_text())
-    assert len(required) > 20
+    assert required
     assert set(components) == set(required)
     for module, each in components.items():
         (content,) = hash_contents([each])

@@ -209,6 +209,7 @@ def test_sidecar_images_are_in_registry_of_platform_image() -> None:
         "pincompute-logs:2",
         "pincompute-metrics:1",
         "pincompute-secrets:1",
+        "pincompute-mtls:1",
         "pincompute-traffic:1",
     }
     assert all(

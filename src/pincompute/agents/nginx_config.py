@@ -100,6 +100,8 @@ proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
 proxy_set_header X-Forwarded-Host $http_host;
 proxy_set_header X-Forwarded-Port $server_port;
 proxy_set_header X-Forwarded-Proto $scheme;
+# Only the proxy of mutual TLS sets it. nginx drops headers with underscores, which applications could take for it.
+proxy_set_header Pin-Caller "";
 """
 
 

@@ -75,6 +75,15 @@ READERS_ANNOTATION: Final = f"{GROUP}/serverset-readers"
 ENDPOINTS_ANNOTATION: Final = f"{GROUP}/endpoints"
 """On a pod: the serversets that it reads, separated by spaces."""
 
+CALLERS_LABEL: Final = f"{GROUP}/callers"
+"""`listed` on pods of a workload with `callers`. The policies that admit a whole project leave these pods out."""
+CALLERS_ANNOTATION: Final = f"{GROUP}/callers"
+"""On a pod: the workloads that may call it over mutual TLS, such as ads/feed shop/web."""
+CALLS_ANNOTATION: Final = f"{GROUP}/calls"
+"""On a pod: the workloads that it calls over mutual TLS, each with a port on loopback, such as shop/api=15101."""
+APPLICATION_PORT_ANNOTATION: Final = f"{GROUP}/application-port"
+"""On a pod with callers: the port to which their requests are forwarded."""
+
 REGISTERED: Final = f"{GROUP}/Registered"
 """Condition of a pod, set by the registrar of its node: it is a member of its serverset."""
 

@@ -52,7 +52,7 @@ class Serverset(StrictStruct, frozen=True):
     ] = []
 
     def field_errors(self, path: FieldPath) -> Iterator[FieldError]:
-        return _name_errors(self.readers, (*path, "readers"))
+        return name_errors(self.readers, (*path, "readers"))
 
 
 Endpoints = Annotated[
@@ -66,10 +66,10 @@ Endpoints = Annotated[
 
 
 def endpoints_errors(endpoints: Sequence[str]) -> Iterator[FieldError]:
-    return _name_errors(endpoints, ("endpoints",))
+    return name_errors(endpoints, ("endpoints",))
 
 
-def _name_errors(names: Sequence[str], path: FieldPath) -> Iterator[FieldError]:
+def name_errors(names: Sequence[str], path: FieldPath) -> Iterator[FieldError]:
     """Names that no workload can have, and duplicates."""
     for index, name in enumerate(names):
         if any(len(each) > MAX_NAME_LENGTH for each in name.split("/")):

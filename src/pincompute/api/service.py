@@ -12,6 +12,7 @@ from msgspec import Meta
 from pincompute.api.custom_resource import FieldError, ValidationRule
 from pincompute.api.ingress import IngressAnnotations, ingress_annotation_errors
 from pincompute.api.metrics_endpoint import parse_metrics
+from pincompute.api.mtls import MTLS_PORT, Callers, caller_errors, mtls_port_errors
 from pincompute.api.serverset import Serverset
 from pincompute.api.serving import (
     HTTP_PORT_NAME,
@@ -147,17 +148,20 @@ class ServiceSpec(WorkloadSpec, frozen=True, kw_only=True):
         Serverset | None,
         Meta(description="Register ready replicas in ZooKeeper, such as {} or {readers: [ads/feed]}; off by default."),
     ] = None
+    callers: Callers = []
 
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from super().field_errors(name)
         if self.serverset:
             yield from self.serverset.field_errors(("serverset",))
+        yield from caller_errors(self.callers)
         if self.worker:
             yield from _worker_errors(self)
         elif not self.port:
             yield FieldError(("port",), "port is missing", next="write port: 8080, or worker: true")
         else:
             yield from port_errors(self.port, self.ports)
+            yield from mtls_port_errors(self.callers, self.port, self.ports)
             yield from _client_port_errors(self)
             yield from _public_metrics_errors(self)
         if is_zero_share(self.rollout.surge) and is_zero_share(self.rollout.unavailable):
@@ -184,6 +188,7 @@ def _worker_errors(spec: ServiceSpec) -> Iterator[FieldError]:
         "ports": spec.ports,
         "loadBalancer": spec.load_balancer != LoadBalancer(),
         "serverset": spec.serverset is not None,
+        "callers": spec.callers != [],
     }
     for field, is_set in present.items():
         if is_set:
@@ -218,13 +223,16 @@ def _public_metrics_errors(spec: ServiceSpec) -> Iterator[FieldError]:
 def _client_port_errors(spec: ServiceSpec) -> Iterator[FieldError]:
     """All ports belong to one Kubernetes Service, in which numbers and names must be unique."""
     main = spec.load_balancer
+    if spec.callers and main.port == MTLS_PORT:
+        what = f"port {MTLS_PORT} is that of mutual TLS"
+        yield FieldError(("loadBalancer", "port"), what, next="loadBalancer: {port: 80}")
     for index, port in enumerate(spec.ports):
         if (port.port, port.protocol) == (main.port, "TCP"):
             what = f"port {port.port} is already the load balancer's port '{main.port_name}'"
             yield FieldError(("ports", index, "port"), what, next="loadBalancer: {port: NUMBER}")
         if port.name == main.port_name != HTTP_PORT_NAME:
             yield FieldError(("ports", index, "name"), f"duplicate port name '{port.name}'")
-    if spec.ports and not main.port_name:
+    if (spec.ports or spec.callers) and not main.port_name:
         yield FieldError(
             ("loadBalancer", "portName"),
             "every port needs a name if there are several",
@@ -252,8 +260,8 @@ class PinterestService(Workload, frozen=True, kw_only=True, rename=None):
         ),
         ValidationRule(
             "!has(self.spec.worker) || !self.spec.worker || !has(self.spec.ports) && !has(self.spec.loadBalancer) && "
-            "!has(self.spec.serverset)",
-            "spec.worker: a worker has neither ports nor loadBalancer nor serverset",
+            "!has(self.spec.serverset) && !has(self.spec.callers)",
+            "spec.worker: a worker has neither ports nor loadBalancer nor serverset nor callers",
         ),
         UNIQUE_PORT_RULE,
     )

@@ -31,7 +31,7 @@ ServedKind = Literal[
     "PinterestTrainingJob",
     "PinterestDaemon",
 ]
-ServedField = Literal["secrets", "config@fixed", "config@live", "endpoints", "serverset"]
+ServedField = Literal["secrets", "config@fixed", "config@live", "endpoints", "serverset", "callers", "calls"]
 DEFAULT_SERVED_KINDS: tuple[ServedKind, ...] = (
     "PinterestService",
     "PinterestStatefulSet",
@@ -63,7 +63,7 @@ class Serves(StrictStruct, frozen=True, kw_only=True):
         list[ServedField],
         Meta(
             description="Only workloads that set one of these fields, such as [secrets]; all by default.",
-            max_length=5,
+            max_length=7,
         ),
     ] = []
 

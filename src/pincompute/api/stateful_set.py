@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from pincompute.api.custom_resource import NAME_PATTERN, FieldError, ValidationRule
+from pincompute.api.mtls import Callers, caller_errors, mtls_port_errors
 from pincompute.api.pod_template import list_at, main_container
 from pincompute.api.serverset import Serverset
 from pincompute.api.serving import (
@@ -133,12 +134,15 @@ class StatefulSetSpec(WorkloadSpec, frozen=True, kw_only=True):
         Serverset | None,
         Meta(description="Register ready replicas in ZooKeeper, such as {} or {readers: [ads/feed]}; off by default."),
     ] = None
+    callers: Callers = []
 
     def field_errors(self, name: str) -> Iterator[FieldError]:
         yield from super().field_errors(name)
         if self.serverset:
             yield from self.serverset.field_errors(("serverset",))
+        yield from caller_errors(self.callers)
         yield from port_errors(self.port, self.ports, MAIN_PORT_NAME)
+        yield from mtls_port_errors(self.callers, self.port, self.ports)
         yield from _claim_errors(self, name)
         if self.rollout.partition > self.replicas:
             yield FieldError(

@@ -20,6 +20,7 @@ from pincompute.api.custom_resource import CustomResource, FieldError, FieldPath
 from pincompute.api.expiry import Expires, expiry_errors
 from pincompute.api.gpu_type import GpuType, gpu_type_errors
 from pincompute.api.metrics_endpoint import MetricsField, metrics_errors
+from pincompute.api.mtls import Calls, call_errors
 from pincompute.api.pod_template import (
     PodTemplate,
     containers_of,
@@ -163,6 +164,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
     ] = []
     metrics: MetricsField = ""
     endpoints: Endpoints = []
+    calls: Calls = []
     hold: Annotated[Hold | None, Meta(description="Stay on an older runtime until a date.")] = None
     expires: Expires = ""
     sidecar_config: Annotated[
@@ -196,6 +198,7 @@ class WorkloadSpec(Spec, frozen=True, kw_only=True):
         yield from reference_errors(self.config)
         yield from metrics_errors(self.metrics, self.template, getattr(self, "ports", ()))
         yield from endpoints_errors(self.endpoints)
+        yield from call_errors(self.calls, list(self.environment))
         for file in self.configuration:
             if not file.strip(".") or not all(each.isalnum() or each in "-_." for each in file):
                 note = "letters, digits and - _ . are allowed"

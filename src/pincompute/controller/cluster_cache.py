@@ -121,7 +121,10 @@ class ClusterCache:
                 for kind, each in {**WORKLOAD_NATIVES, **POD_CONTROLLERS}.items()
             },
             **{
-                kind: self._new_native_informer(client, each, PROJECT_NATIVE_SELECTOR)
+                # Projects and workloads become policies: one watch for both.
+                kind: self._new_native_informer(
+                    client, each, PROJECT_LABEL if kind in WORKLOAD_NATIVES else PROJECT_NATIVE_SELECTOR
+                )
                 for kind, each in PROJECT_NATIVES.items()
             },
             INGRESS_CLASSES.kind: Informer(

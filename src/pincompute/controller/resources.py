@@ -64,6 +64,7 @@ WORKLOAD_NATIVES = {
         CRON_JOBS,
         POD_DISRUPTION_BUDGETS,
         INGRESSES,
+        NETWORK_POLICIES,
         *OPTIONAL_NATIVES.values(),
     )
 }

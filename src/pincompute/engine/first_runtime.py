@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import yaml
 
 from pincompute.api.kinds import KINDS
 from pincompute.api.names import ENGINE, GROUP, VERSION
 from pincompute.base.progress import Progress
+from pincompute.base.settings import setting_value
 from pincompute.engine.images import own_image, registry
 from pincompute.engine.manifest_files import MANIFESTS
+from pincompute.engine.mtls import proxy
 from pincompute.engine.platform import Platform
 from pincompute.kube.client import Client
 from pincompute.kube.errors import AlreadyExists
@@ -24,7 +27,7 @@ CONTAINER_FIELDS = ("initContainers", "sidecars")
 
 
 async def push_part_images(platform: Platform, progress: Progress) -> dict[str, str]:
-    """Push the images of the bundled sidecars: the platform's own image under the name and version of each.
+    """Push the images of the bundled sidecars: the platform's own image under the name and version of each, and mtls.
 
     Returns the digest of each name.
     """
@@ -33,7 +36,13 @@ async def push_part_images(platform: Platform, progress: Progress) -> dict[str, 
         {container["image"] for spec in specs for field in CONTAINER_FIELDS for container in spec.get(field, ())}
     )
     async with registry.open_registry(platform) as images:
-        return {each.name: each.digest for each in await own_image.push_variants(images, progress, names)}
+        proxies = [each for each in names if each.startswith(f"{proxy.IMAGE}:")]
+        cache = Path(setting_value("cache"))
+        pushed = [
+            *await own_image.push_variants(images, progress, [each for each in names if each not in proxies]),
+            *await proxy.push_proxy_images(images, cache, progress, proxies),
+        ]
+        return {each.name: each.digest for each in pushed}
 
 
 def pin_images(objects: list[Object], digests: Mapping[str, str]) -> list[Object]:

@@ -68,6 +68,8 @@ def task_claim(owner: Workload, claim: str, task: int) -> str:
     return f"{owner.metadata.name}-{claim}-t{task}"
 
 
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+"""Label that Kubernetes sets on every namespace."""
 NO_TIER = "no-tier"
 """Quota of pods without a tier."""
 OBJECTS = "objects"
@@ -82,6 +84,11 @@ FROM_INGRESS = "from-ingress"
 FROM_METRICS = "from-metrics"
 FROM_CALLERS = "from-callers"
 TO_ALL_BUT_METADATA = "to-all-but-metadata"
+
+
+def callers_policy(owner: Workload) -> str:
+    """NetworkPolicy of a workload that lists its callers. The dot keeps it apart from those of the project."""
+    return f"{owner.metadata.name}.callers"
 
 
 def project_role(role: str) -> str:

@@ -99,6 +99,14 @@ def diagnose_from_status(owner: Workload) -> Diagnosis:
     return _problem_diagnosis(owner, problem._replace(note=summarize(owner).serving_note), problem.reason.actor)
 
 
+def add_call_problem(owner: Workload, found: Diagnosis, problem: Problem) -> Diagnosis:
+    """The diagnosis with a callee that does not answer: the cause if there is no other, which would be more urgent."""
+    if found.is_problem:
+        return msgspec.structs.replace(found, also=found.also or _as_other_cause(problem))
+    note = "\n".join(each for each in (problem.note, found.note) if each)
+    return _problem_diagnosis(owner, problem._replace(note=note), problem.reason.actor)
+
+
 def _operator_problem(snapshot: Snapshot, edited: datetime | None) -> Problem | None:
     owner: Workload = snapshot.owner
     waited_s = (snapshot.now - edited).total_seconds() if edited else 0.0

@@ -7,6 +7,7 @@ from typing import Any
 
 from pincompute.api.membership import ProjectRole, ReviewMode
 from pincompute.api.names import (
+    CALLERS_LABEL,
     CONTACT_ANNOTATION,
     DESCRIPTION_ANNOTATION,
     HOSTS_ANNOTATION,
@@ -40,11 +41,12 @@ from pincompute.planning.quota_status import quota_problem, uncounted_quota
 from pincompute.planning.snapshot import Native, Snapshot
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
-_NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
-"""Label that Kubernetes sets on every namespace."""
 _DEFAULT_EPHEMERAL_LIMIT = "50Gi"
 _MAX_EPHEMERAL_LIMIT = "200Gi"
 _NO_PODS = {"pods": "0"}
+_ALL_PODS: Object = {}
+_WITHOUT_CALLERS: Object = {"matchExpressions": [{"key": CALLERS_LABEL, "operator": "DoesNotExist"}]}
+"""Selects the pods of workloads without `callers`: the others have a policy of their own."""
 _METRICS = (METRICS_PORT_NAME, STATSD_PORT_NAME)
 _METADATA_ADDRESSES = {"0.0.0.0/0": "169.254.169.254/32", "::/0": "fd00:ec2::254/128"}
 """Addresses at which cloud providers serve the metadata of a machine, below the range of all addresses."""
@@ -222,30 +224,33 @@ def _subjects(project: str, role_holders: Iterable[RoleHolders | None]) -> list[
 def _network_policies(owner: Project) -> tuple[Object, ...]:
     """Policies for each source, as the rules of one have no names, and for egress, which only the metadata of cloud
     providers is excluded from: it gives credentials of the node to whoever asks."""
-    system = {"key": _NAMESPACE_NAME_LABEL, "operator": "In", "values": ["kube-system", SYSTEM_NAMESPACE]}
-    callers = {"key": PROJECT_LABEL, "operator": "In", "values": sorted(set(owner.spec.callers))}
+    system = {"key": names.NAMESPACE_NAME_LABEL, "operator": "In", "values": ["kube-system", SYSTEM_NAMESPACE]}
     return (
-        _ingress_policy(owner, names.FROM_PROJECT, {"podSelector": {}}),
+        _ingress_policy(owner, names.FROM_PROJECT, {"podSelector": {}}, receivers=_WITHOUT_CALLERS),
         _ingress_policy(owner, names.FROM_SYSTEM, _namespaces(matchExpressions=[system])),
         _ingress_policy(owner, names.FROM_INGRESS, _namespaces(matchLabels={INGRESS_LABEL: "true"})),
         _ingress_policy(
             owner, names.FROM_METRICS, _namespaces(matchLabels={METRICS_NAMESPACE_LABEL: "true"}), _METRICS
         ),
-        *(
-            (_ingress_policy(owner, names.FROM_CALLERS, _namespaces(matchExpressions=[callers])),)
-            if owner.spec.callers
-            else ()
-        ),
+        *((_from_callers_policy(owner),) if owner.spec.callers else ()),
         _egress_policy(owner),
     )
 
 
-def _ingress_policy(owner: Project, name: str, peer: Object, ports: Sequence[str] = ()) -> Object:
+def _from_callers_policy(owner: Project) -> Object:
+    callers = {"key": PROJECT_LABEL, "operator": "In", "values": sorted(set(owner.spec.callers))}
+    peer = _namespaces(matchExpressions=[callers])
+    return _ingress_policy(owner, names.FROM_CALLERS, peer, receivers=_WITHOUT_CALLERS)
+
+
+def _ingress_policy(
+    owner: Project, name: str, peer: Object, ports: Sequence[str] = (), *, receivers: Object = _ALL_PODS
+) -> Object:
     """Policy for all ports, or for those with these names, which differ in their number from pod to pod."""
     rule: Object = {"from": [peer]}
     if ports:
         rule["ports"] = [{"port": each, "protocol": "TCP"} for each in ports]
-    spec: Object = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [rule]}
+    spec: Object = {"podSelector": receivers, "policyTypes": ["Ingress"], "ingress": [rule]}
     return _namespaced(owner, "networking.k8s.io/v1", "NetworkPolicy", name, {"spec": spec})
 
 

@@ -27,6 +27,12 @@ from pincompute.planning.migration import adoption
 from pincompute.planning.observed_pods import Pod
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
+from pincompute.planning.pods.mtls import (
+    callers_label,
+    callers_policy,
+    forgeable_caller_problem,
+    mtls_service_ports,
+)
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
 from pincompute.planning.pods.traffic import leaving, readers_annotation, serverset_labels
 from pincompute.planning.runtimes.in_place import InPlaceUpdate, TemplateChange, update_deployment
@@ -37,7 +43,8 @@ def plan(snapshot: Snapshot) -> Plan:
     """Plan the objects of a service."""
     owner: PinterestService = snapshot.owner
     built = pod.build_template(snapshot, _service_overlay(owner))
-    problems = (*built.problems, *ingress_problems(owner, snapshot.project))
+    forgeable = forgeable_caller_problem(snapshot)
+    problems = (*built.problems, *ingress_problems(owner, snapshot.project), *((forgeable,) if forgeable else ()))
     if problems:
         return status.refused_plan(snapshot, problems)
     pods = status.active_pods_of(snapshot)
@@ -47,6 +54,7 @@ def plan(snapshot: Snapshot) -> Plan:
         natives.service_account(snapshot),
         *natives.configuration_files(snapshot),
         *_service(snapshot),
+        *callers_policy(snapshot),
         update.native,
         *natives.disruption_budget(snapshot, owner.spec.unavailable),
         *(() if snapshot.host.problem else _ingress(snapshot)),
@@ -121,7 +129,7 @@ def _service_overlay(owner: PinterestService) -> PodOverlay:
     if spec.worker:
         # No load balancer has to remove a worker before it ends.
         return PodOverlay(defaults={"terminationGracePeriodSeconds": spec.shutdown.grace_seconds})
-    shutdown = leaving(spec.shutdown, spec.serverset)
+    shutdown = leaving(owner)
     return PodOverlay(
         container={
             "ports": container_ports(spec.port, spec.ports),
@@ -130,7 +138,7 @@ def _service_overlay(owner: PinterestService) -> PodOverlay:
         },
         defaults={"terminationGracePeriodSeconds": termination_grace_s(shutdown)},
         environment=[{"name": "PORT", "value": str(spec.port)}],
-        labels=serverset_labels(spec.serverset),
+        labels={**serverset_labels(spec.serverset), **callers_label(owner)},
     )
 
 
@@ -171,6 +179,7 @@ def _service(snapshot: Snapshot) -> tuple[Object, ...]:
     balancer = snapshot.owner.spec.load_balancer
     main, *others = service_ports(snapshot.owner, balancer.port)
     ports = [{**main, "name": balancer.port_name} if balancer.port_name else _unnamed(main), *others]
+    ports += mtls_service_ports(snapshot.owner)
     spec = {"selector": natives.selector_labels(snapshot.owner), "ports": ports}
     annotations = readers_annotation(snapshot.owner.spec.serverset)
     return (natives.build_native(snapshot, "v1", "Service", {"spec": spec}, annotations=annotations),)

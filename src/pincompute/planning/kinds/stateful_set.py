@@ -16,6 +16,7 @@ from pincompute.planning.kinds import serving, stateful_storage
 from pincompute.planning.migration import adoption
 from pincompute.planning.plan import Plan, soonest
 from pincompute.planning.pods import pod
+from pincompute.planning.pods.mtls import callers_label, callers_policy, mtls_service_ports
 from pincompute.planning.pods.pod import BuiltTemplate, PodOverlay
 from pincompute.planning.pods.traffic import leaving, readers_annotation, serverset_labels
 from pincompute.planning.rollout import stateful_replicas
@@ -49,6 +50,7 @@ def plan(snapshot: Snapshot) -> Plan:
         natives.service_account(snapshot),
         *natives.configuration_files(snapshot),
         _service(snapshot),
+        *callers_policy(snapshot),
         update.native,
         *natives.disruption_budget(snapshot, owner.spec.unavailable),
         revision.revision_record(
@@ -86,7 +88,7 @@ def plan(snapshot: Snapshot) -> Plan:
 
 def _stateful_overlay(owner: PinterestStatefulSet) -> PodOverlay:
     spec = owner.spec
-    shutdown = leaving(spec.shutdown, spec.serverset)
+    shutdown = leaving(owner)
     return PodOverlay(
         container={
             "ports": serving.container_ports(spec.port, spec.ports, MAIN_PORT_NAME),
@@ -102,7 +104,7 @@ def _stateful_overlay(owner: PinterestStatefulSet) -> PodOverlay:
             {"name": "PIN_ORDINAL", "valueFrom": {"fieldRef": {"fieldPath": _ORDINAL}}},
         ],
         mounts=stateful_storage.claim_mounts(owner),
-        labels=serverset_labels(spec.serverset),
+        labels={**serverset_labels(spec.serverset), **callers_label(owner)},
         annotations={CLAIMS_ANNOTATION: " ".join(sorted(spec.all_claims))} if spec.all_claims else {},
     )
 
@@ -110,7 +112,7 @@ def _stateful_overlay(owner: PinterestStatefulSet) -> PodOverlay:
 def _service(snapshot: Snapshot) -> Object:
     """Replicas have DNS names before they are ready, because they find each other before they serve."""
     owner = snapshot.owner
-    ports = serving.service_ports(owner, owner.spec.port, MAIN_PORT_NAME)
+    ports = [*serving.service_ports(owner, owner.spec.port, MAIN_PORT_NAME), *mtls_service_ports(owner)]
     return natives.headless_service(snapshot, ports, readers_annotation(owner.spec.serverset))
 
 

@@ -33,6 +33,7 @@ from pincompute.planning.pods.duplicates import duplicate_problems
 from pincompute.planning.pods.iam import iam_audience, iam_mounts, iam_problem, iam_variables, iam_volumes
 from pincompute.planning.pods.injection import inject_parts
 from pincompute.planning.pods.metrics import metrics_annotations, metrics_ports
+from pincompute.planning.pods.mtls import call_variables, mtls_annotations, mtls_problem
 from pincompute.planning.pods.secrets import secrets_annotations, secrets_problem, with_secrets_group
 from pincompute.planning.pods.security_level import security_problem
 from pincompute.planning.pods.templates import in_place_hash_of
@@ -98,6 +99,7 @@ def build_template(snapshot: Snapshot, overlay: PodOverlay) -> BuiltTemplate:
             (
                 iam_problem(owner, snapshot.project),
                 secrets_problem(owner, chosen.number, chosen.parts),
+                mtls_problem(owner, chosen.number, chosen.parts),
                 security_problem(owner, snapshot.project, plain["spec"]),
             ),
         ),
@@ -155,6 +157,7 @@ def _annotations(owner: Workload, overlay: PodOverlay, given: Object) -> Object:
         **config_annotations(owner),
         **metrics_annotations(owner),
         **endpoints_annotation(owner),
+        **mtls_annotations(owner),
     }
 
 
@@ -270,14 +273,15 @@ def _security_context(defaults: Object, given: Object) -> Object:
 
 
 def _variables(owner: Workload, overlay: PodOverlay) -> list[Object]:
-    """Variables that identify the workload, and those of its kind."""
+    """Variables that identify the workload, the URLs of those that it calls, and the variables of its kind."""
     identity = (
         ("PIN_PROJECT", owner.metadata.namespace),
         ("PIN_WORKLOAD", owner.metadata.name),
         ("PIN_KIND", owner.kind),
         ("PIN_TIER", str(owner.spec.tier)),
     )
-    return [*({"name": name, "value": value} for name, value in identity), *overlay.environment]
+    named = ({"name": name, "value": value} for name, value in identity)
+    return [*named, *call_variables(owner), *overlay.environment]
 
 
 def _resources(owner: Workload, given: Object) -> Object:

@@ -6,8 +6,11 @@ import msgspec
 
 from pincompute.api.names import ENDPOINTS_ANNOTATION, READERS_ANNOTATION, SERVERSET_LABEL
 from pincompute.api.serverset import Serverset, ServersetKey
+from pincompute.api.service import PinterestService
 from pincompute.api.serving import Shutdown
+from pincompute.api.stateful_set import PinterestStatefulSet
 from pincompute.api.workload import Workload
+from pincompute.planning.pods import mtls
 
 MIN_LEAVE_SECONDS = 5
 """SIGTERM of a member is held for this long, in which the registrar removes it from its serverset."""
@@ -29,8 +32,12 @@ def endpoints_annotation(owner: Workload) -> dict[str, str]:
     return {ENDPOINTS_ANNOTATION: " ".join(str(each) for each in keys if each)} if owner.spec.endpoints else {}
 
 
-def leaving(shutdown: Shutdown, serverset: Serverset | None) -> Shutdown:
-    """Shutdown with the time that a member needs to leave its serverset."""
-    if serverset is None or shutdown.leave_seconds >= MIN_LEAVE_SECONDS:
-        return shutdown
-    return msgspec.structs.replace(shutdown, leave_seconds=MIN_LEAVE_SECONDS)
+def leaving(owner: PinterestService | PinterestStatefulSet) -> Shutdown:
+    """Shutdown with the time that a replica needs to leave its serverset, and that its callers need to leave it."""
+    spec = owner.spec
+    needed_s = max(
+        spec.shutdown.leave_seconds,
+        0 if spec.serverset is None else MIN_LEAVE_SECONDS,
+        mtls.MIN_LEAVE_SECONDS if spec.callers else 0,
+    )
+    return msgspec.structs.replace(spec.shutdown, leave_seconds=needed_s)

@@ -137,7 +137,7 @@ def part_serves(part: PinterestSidecar, owner: Workload) -> bool:
 def _used_fields(owner: Workload) -> frozenset[str]:
     """Fields of the workload that parts serve."""
     # An empty serverset is set, an empty list is not.
-    plain = ("secrets", "endpoints", "serverset")
+    plain = ("secrets", "endpoints", "serverset", "callers", "calls")
     return config_fields(owner) | {each for each in plain if getattr(owner.spec, each, None) not in (None, [])}
 
 

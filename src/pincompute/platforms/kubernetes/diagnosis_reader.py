@@ -25,6 +25,7 @@ from pincompute.planning.diagnosis.questions import Question, open_questions
 from pincompute.planning.training.diagnosis import KUBEFLOW_KINDS
 from pincompute.planning.views.history import read_history
 from pincompute.planning.views.plan_preview import PlanningInputs
+from pincompute.platforms.kubernetes.callees import find_call_problem
 from pincompute.platforms.kubernetes.cluster_reader import (
     LiveState,
     last_edit_time,
@@ -48,6 +49,12 @@ async def explain_workload(client: Client, found: Object, owner: Workload, cache
 
 
 async def _explain_live(client: Client, found: Object, owner: Workload, cached: PlanningInputs | None) -> Diagnosis:
+    diagnosis = await _explain_replicas(client, found, owner, cached)
+    problem = await find_call_problem(client, owner)
+    return explain.add_call_problem(owner, diagnosis, problem) if problem else diagnosis
+
+
+async def _explain_replicas(client: Client, found: Object, owner: Workload, cached: PlanningInputs | None) -> Diagnosis:
     project, labels = owner.metadata.namespace, f"{WORKLOAD_LABEL}={owner.metadata.name}"
     inputs = cached or await read_planning_context(client)
     pods, natives = await asyncio.gather(

@@ -1,0 +1,1 @@
+"""The proxy of mutual TLS between workloads: its build from Go, and its image."""
