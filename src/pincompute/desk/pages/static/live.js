@@ -63,6 +63,7 @@ export function startLive() {
     if (document.hidden) hiddenTimer = setTimeout(pause, HIDDEN_MS);
     else resume();
   });
+  addEventListener("offline", () => running?.drop());
   addEventListener("online", () => running?.wake());
   resume();
 }
@@ -80,7 +81,7 @@ function pause() {
 function resume() {
   if (running) return;
   const abort = new AbortController();
-  running = { abort, wake: () => {} };
+  running = { abort, wake: () => {}, drop: () => {} };
   run(running, abort.signal);
 }
 
@@ -89,10 +90,11 @@ async function run(self, signal) {
   while (!signal.aborted) {
     if (state !== "lost") become("connecting");
     try {
-      await readStream(signal, () => {
+      const opened = () => {
         backoffMs = 500;
         become("open");
-      });
+      };
+      await readStream(self, signal, opened);
     } catch (error) {
       // Another sign-in starts another stream.
       if (signal.aborted || (error instanceof Refusal && error.status === 401)) return;
@@ -107,9 +109,10 @@ async function run(self, signal) {
   }
 }
 
-async function readStream(signal, opened) {
+async function readStream(self, signal, opened) {
   const abort = new AbortController();
   const stop = () => abort.abort();
+  self.drop = stop;
   signal.addEventListener("abort", stop);
   let silence = setTimeout(stop, SILENCE_MS);
   const heard = () => {
