@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Browser, expect
+from tests.pages.conftest import PROJECT
 
 from browser_tab import NARROW, WIDE, Tab, axe_findings, open_tab
 from shared_platform import SharedPlatform
-from tests.pages.conftest import PROJECT
 
 pytestmark = pytest.mark.cluster
 

@@ -54,7 +54,16 @@ def test_scripts_import_only_scripts_that_exist_and_all_are_used() -> None:
 @pytest.mark.parametrize("name", OWN)
 def test_own_scripts_never_parse_markup_or_run_text(name: str) -> None:
     text = (FOLDER / "static" / name).read_text()
-    ways = ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "new Function", "srcdoc", "javascript:")
+    ways = (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacent",
+        "document.write",
+        "eval(",
+        "new Function",
+        "srcdoc",
+        "javascript:",
+    )
     assert [way for way in ways if way in text] == []
     assert "import(" not in text, "an old tab would ask for a script of a version that is gone"
 
@@ -65,8 +74,7 @@ def test_shell_has_no_inline_script_or_style() -> None:
     assert not re.search(r"\son\w+=|\sstyle=", shell)
     assert re.findall(r"<script[^>]*>(.*?)</script>", shell, re.DOTALL) == [""]
     assert set(re.findall(r'(?:src|href)="([^"]*)"', shell)) == {
-        f"{ASSETS_PATH}/{load_bundle().digest}/{name}"
-        for name, each in load_bundle().assets.items()
+        f"{ASSETS_PATH}/{load_bundle().digest}/{name}" for name, each in load_bundle().assets.items()
     }
 
 

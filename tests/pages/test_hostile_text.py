@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
+from tests.pages.conftest import HOSTILE, PROJECT
 
 from browser_tab import Tab
-from tests.pages.conftest import HOSTILE, PROJECT
 
 pytestmark = pytest.mark.cluster
 
@@ -102,7 +102,9 @@ def test_an_address_that_is_no_address_is_no_link(tab: Tab) -> None:
 
 
 def log_line(number: int, text: str) -> str:
-    return json.dumps({"is": "line", "replica": "abcde", "time": f"2026-01-31T12:00:{number:02}.000000001Z", "text": text})
+    return json.dumps(
+        {"is": "line", "replica": "abcde", "time": f"2026-01-31T12:00:{number:02}.000000001Z", "text": text}
+    )
 
 
 def test_log_lines_are_bounded(tab: Tab) -> None:
@@ -115,7 +117,9 @@ def test_log_lines_are_bounded(tab: Tab) -> None:
         *(log_line(6, f"line {number}") for number in range(6_000)),
         log_line(59, "the last one"),
     ]
-    tab.page.route("**/logs?*", lambda route: route.fulfill(content_type="application/x-ndjson", body="\n".join(lines) + "\n"))
+    tab.page.route(
+        "**/logs?*", lambda route: route.fulfill(content_type="application/x-ndjson", body="\n".join(lines) + "\n")
+    )
     tab.open(f"/ui/projects/{PROJECT}/workloads/shop?tab=logs")
     shown = tab.page.locator(".lines")
     expect(shown).to_contain_text("the last one")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
+from tests.pages.conftest import PROJECT, deploy_documents
 
 from browser_tab import Tab
 from shared_platform import SharedPlatform
-from tests.pages.conftest import PROJECT, deploy_documents
 
 pytestmark = pytest.mark.cluster
 

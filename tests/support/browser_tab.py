@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, expect, sync_playwright
 
 from npm_packages import install_locked
 from pincompute.base.platform_context import read_context
@@ -64,9 +64,21 @@ def open_tab(
     )
     profile.set_default_timeout(WAIT_MS)
     page, errors = profile.new_page(), list[str]()
-    page.on("pageerror", lambda error: errors.append(f"error: {error}"))
-    page.on("dialog", lambda dialog: (errors.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
+
+    def report_error(error: Error) -> None:
+        errors.append(f"error: {error}")
+
+    def report_dialog(dialog: Dialog) -> None:
+        errors.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def report_policy(message: ConsoleMessage) -> None:
+        if "Content Security" in message.text:
+            errors.append(message.text)
+
+    page.on("pageerror", report_error)
+    page.on("dialog", report_dialog)
+    page.on("console", report_policy)
     try:
         yield Tab(page, errors)
         assert errors == []

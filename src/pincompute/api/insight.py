@@ -96,7 +96,7 @@ class InsightQuery(LenientStruct, frozen=True):
     search: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
     """Text that occurs in a name, project, reason, message, image or node, in upper or lower case."""
     sort: Literal["name", "reason", "state", "created", "restarts", "urgency"] = "name"
-    """By `urgency`, failed workloads come first, then those with a problem, those that wait, and those that are done."""
+    """By `urgency`, failed workloads come first, then those with a problem, those that wait, and those as wanted."""
     descending: bool = False
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ITEMS)] = 100
     """Maximum number of items; at most 500."""
@@ -108,7 +108,7 @@ class InsightQuery(LenientStruct, frozen=True):
     """Field by whose values the items on all pages are counted, in `counts`."""
 
 
-class _Page(LenientStruct, frozen=True, omit_defaults=False):
+class _Page(LenientStruct, frozen=True, omit_defaults=False, kw_only=True):
     total: int
     """Number of items on all pages."""
     next: str

@@ -192,9 +192,7 @@ class RequestParser:
             case _:
                 assert_never(request)
 
-    def preview_item(
-        self, key: WorkloadKey, action: PreviewedAction, context: CallContext
-    ) -> Item:
+    def preview_item(self, key: WorkloadKey, action: PreviewedAction, context: CallContext) -> Item:
         """An item that is checked and never recorded; it takes no id."""
         verb = verb_of(action.change) if isinstance(action, ApplyChange) else DEPLOY
         submission = Submission("", self._clock.now(), str(context.caller), self._cluster, key, verb, "")

@@ -1,4 +1,4 @@
-"""Routes of the web pages. They are public and hold no data: scripts read it from the API, with the caller's session."""
+"""Routes of the web pages. They are public and hold no data: scripts read it from the API, as the caller."""
 
 from __future__ import annotations
 

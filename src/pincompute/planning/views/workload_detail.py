@@ -102,7 +102,7 @@ def _container_detail(container: ContainerStatus, *, is_init: bool) -> Container
     elif state.terminated:
         text = state.terminated.reason or "Terminated"
     else:
-        text = (state.waiting and state.waiting.reason) or "Waiting"
+        text = state.waiting.reason if state.waiting else "Waiting"
     return ContainerDetail(
         name=container.name,
         state=text,

@@ -12,11 +12,19 @@ const because = { name: "because", label: "Reason", type: "text", value: "" };
 
 /** Actions by name: their title, the kinds that have them, and the fields of the change. */
 export const ACTIONS = {
-  scale: { title: "Scale", kinds: [...SERVING.slice(0, 2), ...FINITE], fields: [{ name: "replicas", label: "Replicas", type: "number", value: 1 }] },
+  scale: {
+    title: "Scale",
+    kinds: [...SERVING.slice(0, 2), ...FINITE],
+    fields: [{ name: "replicas", label: "Replicas", type: "number", value: 1 }],
+  },
   restart: { title: "Restart", kinds: SERVING, fields: [] },
   pause: { title: "Pause", fields: [because] },
   resume: { title: "Resume", fields: [] },
-  rollback: { title: "Roll back", kinds: [...SERVING, "PinterestCronJob"], fields: [{ name: "to", label: "Revision (0: the last different one)", type: "number", value: 0 }] },
+  rollback: {
+    title: "Roll back",
+    kinds: [...SERVING, "PinterestCronJob"],
+    fields: [{ name: "to", label: "Revision (0: the last different one)", type: "number", value: 0 }],
+  },
   rerun: {
     title: "Run again",
     kinds: [...FINITE, "PinterestCronJob"],
@@ -81,13 +89,25 @@ export function ActionDialog({ project, name, action, values: given = {}, close,
   return html`<${Dialog} title=${`${title} ${name}`} close=${close} className="action">
     <form onSubmit=${apply}>
       <h2>${title} ${name}</h2>
-      ${fields.map((each, index) => html`<label key=${each.name}>${each.label}
-        <input type=${each.type} min="0" autofocus=${index === 0} value=${values[each.name]} onInput=${(event) => setValues({ ...values, [each.name]: event.target.value })} /></label>`)}
+      ${fields.map(
+        (each, index) =>
+          html`<label key=${each.name}
+            >${each.label}
+            <input
+              type=${each.type}
+              min="0"
+              autofocus=${index === 0}
+              value=${values[each.name]}
+              onInput=${(event) => setValues({ ...values, [each.name]: event.target.value })}
+          /></label>`,
+      )}
       <${Plan} plan=${plan} isCurrent=${isCurrent} />
       ${refused && html`<${Problems} errors=${refused.errors ?? [{ reason: "Internal", detail: refused.message }]} title="It was refused." />`}
       <p class="buttons">
         <button type="button" onClick=${close}>Leave it</button>
-        <button class=${danger ? "danger" : "primary"} disabled=${!isCurrent || !plan.allowed || working}>${working ? "Working…" : title}</button>
+        <button class=${danger ? "danger" : "primary"} disabled=${!isCurrent || !plan.allowed || working}>
+          ${working ? "Working…" : title}
+        </button>
       </p>
     </form>
   <//>`;
@@ -101,7 +121,16 @@ function usePlan(project, name, change) {
     const path = apiPath(workloadPath(project, name, "plans"));
     send("POST", path, { body: JSON.parse(change), signal: abort.signal }).then(
       ({ body }) => setPlan({ ...body, of: change, allowed: body.errors.length === 0 }),
-      (problem) => problem.name !== "AbortError" && setPlan({ of: change, errors: problem.errors ?? [{ reason: "Internal", detail: problem.message }], effects: [], fields: [], quotaAfter: [], allowed: false }),
+      (problem) =>
+        problem.name !== "AbortError" &&
+        setPlan({
+          of: change,
+          errors: problem.errors ?? [{ reason: "Internal", detail: problem.message }],
+          effects: [],
+          fields: [],
+          quotaAfter: [],
+          allowed: false,
+        }),
     );
     return () => abort.abort();
   }, [project, name, change]);
@@ -113,8 +142,15 @@ function Plan({ plan, isCurrent }) {
     <h3>Plan</h3>
     ${!plan.of && html`<p class="muted">Asking the desk…</p>`}
     ${plan.of && !plan.effects.length && !plan.errors.length && html`<p class="muted">Nothing changes.</p>`}
-    <ul>${plan.effects.map((each) => html`<li>${cleanText(each)}</li>`)}</ul>
-    ${plan.fields.length > 0 && html`<ul class="fields">${plan.fields.map((each) => html`<li><code>${cleanText(each, 400)}</code></li>`)}</ul>`}
+    <ul>
+      ${plan.effects.map((each) => html`<li>${cleanText(each)}</li>`)}
+    </ul>
+    ${
+      plan.fields.length > 0 &&
+      html`<ul class="fields">
+        ${plan.fields.map((each) => html`<li><code>${cleanText(each, 400)}</code></li>`)}
+      </ul>`
+    }
     ${plan.quotaAfter.length > 0 && html`<p class="muted">Quota: ${plan.quotaAfter.map((each) => cleanText(each)).join("; ")}</p>`}
     ${plan.errors.length > 0 && html`<${Problems} errors=${plan.errors} title="It would be refused." />`}
   </div>`;

@@ -42,7 +42,12 @@ export function useResource(path, { matches = NEVER, everyMs = 1500, keep = fals
   useChanges(matches, load, everyMs);
   const current = answer.path === path;
   const data = current ? answer.data : (cache.get(path) ?? (keep ? answer.data : undefined));
-  return { data, problem: current ? answer.problem : null, loading: !current || (!data && !answer.problem), reload: load };
+  return {
+    data,
+    problem: current ? answer.problem : null,
+    loading: !current || (!data && !answer.problem),
+    reload: load,
+  };
 }
 
 /** The time, each few seconds, for ages. */

@@ -34,9 +34,19 @@ export function DeleteDialog({ project, name, uid, natives, replicas, close }) {
           ${natives.map((each) => html`<li key=${each.name}>${each.name} is deleted</li>`)}
         </ul>
       </div>
-      <label>Type its name to delete it<input type="text" autocomplete="off" autofocus value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>
+      <label
+        >Type its name to delete it<input
+          type="text"
+          autocomplete="off"
+          autofocus
+          value=${typed}
+          onInput=${(event) => setTyped(event.target.value)}
+      /></label>
       ${refused && html`<${Problems} errors=${refused.errors ?? [{ reason: "Internal", detail: refused.message }]} title="It was refused." />`}
-      <p class="buttons"><button type="button" onClick=${close}>Leave it</button><button class="danger" disabled=${typed !== name || working}>Delete</button></p>
+      <p class="buttons">
+        <button type="button" onClick=${close}>Leave it</button
+        ><button class="danger" disabled=${typed !== name || working}>Delete</button>
+      </p>
     </form>
   <//>`;
 }

@@ -10,7 +10,9 @@ export function Dialog({ title, close, children, className = "" }) {
     return () => before?.focus?.();
   }, []);
   const onClick = (event) => event.target === dialog.current && close();
-  return html`<dialog ref=${dialog} class=${className} aria-label=${title} onClose=${close} onClick=${onClick}>${children}</dialog>`;
+  return html`<dialog ref=${dialog} class=${className} aria-label=${title} onClose=${close} onClick=${onClick}>
+    ${children}
+  </dialog>`;
 }
 
 const SHOWN_MS = 8000;
@@ -27,5 +29,7 @@ export function Notes() {
     setNotes((before) => [...before.slice(-3), note]);
     setTimeout(() => setNotes((before) => before.filter((each) => each !== note)), SHOWN_MS);
   };
-  return html`<div class="notes" role="status" aria-live="polite">${notes.map((each) => html`<p key=${each.key} class="note-card ${each.severity}">${each.text}</p>`)}</div>`;
+  return html`<div class="notes" role="status" aria-live="polite">
+    ${notes.map((each) => html`<p key=${each.key} class="note-card ${each.severity}">${each.text}</p>`)}
+  </div>`;
 }

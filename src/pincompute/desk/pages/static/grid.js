@@ -8,7 +8,8 @@ const SIZES = [18, 14, 11, 9, 7, 6, 5, 4];
 
 /** The largest cells with which all tasks fit, and how many are in a row. */
 export function layout(total, width) {
-  const size = SIZES.find((each) => Math.ceil(total / Math.max(1, Math.floor(width / each))) * each <= MAX_HEIGHT) ?? SIZES.at(-1);
+  const size =
+    SIZES.find((each) => Math.ceil(total / Math.max(1, Math.floor(width / each))) * each <= MAX_HEIGHT) ?? SIZES.at(-1);
   const columns = Math.max(1, Math.floor(width / size));
   return { size, columns, height: Math.ceil(total / columns) * size };
 }
@@ -26,9 +27,13 @@ export function Grid({ states, selected, select, describe }) {
     return () => observer.disconnect();
   }, []);
   const scheme = useScheme();
-  useLayoutEffect(() => draw(canvas.current, states, shape, selected, pointed), [states, shape.size, shape.columns, selected, pointed, width, scheme]);
+  useLayoutEffect(
+    () => draw(canvas.current, states, shape, selected, pointed),
+    [states, shape.size, shape.columns, selected, pointed, width, scheme],
+  );
   const taskAt = ({ offsetX, offsetY }) => {
-    const task = Math.floor(offsetY / shape.size) * shape.columns + Math.min(shape.columns - 1, Math.floor(offsetX / shape.size));
+    const task =
+      Math.floor(offsetY / shape.size) * shape.columns + Math.min(shape.columns - 1, Math.floor(offsetX / shape.size));
     return task < total ? task : -1;
   };
   const choose = (task, extend) => {
@@ -49,17 +54,29 @@ export function Grid({ states, selected, select, describe }) {
     event.preventDefault();
   };
   return html`<div class="grid">
-    <canvas ref=${canvas} tabindex="0" role="img" aria-label=${gridLabel(states)} aria-describedby="pointed"
+    <canvas
+      ref=${canvas}
+      tabindex="0"
+      role="img"
+      aria-label=${gridLabel(states)}
+      aria-describedby="pointed"
       style=${{ height: `${shape.height}px` }}
-      onPointerMove=${(event) => setPointed(taskAt(event))} onPointerLeave=${() => setPointed(-1)}
-      onClick=${(event) => choose(taskAt(event), event.shiftKey)} onKeyDown=${onKeyDown}></canvas>
-    <p id="pointed" class="pointed" aria-live="polite">${pointed >= 0 ? describe(pointed) : "Point at a task, or move with the arrow keys. A click selects, with Shift up to there."}</p>
+      onPointerMove=${(event) => setPointed(taskAt(event))}
+      onPointerLeave=${() => setPointed(-1)}
+      onClick=${(event) => choose(taskAt(event), event.shiftKey)}
+      onKeyDown=${onKeyDown}
+    ></canvas>
+    <p id="pointed" class="pointed" aria-live="polite">
+      ${pointed >= 0 ? describe(pointed) : "Point at a task, or move with the arrow keys. A click selects, with Shift up to there."}
+    </p>
   </div>`;
 }
 
 function gridLabel(states) {
   const counts = countStates(states);
-  return `${countText(states.length, "task")}: ${STATES.filter((each) => counts[each]).map((each) => `${counts[each]} ${each}`).join(", ")}`;
+  return `${countText(states.length, "task")}: ${STATES.filter((each) => counts[each])
+    .map((each) => `${counts[each]} ${each}`)
+    .join(", ")}`;
 }
 
 export function countStates(states) {
@@ -87,7 +104,12 @@ function draw(canvas, states, { size, columns, height }, selected, pointed) {
   }
   context.strokeStyle = style.getPropertyValue("--text");
   for (const task of pointed >= 0 ? [...selected, pointed] : selected) {
-    context.strokeRect((task % columns) * size + 0.5, Math.floor(task / columns) * size + 0.5, size - gap - 1, size - gap - 1);
+    context.strokeRect(
+      (task % columns) * size + 0.5,
+      Math.floor(task / columns) * size + 0.5,
+      size - gap - 1,
+      size - gap - 1,
+    );
   }
 }
 

@@ -37,7 +37,12 @@ async function follow(project, name, selection, own, draw, signal) {
         own.state = "open";
         if (item.errors) throw Object.assign(new Error("refused"), { errors: item.errors });
         if (item.is === "line" || item.is === "mark") {
-          own.lines.push({ ...item, text: item.text.slice(0, MAX_LINE_CHARS), chars: item.text.length, number: number++ });
+          own.lines.push({
+            ...item,
+            text: item.text.slice(0, MAX_LINE_CHARS),
+            chars: item.text.length,
+            number: number++,
+          });
           if (own.lines.length > MAX_LINES) own.lines.splice(0, own.lines.length - MAX_LINES);
           own.last = later(own.last, nanoseconds(item.time));
         }

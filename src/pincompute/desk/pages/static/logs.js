@@ -13,21 +13,61 @@ const HUES = 8;
 export function Logs({ project, name, replicas }) {
   const { query } = useAddress();
   const [following, setFollowing] = useState(true);
-  const selection = { replica: query.replica, container: query.container, previous: query.previous, includeDeleted: query.deleted, tail: TAIL, follow: query.previous ? "" : "true" };
+  const selection = {
+    replica: query.replica,
+    container: query.container,
+    previous: query.previous,
+    includeDeleted: query.deleted,
+    tail: TAIL,
+    follow: query.previous ? "" : "true",
+  };
   const { lines, state, problem } = useLogs(project, name, selection);
   const filter = (query.filter ?? "").toLowerCase();
-  const found = useMemo(() => (filter ? lines.filter((each) => each.text.toLowerCase().includes(filter)) : lines), [lines, filter]);
+  const found = useMemo(
+    () => (filter ? lines.filter((each) => each.text.toLowerCase().includes(filter)) : lines),
+    [lines, filter],
+  );
   return html`<section class="logs">
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
-      <label class="grow"><span class="hidden">Filter lines</span><input type="search" placeholder="Filter lines" value=${query.filter ?? ""} onInput=${(event) => changeQuery({ filter: event.target.value })} /></label>
-      <label><span class="hidden">Replica</span><select value=${query.replica ?? ""} onChange=${(event) => changeQuery({ replica: event.target.value })}>
-        <option value="">All replicas</option>
-        ${query.replica && !replicas.some((each) => each.name === query.replica) && html`<option value=${query.replica}>${query.replica}</option>`}
-        ${replicas.slice(0, 1000).map((each) => html`<option key=${each.name} value=${each.name}>${each.name}</option>`)}
-      </select></label>
-      <label><span class="hidden">Container or file</span><input type="text" placeholder="Container or file" size="16" value=${query.container ?? ""} onChange=${(event) => changeQuery({ container: event.target.value })} /></label>
-      <label class="check"><input type="checkbox" checked=${query.previous === "true"} onChange=${(event) => changeQuery({ previous: event.target.checked ? "true" : "" })} /> previous run</label>
-      <label class="check"><input type="checkbox" checked=${query.deleted === "true"} onChange=${(event) => changeQuery({ deleted: event.target.checked ? "true" : "" })} /> ended replicas</label>
+      <label class="grow"
+        ><span class="hidden">Filter lines</span
+        ><input
+          type="search"
+          placeholder="Filter lines"
+          value=${query.filter ?? ""}
+          onInput=${(event) => changeQuery({ filter: event.target.value })}
+      /></label>
+      <label
+        ><span class="hidden">Replica</span
+        ><select value=${query.replica ?? ""} onChange=${(event) => changeQuery({ replica: event.target.value })}>
+          <option value="">All replicas</option>
+          ${query.replica && !replicas.some((each) => each.name === query.replica) && html`<option value=${query.replica}>${query.replica}</option>`}
+          ${replicas.slice(0, 1000).map((each) => html`<option key=${each.name} value=${each.name}>${each.name}</option>`)}
+        </select></label
+      >
+      <label
+        ><span class="hidden">Container or file</span
+        ><input
+          type="text"
+          placeholder="Container or file"
+          size="16"
+          value=${query.container ?? ""}
+          onChange=${(event) => changeQuery({ container: event.target.value })}
+      /></label>
+      <label class="check"
+        ><input
+          type="checkbox"
+          checked=${query.previous === "true"}
+          onChange=${(event) => changeQuery({ previous: event.target.checked ? "true" : "" })}
+        />${" "}previous run</label
+      >
+      <label class="check"
+        ><input
+          type="checkbox"
+          checked=${query.deleted === "true"}
+          onChange=${(event) => changeQuery({ deleted: event.target.checked ? "true" : "" })}
+        />${" "}ended replicas</label
+      >
     </form>
     <p class="muted" role="status">${stateText(state, found.length, lines.length, filter)}</p>
     ${problem && html`<${Problems} errors=${problem.errors ?? [{ reason: "Internal", detail: problem.message }]} />`}
@@ -39,7 +79,12 @@ export function Logs({ project, name, replicas }) {
 
 function stateText(state, found, all, filter) {
   const count = filter ? `${found} of ${all} lines` : `${all} lines`;
-  return { connecting: "Asking for lines…", open: `${count}, live`, ended: `${count}, the end`, lost: `${count}; the connection is lost` }[state];
+  return {
+    connecting: "Asking for lines…",
+    open: `${count}, live`,
+    ended: `${count}, the end`,
+    lost: `${count}; the connection is lost`,
+  }[state];
 }
 
 /** Follows the newest line until the reader scrolls up. */
@@ -64,7 +109,10 @@ function Lines({ lines, following, setFollowing }) {
 function Line({ line }) {
   const [whole, setWhole] = useState(false);
   const text = cleanText(line.text, whole ? line.text.length : SHOWN_CHARS);
-  if (line.is === "mark") return html`<p class="line mark-line"><time>${clockText(line.time)}</time> <span>${line.replica}</span> ${text}</p>`;
+  if (line.is === "mark")
+    return html`<p class="line mark-line">
+      <time>${clockText(line.time)}</time> <span>${line.replica}</span> ${text}
+    </p>`;
   return html`<p class="line">
     <time datetime=${line.time} title=${line.time}>${clockText(line.time)}</time>
     <span class=${`from hue${hueOf(line.replica)}`}>${line.replica}</span>

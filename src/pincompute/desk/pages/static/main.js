@@ -58,8 +58,7 @@ function Frame({ session }) {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  return html`
-    <a class="skip" href="#main">Skip to the content</a>
+  return html` <a class="skip" href="#main">Skip to the content</a>
     <${Header} session=${session} path=${path} search=${() => setSearching(true)} />
     <main id="main"><${Page} path=${path} /></main>
     ${searching && html`<${Palette} session=${session} close=${() => setSearching(false)} />`}
@@ -68,15 +67,30 @@ function Frame({ session }) {
 }
 
 function Header({ session, path, search }) {
-  const isAt = (address) => path.startsWith(address) || (address === "/ui/workloads" && ["/", "/ui", "/ui/"].includes(path));
+  const isAt = (address) =>
+    path.startsWith(address) || (address === "/ui/workloads" && ["/", "/ui", "/ui/"].includes(path));
   return html`<header class="top">
-    <a class="brand" href="/ui/workloads"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" /><path d="M10 25V8h7.2a5.6 5.6 0 0 1 0 11.2H10" /></svg><span>PinCompute</span></a>
-    <nav aria-label="Pages">${pagesFor(session).map(([title, address]) => html`<a key=${address} href=${address} aria-current=${isAt(address) ? "page" : undefined}>${title}</a>`)}</nav>
-    <button type="button" class="search" onClick=${search} aria-keyshortcuts="/ Control+K"><span>Search</span> <kbd>/</kbd></button>
-    <details class="user"><summary>${session.user}</summary><div>
-      <p class="muted">${session.administrator ? "administrator" : "member"}${session.expires && `, signed in until ${clockText(session.expires)}`}</p>
-      ${session.csrf && html`<button type="button" onClick=${signOut}>Sign out</button>`}
-    </div></details>
+    <a class="brand" href="/ui/workloads"
+      ><svg viewBox="0 0 32 32" aria-hidden="true">
+        <rect width="32" height="32" rx="8" />
+        <path d="M10 25V8h7.2a5.6 5.6 0 0 1 0 11.2H10" /></svg
+      ><span>PinCompute</span></a
+    >
+    <nav aria-label="Pages">
+      ${pagesFor(session).map(([title, address]) => html`<a key=${address} href=${address} aria-current=${isAt(address) ? "page" : undefined}>${title}</a>`)}
+    </nav>
+    <button type="button" class="search" onClick=${search} aria-keyshortcuts="/ Control+K">
+      <span>Search</span> <kbd>/</kbd>
+    </button>
+    <details class="user">
+      <summary>${session.user}</summary>
+      <div>
+        <p class="muted">
+          ${session.administrator ? "administrator" : "member"}${session.expires && `, signed in until ${clockText(session.expires)}`}
+        </p>
+        ${session.csrf && html`<button type="button" onClick=${signOut}>Sign out</button>`}
+      </div>
+    </details>
   </header>`;
 }
 
@@ -86,14 +100,19 @@ function Page({ path }) {
     // The key makes another workload another page, with a state of its own.
     if (parameters) return html`<${View} key=${path} ...${parameters} />`;
   }
-  return html`<div class="empty"><${Heading} title="There is no such page" /><p><a href="/ui/workloads">Workloads</a></p></div>`;
+  return html`<div class="empty">
+    <${Heading} title="There is no such page" />
+    <p><a href="/ui/workloads">Workloads</a></p>
+  </div>`;
 }
 
 /** Says that the stream is lost, and since when. It lies over the page, which does not move. */
 function Connection() {
   const { state, since } = useConnection();
   const lost = state === "lost";
-  return html`<div class=${`connection ${lost ? "lost" : ""}`} role="status">${lost && `The connection is lost. This is as of ${clockText(since)}; trying again…`}</div>`;
+  return html`<div class=${`connection ${lost ? "lost" : ""}`} role="status">
+    ${lost && `The connection is lost. This is as of ${clockText(since)}; trying again…`}
+  </div>`;
 }
 
 /** An error of the page itself is shown in place of a blank page. */
@@ -103,7 +122,14 @@ addEventListener("unhandledrejection", ({ reason }) => reason?.name !== "AbortEr
 function showFailure(error) {
   const app = document.getElementById("app");
   if (app.childElementCount > 0 && app.querySelector("main")?.childElementCount > 0) return;
-  render(html`<main id="main"><${Problems} errors=${[{ reason: "Internal", detail: String(error?.message ?? error), next: "reload the page" }]} /></main>`, app);
+  render(
+    html`<main id="main">
+      <${Problems}
+        errors=${[{ reason: "Internal", detail: String(error?.message ?? error), next: "reload the page" }]}
+      />
+    </main>`,
+    app,
+  );
 }
 
 startRouter();

@@ -20,29 +20,54 @@ export function Workload({ project, name }) {
   const detail = useResource(apiPath(workloadPath(project, name, "account")), { matches, everyMs: 2000 });
   const why = useResource(apiPath(workloadPath(project, name, "why")), { matches, everyMs: 2000 });
   const [dialog, setDialog] = useState(null);
-  const crumbs = html`<${Crumbs} links=${[["Workloads", "/ui/workloads"], [project, projectAddress(project)]]} />`;
+  const crumbs = html`<${Crumbs}
+    links=${[
+      ["Workloads", "/ui/workloads"],
+      [project, projectAddress(project)],
+    ]}
+  />`;
   const reload = () => {
     detail.reload();
     why.reload();
   };
-  if (!detail.data) return html`${crumbs}<header class="head"><${Heading} title=${name} /></header>
-    ${detail.problem ? html`<${Gone} project=${project} name=${name} problem=${detail.problem} />` : html`<${Loading} />`}`;
+  if (!detail.data)
+    return html`${crumbs}
+      <header class="head"><${Heading} title=${name} /></header>
+      ${detail.problem ? html`<${Gone} project=${project} name=${name} problem=${detail.problem} />` : html`<${Loading} />`}`;
   const { summary } = detail.data;
   const tab = query.tab ?? "overview";
-  const tabs = [["overview", "Overview"], ["logs", "Logs"], ["history", "History"], ["revisions", "Revisions", detail.data.history.length]];
-  return html`
-    ${crumbs}
+  const tabs = [
+    ["overview", "Overview"],
+    ["logs", "Logs"],
+    ["history", "History"],
+    ["revisions", "Revisions", detail.data.history.length],
+  ];
+  return html` ${crumbs}
     <${Title} summary=${summary} act=${setDialog} />
     <${Why} project=${project} summary=${summary} why=${why.data} act=${setDialog} />
     <${Trouble} problem=${detail.problem ?? why.problem} />
-    <${Tabs} label="Views of the workload" chosen=${tab} tabs=${tabs.map(([key, text, count]) => [key, text, workloadAddress(project, name, key === "overview" ? "" : `?tab=${key}`), count])} />
+    <${Tabs}
+      label="Views of the workload"
+      chosen=${tab}
+      tabs=${tabs.map(([key, text, count]) => [key, text, workloadAddress(project, name, key === "overview" ? "" : `?tab=${key}`), count])}
+    />
     ${tab === "overview" && html`<${Overview} project=${project} name=${name} detail=${detail.data} act=${setDialog} />`}
     ${tab === "logs" && html`<${Logs} project=${project} name=${name} replicas=${detail.data.replicas} />`}
     ${tab === "history" && html`<${Timeline} project=${project} name=${name} events=${detail.data.events} />`}
     ${tab === "revisions" && html`<${Revisions} detail=${detail.data} act=${setDialog} />`}
-    ${dialog?.action === "delete"
-      ? html`<${DeleteDialog} project=${project} name=${name} uid=${summary.uid} natives=${detail.data.natives} replicas=${detail.data.replicas.length} close=${() => setDialog(null)} />`
-      : dialog && html`<${ActionDialog} ...${{ project, name, ...dialog }} close=${() => setDialog(null)} done=${reload} />`}`;
+    ${
+      dialog?.action === "delete"
+        ? html`<${DeleteDialog}
+            project=${project}
+            name=${name}
+            uid=${summary.uid}
+            natives=${detail.data.natives}
+            replicas=${detail.data.replicas.length}
+            close=${() => setDialog(null)}
+          />`
+        : dialog &&
+          html`<${ActionDialog} ...${{ project, name, ...dialog }} close=${() => setDialog(null)} done=${reload} />`
+    }`;
 }
 
 function Title({ summary, act }) {
@@ -50,7 +75,11 @@ function Title({ summary, act }) {
   const address = safeAddress(summary.address);
   return html`<header class="head">
     <div class="title">
-      <${Heading} title=${summary.name}><${Mark} severity=${severity} />${summary.name}<span class="revision">@${summary.revision}${summary.attempt > 1 ? `.${summary.attempt}` : ""}</span><//>
+      <${Heading} title=${summary.name}
+        ><${Mark} severity=${severity} />${summary.name}<span class="revision"
+          >@${summary.revision}${summary.attempt > 1 ? `.${summary.attempt}` : ""}</span
+        ><//
+      >
       <p class="facts">
         <span>${kindText(summary.kind)}</span>
         <code class="image">${cleanText(summary.image, 200)}</code>
@@ -76,13 +105,35 @@ function Why({ project, summary, why, act }) {
   const shown = why ?? { reason: summary.reason, what: summary.message, next: summary.next, isProblem: summary.failed };
   const severity = shown.isProblem ? "bad" : severityOf(summary);
   return html`<section class="why ${severity}" aria-label="Why" aria-live="polite">
-    <p class="what"><${Reason} reason=${shown.reason} severity=${severity} /> <span>${cleanText(shown.what)}</span> <${Count} ready=${summary.ready} wanted=${summary.wanted} severity=${severity} /></p>
+    <p class="what">
+      <${Reason} reason=${shown.reason} severity=${severity} /> <span>${cleanText(shown.what)}</span>${" "}<${Count}
+        ready=${summary.ready}
+        wanted=${summary.wanted}
+        severity=${severity}
+      />
+    </p>
     ${shown.where && html`<p class="muted">${cleanText(shown.where, 300)}</p>`}
     ${shown.note && html`<p class="note">${cleanText(shown.note)}</p>`}
     <${Next} command=${shown.next} project=${project} summary=${summary} act=${act} />
-    ${shown.also && html`<p class="also"><${Reason} reason=${shown.also.reason} severity="bad" /> ${cleanText(shown.also.what)}</p><${Next} command=${shown.also.next} project=${project} summary=${summary} act=${act} />`}
-    ${shown.path?.length > 1 && html`<details><summary>How this was found</summary><ol class="path">${shown.path.map((each) => html`<li class=${each.blocked ? "bad" : "ok"}>
-      <b>${cleanText(each.object, 200)}</b> ${cleanText(each.evidence, 500)} <${Age} time=${each.since} /></li>`)}</ol></details>`}
+    ${
+      shown.also &&
+      html`<p class="also"><${Reason} reason=${shown.also.reason} severity="bad" /> ${cleanText(shown.also.what)}</p>
+        <${Next} command=${shown.also.next} project=${project} summary=${summary} act=${act} />`
+    }
+    ${
+      shown.path?.length > 1 &&
+      html`<details>
+        <summary>How this was found</summary>
+        <ol class="path">
+          ${shown.path.map(
+            (each) =>
+              html`<li class=${each.blocked ? "bad" : "ok"}>
+                <b>${cleanText(each.object, 200)}</b> ${cleanText(each.evidence, 500)} <${Age} time=${each.since} />
+              </li>`,
+          )}
+        </ol>
+      </details>`
+    }
   </section>`;
 }
 
@@ -100,15 +151,24 @@ function Next({ command, project, summary, act }) {
 
 function Overview({ project, name, detail, act }) {
   const isBatch = detail.summary.kind === "PinterestJobSet";
-  return html`
-    ${isBatch && html`<${Batch} project=${project} name=${name} act=${act} />`}
-    <section><h2>Objects</h2><${Tree} project=${project} name=${name} detail=${detail} /></section>`;
+  return html` ${isBatch && html`<${Batch} project=${project} name=${name} act=${act} />`}
+    <section>
+      <h2>Objects</h2>
+      <${Tree} project=${project} name=${name} detail=${detail} />
+    </section>`;
 }
 
 /** A workload that is no more has its history; one that never was, or of a hidden project, has nothing. */
 function Gone({ project, name, problem }) {
   const last = useResource(problem.status === 404 ? apiPath(workloadPath(project, name, "last-state")) : null);
-  if (problem.status !== 404 || !last.data) return html`<${Trouble} problem=${problem} absent=${`There is no workload ${name}`} />`;
-  return html`<section class="why wait" aria-label="Why"><p class="what">${name} is gone. It was last seen at <time>${last.data.seenAt}</time>: <${Reason} reason=${last.data.workload.reason} /> ${cleanText(last.data.workload.message)}</p></section>
+  if (problem.status !== 404 || !last.data)
+    return html`<${Trouble} problem=${problem} absent=${`There is no workload ${name}`} />`;
+  return html`<section class="why wait" aria-label="Why">
+      <p class="what">
+        ${name} is gone. It was last seen at <time>${last.data.seenAt}</time>:${" "}<${Reason}
+          reason=${last.data.workload.reason}
+        />${" "}${cleanText(last.data.workload.message)}
+      </p>
+    </section>
     <${Timeline} project=${project} name=${name} events=${[]} />`;
 }

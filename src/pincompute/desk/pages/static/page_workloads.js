@@ -17,10 +17,15 @@ export function Workloads() {
   useEffect(() => changeQuery({ search }), [search]);
   const filters = { search, project: query.project, kind: query.kind };
   const list = useWorkloadList({ ...filters, state: query.state, reason: query.reason });
-  const states = useResource(apiPath(["workloads"], { ...filters, count: "state", limit: 1, fields: "name" }), { matches: ofWorkloads, keep: true });
-  const reasons = useResource(apiPath(["workloads"], { ...filters, state: query.state, count: "reason", limit: 1, fields: "name" }), { matches: ofWorkloads, keep: true });
-  return html`
-    <header class="head"><${Heading} title="Workloads" /></header>
+  const states = useResource(apiPath(["workloads"], { ...filters, count: "state", limit: 1, fields: "name" }), {
+    matches: ofWorkloads,
+    keep: true,
+  });
+  const reasons = useResource(
+    apiPath(["workloads"], { ...filters, state: query.state, count: "reason", limit: 1, fields: "name" }),
+    { matches: ofWorkloads, keep: true },
+  );
+  return html` <header class="head"><${Heading} title="Workloads" /></header>
     <${Filters} typed=${typed} setTyped=${setTyped} query=${query} />
     <${StateTabs} query=${query} page=${states.data} />
     <${ReasonChips} query=${query} counts=${reasons.data?.counts} />
@@ -32,16 +37,29 @@ export function Workloads() {
 function Filters({ typed, setTyped, query }) {
   const projects = useResource("/v1/projects").data ?? [];
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-    <label class="grow"><span class="hidden">Search</span>
-      <input id="search" type="search" placeholder="Search names, projects, reasons, messages, images" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>
-    <label><span class="hidden">Project</span><select value=${query.project ?? ""} onChange=${(event) => changeQuery({ project: event.target.value })}>
-      <option value="">All projects</option>
-      ${projects.slice(0, 500).map((each) => html`<option key=${each.project} value=${each.project}>${each.project}</option>`)}
-    </select></label>
-    <label><span class="hidden">Kind</span><select value=${query.kind ?? ""} onChange=${(event) => changeQuery({ kind: event.target.value })}>
-      <option value="">All kinds</option>
-      ${KINDS.map((each) => html`<option key=${each} value=${`Pinterest${each}`}>${kindText(`Pinterest${each}`)}</option>`)}
-    </select></label>
+    <label class="grow"
+      ><span class="hidden">Search</span>
+      <input
+        id="search"
+        type="search"
+        placeholder="Search names, projects, reasons, messages, images"
+        value=${typed}
+        onInput=${(event) => setTyped(event.target.value)}
+    /></label>
+    <label
+      ><span class="hidden">Project</span
+      ><select value=${query.project ?? ""} onChange=${(event) => changeQuery({ project: event.target.value })}>
+        <option value="">All projects</option>
+        ${projects.slice(0, 500).map((each) => html`<option key=${each.project} value=${each.project}>${each.project}</option>`)}
+      </select></label
+    >
+    <label
+      ><span class="hidden">Kind</span
+      ><select value=${query.kind ?? ""} onChange=${(event) => changeQuery({ kind: event.target.value })}>
+        <option value="">All kinds</option>
+        ${KINDS.map((each) => html`<option key=${each} value=${`Pinterest${each}`}>${kindText(`Pinterest${each}`)}</option>`)}
+      </select></label
+    >
   </form>`;
 }
 
@@ -53,43 +71,72 @@ function StateTabs({ query, page }) {
     if (!state) words.delete("state");
     return `/ui/workloads${words.size ? `?${words}` : ""}`;
   };
-  const tabs = [["", "All", address(""), page?.total], ...["failed", "waiting", "done"].map((each) =>
-    [each, { failed: "Failed", waiting: "Waiting", done: "As wanted" }[each], address(each), page && (counts[each] ?? 0)])];
+  const tabs = [
+    ["", "All", address(""), page?.total],
+    ...["failed", "waiting", "done"].map((each) => [
+      each,
+      { failed: "Failed", waiting: "Waiting", done: "As wanted" }[each],
+      address(each),
+      page && (counts[each] ?? 0),
+    ]),
+  ];
   return html`<${Tabs} label="State" tabs=${tabs} chosen=${query.state ?? ""} />`;
 }
 
 /** Problems by reason, the most frequent first; a click shows only these. */
 function ReasonChips({ query, counts = {} }) {
-  const all = Object.entries(counts).filter(([reason]) => severityOfReason(reason) === "bad" || reason === query.reason);
-  return html`<ul class="chips" aria-label="Problems by reason">${all.slice(0, MAX_REASONS).map(([reason, count]) => html`<li key=${reason}>
-    <button type="button" aria-pressed=${query.reason === reason} onClick=${() => changeQuery({ reason: query.reason === reason ? "" : reason })}>${reason} <span class="number">${count.toLocaleString("en")}</span></button>
-  </li>`)}</ul>`;
+  const all = Object.entries(counts).filter(
+    ([reason]) => severityOfReason(reason) === "bad" || reason === query.reason,
+  );
+  return html`<ul class="chips" aria-label="Problems by reason">
+    ${all.slice(0, MAX_REASONS).map(
+      ([reason, count]) =>
+        html`<li key=${reason}>
+          <button
+            type="button"
+            aria-pressed=${query.reason === reason}
+            onClick=${() => changeQuery({ reason: query.reason === reason ? "" : reason })}
+          >
+            ${reason} <span class="number">${count.toLocaleString("en")}</span>
+          </button>
+        </li>`,
+    )}
+  </ul>`;
 }
 
 function WorkloadRows({ list }) {
   const end = useRef(null);
   useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && list.showMore(), { rootMargin: "400px" });
+    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && list.showMore(), {
+      rootMargin: "400px",
+    });
     if (end.current) observer.observe(end.current);
     return () => observer.disconnect();
   }, [list.hasMore, list.items.length]);
-  if (list.items.length === 0) return html`<div class="empty"><h2>No workloads here</h2><p>Nothing matches. With a file, <code>pin deploy FILE</code> starts the first one.</p></div>`;
-  return html`
-    <p class="hidden" role="status">${list.total} workloads</p>
-    <ol class="rows" aria-busy=${list.loading} onKeyDown=${moveFocus}>${list.items.map((each) => html`<${WorkloadRow} key=${each.uid} item=${each} />`)}</ol>
+  if (list.items.length === 0)
+    return html`<div class="empty">
+      <h2>No workloads here</h2>
+      <p>Nothing matches. With a file, <code>pin deploy FILE</code> starts the first one.</p>
+    </div>`;
+  return html` <p class="hidden" role="status">${list.total} workloads</p>
+    <ol class="rows" aria-busy=${list.loading} onKeyDown=${moveFocus}>
+      ${list.items.map((each) => html`<${WorkloadRow} key=${each.uid} item=${each} />`)}
+    </ol>
     ${list.hasMore && html`<p class="more" ref=${end}><button type="button" onClick=${list.showMore}>Show more of ${list.total.toLocaleString("en")}</button></p>`}`;
 }
 
 export function WorkloadRow({ item }) {
   const severity = severityOf(item);
-  return html`<li><a class="row" href=${workloadAddress(item.project, item.name)}>
-    <${Mark} severity=${severity} />
-    <span class="name"><b>${item.name}</b><small>${item.project} · ${kindText(item.kind)}</small></span>
-    <${Reason} reason=${item.reason} severity=${severity} />
-    <span class="message">${cleanText(item.message, 300)}</span>
-    <${Count} ready=${item.ready} wanted=${item.wanted} severity=${severity} />
-    <${Age} time=${item.createdAt} />
-  </a></li>`;
+  return html`<li>
+    <a class="row" href=${workloadAddress(item.project, item.name)}>
+      <${Mark} severity=${severity} />
+      <span class="name"><b>${item.name}</b><small>${item.project} · ${kindText(item.kind)}</small></span>
+      <${Reason} reason=${item.reason} severity=${severity} />
+      <span class="message">${cleanText(item.message, 300)}</span>
+      <${Count} ready=${item.ready} wanted=${item.wanted} severity=${severity} />
+      <${Age} time=${item.createdAt} />
+    </a>
+  </li>`;
 }
 
 /** The arrows, and j and k as in many lists, move between rows. */

@@ -31,12 +31,16 @@ const SHAPES = {
 };
 
 export function Mark({ severity }) {
-  return html`<svg class="mark ${severity}" viewBox="0 0 16 16" aria-hidden="true"><path fill-rule="evenodd" d=${SHAPES[severity]} /></svg>`;
+  return html`<svg class="mark ${severity}" viewBox="0 0 16 16" aria-hidden="true">
+    <path fill-rule="evenodd" d=${SHAPES[severity]} />
+  </svg>`;
 }
 
 /** A reason with its colour; its meaning is its title. */
 export function Reason({ reason, severity }) {
-  return html`<span class="reason ${severity ?? severityOfReason(reason)}" title=${REASONS[reason]?.meaning ?? ""}>${cleanText(reason, 64)}</span>`;
+  return html`<span class="reason ${severity ?? severityOfReason(reason)}" title=${REASONS[reason]?.meaning ?? ""}
+    >${cleanText(reason, 64)}</span
+  >`;
 }
 
 export function Age({ time }) {
@@ -47,7 +51,11 @@ export function Age({ time }) {
 /** Counts such as 2 of 3, with a bar. */
 export function Count({ ready, wanted, severity }) {
   const share = wanted > 0 ? Math.min(1, ready / wanted) : 1;
-  return html`<span class="count"><span class="bar" aria-hidden="true"><span class="fill ${severity}" style=${{ width: `${100 * share}%` }}></span></span>${ready}/${wanted}</span>`;
+  return html`<span class="count"
+    ><span class="bar" aria-hidden="true"
+      ><span class="fill ${severity}" style=${{ width: `${100 * share}%` }}></span></span
+    >${ready}/${wanted}</span
+  >`;
 }
 
 export function Copy({ text }) {
@@ -57,30 +65,44 @@ export function Copy({ text }) {
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };
-  return html`<span class="command"><code>${text}</code><button type="button" class="quiet" onClick=${copy} aria-label="Copy the command">${copied ? "Copied" : "Copy"}</button></span>`;
+  return html`<span class="command"
+    ><code>${text}</code
+    ><button type="button" class="quiet" onClick=${copy} aria-label="Copy the command">
+      ${copied ? "Copied" : "Copy"}
+    </button></span
+  >`;
 }
 
 /** The errors of a refusal, each with what to do next. */
 export function Problems({ errors, title }) {
   return html`<div class="problems" role="alert">
     ${title && html`<p class="title">${title}</p>`}
-    ${errors.map((each) => html`<div class="problem">
-      <p><${Reason} reason=${each.reason} severity="bad" /> ${cleanText(each.detail)}</p>
-      ${each.note && html`<p class="note">${cleanText(each.note)}</p>`}
-      ${each.next && html`<p class="next">Next: ${cleanText(each.next)}</p>`}
-    </div>`)}
+    ${errors.map(
+      (each) =>
+        html`<div class="problem">
+          <p><${Reason} reason=${each.reason} severity="bad" /> ${cleanText(each.detail)}</p>
+          ${each.note && html`<p class="note">${cleanText(each.note)}</p>`}
+          ${each.next && html`<p class="next">Next: ${cleanText(each.next)}</p>`}
+        </div>`,
+    )}
   </div>`;
 }
 
 /** The problem of a read. What was known before stays below it. */
 export function Trouble({ problem, absent }) {
   if (!problem) return null;
-  if (problem.status === 404 && absent) return html`<div class="empty"><h2>${absent}</h2><p>It does not exist, or you have no role in its project.</p></div>`;
+  if (problem.status === 404 && absent)
+    return html`<div class="empty">
+      <h2>${absent}</h2>
+      <p>It does not exist, or you have no role in its project.</p>
+    </div>`;
   return html`<${Problems} errors=${problem.errors ?? [{ reason: "Internal", detail: problem.message }]} />`;
 }
 
 export function Loading({ rows = 6 }) {
-  return html`<div class="loading" aria-busy="true" aria-label="Loading">${Array.from({ length: rows }, (_, index) => html`<div key=${index} class="bone"></div>`)}</div>`;
+  return html`<div class="loading" aria-busy="true" aria-label="Loading">
+    ${Array.from({ length: rows }, (_, index) => html`<div key=${index} class="bone"></div>`)}
+  </div>`;
 }
 
 /** The heading of a page. It takes the focus when the page is opened, so that a screen reader begins there. */
@@ -88,17 +110,28 @@ export function Heading({ children, title }) {
   const heading = useRef(null);
   useEffect(() => {
     document.title = `${title} · PinCompute`;
-    if (document.activeElement === document.body || document.activeElement?.closest("nav, a")) heading.current?.focus({ preventScroll: true });
+    if (document.activeElement === document.body || document.activeElement?.closest("nav, a"))
+      heading.current?.focus({ preventScroll: true });
   }, [title]);
   return html`<h1 ref=${heading} tabindex="-1">${children ?? title}</h1>`;
 }
 
 export function Crumbs({ links }) {
-  return html`<nav class="crumbs" aria-label="Breadcrumb"><ol>${links.map(([text, address]) => html`<li key=${address}><a href=${address}>${text}</a></li>`)}</ol></nav>`;
+  return html`<nav class="crumbs" aria-label="Breadcrumb">
+    <ol>
+      ${links.map(([text, address]) => html`<li key=${address}><a href=${address}>${text}</a></li>`)}
+    </ol>
+  </nav>`;
 }
 
 /** Links to the views of a page; the chosen one is in its address. */
 export function Tabs({ label, tabs, chosen }) {
-  return html`<nav class="tabs" aria-label=${label}>${tabs.map(([key, text, address, count]) =>
-    html`<a key=${key} href=${address} aria-current=${key === chosen ? "page" : undefined}>${text}${count != null && html` <span class="number">${count.toLocaleString("en")}</span>`}</a>`)}</nav>`;
+  return html`<nav class="tabs" aria-label=${label}>
+    ${tabs.map(
+      ([key, text, address, count]) =>
+        html`<a key=${key} href=${address} aria-current=${key === chosen ? "page" : undefined}
+          >${text}${count != null && html` <span class="number">${count.toLocaleString("en")}</span>`}</a
+        >`,
+    )}
+  </nav>`;
 }

@@ -10,7 +10,10 @@ export async function loadSession(signedOut) {
     const code = decodeURIComponent(location.hash.slice(SIGN_IN.length));
     // The code must not stay in the history of the browser.
     history.replaceState(null, "", location.pathname + location.search);
-    problem = await send("POST", "/session", { body: { code } }).then(() => null, (refused) => refused);
+    problem = await send("POST", "/session", { body: { code } }).then(
+      () => null,
+      (refused) => refused,
+    );
   }
   const session = await readSession();
   if (session) beginSession(session.csrf, signedOut);

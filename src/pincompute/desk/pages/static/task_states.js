@@ -13,7 +13,10 @@ const FIELDS = "name,uid,project,workload,state,ready,attempt,index,node";
 const MAX_REPLICAS = 10_000;
 
 export function useTaskStates(project, name) {
-  const resource = useResource(apiPath(workloadPath(project, name)), { matches: ofWorkload(project, name), everyMs: 1500 });
+  const resource = useResource(apiPath(workloadPath(project, name)), {
+    matches: ofWorkload(project, name),
+    everyMs: 1500,
+  });
   const replicas = useReplicas(project, name);
   const { spec, status } = resource.data ?? {};
   const total = status?.tasks || spec?.items?.length || spec?.tasks || 0;
@@ -36,7 +39,10 @@ function useReplicas(project, name) {
     const found = new Map();
     let cursor = "";
     do {
-      const page = await read(apiPath(["replicas"], { project, workload: name, limit: 500, fields: FIELDS, cursor }), signal);
+      const page = await read(
+        apiPath(["replicas"], { project, workload: name, limit: 500, fields: FIELDS, cursor }),
+        signal,
+      );
       for (const each of page.items) found.set(each.uid, each);
       cursor = page.next;
     } while (cursor && found.size < MAX_REPLICAS);
@@ -78,7 +84,8 @@ function taskStates(total, status, replicas) {
     const task = taskOf(replica, attempts);
     if (task >= 0 && task < total) states[task] = Math.max(states[task], stateOf(replica));
   }
-  for (const group of status?.failures ?? []) for (const task of parseNumbers(group.tasks)) if (states[task] === WAITING) states[task] = FAILED;
+  for (const group of status?.failures ?? [])
+    for (const task of parseNumbers(group.tasks)) if (states[task] === WAITING) states[task] = FAILED;
   for (const task of parseNumbers(status?.completed)) if (task < total) states[task] = DONE;
   return states;
 }

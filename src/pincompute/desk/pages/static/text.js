@@ -16,7 +16,12 @@ export function cleanText(text, limit = SHOWN_CHARS) {
   return `${clean.slice(0, limit)}… (${whole.length.toLocaleString("en")} characters)`;
 }
 
-const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+const UNITS = [
+  [86400, "d"],
+  [3600, "h"],
+  [60, "m"],
+  [1, "s"],
+];
 
 /** `5m`, `3h` or `12d`: how long ago a time was. */
 export function ageText(time, now = Date.now()) {

@@ -23,12 +23,19 @@ function group(detail) {
 export function Tree({ project, name, detail }) {
   const below = group(detail);
   return html`<div class="tree">
-    <p class="node"><${Mark} severity=${severityOf(detail.summary)} /><b>${kindText(detail.summary.kind)}</b> ${name}</p>
+    <p class="node">
+      <${Mark} severity=${severityOf(detail.summary)} /><b>${kindText(detail.summary.kind)}</b> ${name}
+    </p>
     <ul>
-      ${detail.natives.map((each) => html`<li key=${each.name}>
-        <p class="node"><b>${each.name.split("/")[0]}</b> ${each.name.split("/")[1]} <${Age} time=${each.since} /></p>
-        ${below.has(each) && html`<${Replicas} project=${project} name=${name} replicas=${below.get(each)} />`}
-      </li>`)}
+      ${detail.natives.map(
+        (each) =>
+          html`<li key=${each.name}>
+            <p class="node">
+              <b>${each.name.split("/")[0]}</b> ${each.name.split("/")[1]} <${Age} time=${each.since} />
+            </p>
+            ${below.has(each) && html`<${Replicas} project=${project} name=${name} replicas=${below.get(each)} />`}
+          </li>`,
+      )}
       ${below.has(null) && html`<li><${Replicas} project=${project} name=${name} replicas=${below.get(null)} /></li>`}
     </ul>
     ${detail.natives.length === 0 && html`<p class="muted">Nothing is created yet.</p>`}
@@ -37,7 +44,9 @@ export function Tree({ project, name, detail }) {
 
 function Replicas({ project, name, replicas }) {
   const [limit, setLimit] = useState(SHOWN_REPLICAS);
-  const sorted = [...replicas].sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name, "en", { numeric: true }));
+  const sorted = [...replicas].sort(
+    (a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name, "en", { numeric: true }),
+  );
   return html`<ul>
     ${sorted.slice(0, limit).map((each) => html`<${Replica} key=${each.name} project=${project} name=${name} replica=${each} />`)}
     ${sorted.length > limit && html`<li><button type="button" onClick=${() => setLimit(limit + 200)}>Show more of ${countText(sorted.length, "replica")}</button></li>`}
@@ -50,24 +59,37 @@ function rank(replica) {
 }
 
 function Replica({ project, name, replica }) {
-  const use = [replica.cpuMillicores != null && `${replica.cpuMillicores}m CPU`, bytesText(replica.memoryBytes)].filter(Boolean).join(", ");
-  return html`<li><details>
-    <summary class="node">
-      <${Mark} severity=${severityOfState(replica.state)} />
-      <span class="replica">${replica.name}</span>
-      <span class="state">${cleanText(replica.state, 64)}</span>
-      ${replica.restarts > 0 && html`<span class="warn-text">${countText(replica.restarts, "restart")}</span>`}
-      <span class="muted">${replica.node}</span>
-      <span class="muted">${use}</span>
-      <${Age} time=${replica.since} />
-    </summary>
-    <ul>${replica.containers.map((each) => html`<li key=${each.name} class="node">
-      <${Mark} severity=${severityOfState(each.state)} />
-      <a href=${workloadAddress(project, name, `?${new URLSearchParams({ tab: "logs", replica: replica.name, container: each.name })}`)} title="Logs of this container">${each.name}</a>
-      <span>${cleanText(each.state, 64)}</span>
-      ${each.restarts > 0 && html`<span class="warn-text">${countText(each.restarts, "restart")}</span>`}
-      ${each.exitCode != null && html`<span class="muted">last exit ${each.exitCode}</span>`}
-      <code class="muted">${cleanText(each.image, 120)}</code>
-    </li>`)}</ul>
-  </details></li>`;
+  const use = [replica.cpuMillicores != null && `${replica.cpuMillicores}m CPU`, bytesText(replica.memoryBytes)]
+    .filter(Boolean)
+    .join(", ");
+  return html`<li>
+    <details>
+      <summary class="node">
+        <${Mark} severity=${severityOfState(replica.state)} />
+        <span class="replica">${replica.name}</span>
+        <span class="state">${cleanText(replica.state, 64)}</span>
+        ${replica.restarts > 0 && html`<span class="warn-text">${countText(replica.restarts, "restart")}</span>`}
+        <span class="muted">${replica.node}</span>
+        <span class="muted">${use}</span>
+        <${Age} time=${replica.since} />
+      </summary>
+      <ul>
+        ${replica.containers.map(
+          (each) =>
+            html`<li key=${each.name} class="node">
+              <${Mark} severity=${severityOfState(each.state)} />
+              <a
+                href=${workloadAddress(project, name, `?${new URLSearchParams({ tab: "logs", replica: replica.name, container: each.name })}`)}
+                title="Logs of this container"
+                >${each.name}</a
+              >
+              <span>${cleanText(each.state, 64)}</span>
+              ${each.restarts > 0 && html`<span class="warn-text">${countText(each.restarts, "restart")}</span>`}
+              ${each.exitCode != null && html`<span class="muted">last exit ${each.exitCode}</span>`}
+              <code class="muted">${cleanText(each.image, 120)}</code>
+            </li>`,
+        )}
+      </ul>
+    </details>
+  </li>`;
 }

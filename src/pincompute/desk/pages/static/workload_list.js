@@ -6,7 +6,8 @@ import { useFrames } from "./live.js";
 
 const PAGE = 100;
 
-export const ofWorkloads = ({ event, item }) => event === "workloads" || (event === "gone" && item.collection === "workloads");
+export const ofWorkloads = ({ event, item }) =>
+  event === "workloads" || (event === "gone" && item.collection === "workloads");
 
 /** The first page is read again after changes, since what is urgent comes first; items of later ones change in place. */
 export function useWorkloadList(filters) {
