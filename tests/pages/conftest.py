@@ -13,7 +13,7 @@ from shared_platform import SharedPlatform
 
 PROJECT = "pages"
 HOSTILE = "<img src=x onerror=alert(1)>"
-WORKLOADS = f"""\
+PROJECT_FILE = f"""\
 apiVersion: pinterest.com/v1
 kind: Project
 metadata: {{name: {PROJECT}}}
@@ -23,7 +23,8 @@ spec:
   review: open
   members: {{owner: {{people: [ann]}}, deployer: {{groups: [crew]}}}}
   quota: {{on-demand: {{cpu: 400, memory: 400Gi, pods: 300}}}}
----
+"""
+WORKLOADS = f"""\
 apiVersion: pinterest.com/v1
 kind: PinterestService
 metadata: {{name: shop, project: {PROJECT}}}
@@ -43,7 +44,9 @@ spec: {{image: "resize:1.0", tasks: 40, parallelism: 8}}
 
 @pytest.fixture(scope="session")
 def pages_platform(platform: SharedPlatform, tmp_path_factory: pytest.TempPathFactory) -> SharedPlatform:
-    deploy_documents(platform, tmp_path_factory.mktemp("pages"), WORKLOADS)
+    folder = tmp_path_factory.mktemp("pages")
+    for text in (PROJECT_FILE, WORKLOADS):
+        deploy_documents(platform, folder, text)
     return platform
 
 

@@ -1,4 +1,4 @@
-"""Every page in both colour schemes and at both widths: no finding of axe, and nothing beyond the edge."""
+"""Every page in both colour schemes, the one wide and the other narrow: no finding of axe, and nothing beyond the edge."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (NARROW, True)], ids=["wide-light", "narrow-dark"])
 def test_pages_have_no_findings(
     chromium: Browser, pages_platform: SharedPlatform, size: tuple[int, int], dark: bool
 ) -> None:

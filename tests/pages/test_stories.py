@@ -76,7 +76,7 @@ def test_an_action_shows_its_plan_first_and_then_what_it_did(tab: Tab) -> None:
     expect(dialog.locator(".plan")).to_contain_text("3 replicas -> 5")
     expect(dialog.locator(".plan")).to_contain_text("replicas 3 -> 5")
     dialog.get_by_label("Replicas").fill("301")
-    expect(dialog.locator(".plan")).to_contain_text("QuotaExceeded")
+    expect(dialog.locator(".plan")).to_contain_text("QuotaTooSmall")
     expect(dialog.get_by_role("button", name="Scale")).to_be_disabled()
     dialog.get_by_label("Replicas").fill("5")
     dialog.get_by_role("button", name="Scale").click()

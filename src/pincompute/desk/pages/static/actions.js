@@ -36,8 +36,13 @@ export const ACTIONS = {
   cancel: { title: "Cancel", kinds: FINITE, fields: [because], danger: true },
 };
 
-export function actionsOf(kind) {
-  return Object.keys(ACTIONS).filter((name) => !ACTIONS[name].kinds || ACTIONS[name].kinds.includes(kind));
+/** The actions that a workload has in its state: a paused one can only be resumed. */
+export function actionsOf({ kind, spec }) {
+  const paused = Boolean(spec?.rollout?.paused || spec?.suspended);
+  const hidden = paused ? "pause" : "resume";
+  return Object.keys(ACTIONS).filter(
+    (name) => name !== hidden && (!ACTIONS[name].kinds || ACTIONS[name].kinds.includes(kind)),
+  );
 }
 
 /** The action that a printed command is about, with the values in it; null for any other command. */

@@ -67,8 +67,8 @@ function Frame({ session }) {
 }
 
 function Header({ session, path, search }) {
-  const isAt = (address) =>
-    path.startsWith(address) || (address === "/ui/workloads" && ["/", "/ui", "/ui/"].includes(path));
+  const isWorkload = ["/", "/ui", "/ui/"].includes(path) || path.includes("/workloads");
+  const isAt = (address) => (isWorkload ? address === "/ui/workloads" : path.startsWith(address));
   return html`<header class="top">
     <a class="brand" href="/ui/workloads"
       ><svg viewBox="0 0 32 32" aria-hidden="true">

@@ -43,7 +43,7 @@ export function Workload({ project, name }) {
     ["revisions", "Revisions", detail.data.history.length],
   ];
   return html` ${crumbs}
-    <${Title} summary=${summary} act=${setDialog} />
+    <${Title} summary=${summary} resource=${detail.data.resource} act=${setDialog} />
     <${Why} project=${project} summary=${summary} why=${why.data} act=${setDialog} />
     <${Trouble} problem=${detail.problem ?? why.problem} />
     <${Tabs}
@@ -70,7 +70,7 @@ export function Workload({ project, name }) {
     }`;
 }
 
-function Title({ summary, act }) {
+function Title({ summary, resource, act }) {
   const severity = severityOf(summary);
   const address = safeAddress(summary.address);
   return html`<header class="head">
@@ -88,14 +88,16 @@ function Title({ summary, act }) {
         ${summary.expires && html`<span>ends ${summary.expires}</span>`}
       </p>
     </div>
-    <${ActionMenu} kind=${summary.kind} replicas=${summary.wanted} act=${act} />
+    <${ActionMenu} resource=${resource} replicas=${summary.wanted} act=${act} />
   </header>`;
 }
 
-function ActionMenu({ kind, replicas, act }) {
+function ActionMenu({ resource, replicas, act }) {
   const choose = (action) => act({ action, values: action === "scale" ? { replicas } : {} });
   return html`<div class="actions" role="group" aria-label="Actions">
-    ${actionsOf(kind).map((each) => html`<button key=${each} type="button" onClick=${() => choose(each)}>${ACTIONS[each].title}</button>`)}
+    ${actionsOf(resource).map(
+      (each) => html`<button key=${each} type="button" onClick=${() => choose(each)}>${ACTIONS[each].title}</button>`,
+    )}
     <button type="button" class="danger-quiet" onClick=${() => act({ action: "delete" })}>Delete</button>
   </div>`;
 }

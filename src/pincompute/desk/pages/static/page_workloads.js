@@ -84,10 +84,11 @@ function StateTabs({ query, page }) {
 }
 
 /** Problems by reason, the most frequent first; a click shows only these. */
-function ReasonChips({ query, counts = {} }) {
-  const all = Object.entries(counts).filter(
+function ReasonChips({ query, counts }) {
+  const all = Object.entries(counts ?? {}).filter(
     ([reason]) => severityOfReason(reason) === "bad" || reason === query.reason,
   );
+  if (all.length === 0) return html`<p class="chips muted">${counts && "Nothing has a problem."}</p>`;
   return html`<ul class="chips" aria-label="Problems by reason">
     ${all.slice(0, MAX_REASONS).map(
       ([reason, count]) =>

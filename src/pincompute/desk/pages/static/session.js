@@ -33,8 +33,8 @@ async function readSession() {
 /** A desk without sessions: a proxy in front of it, or a test, adds the token to each request. */
 async function readBearer() {
   try {
-    const { name, isAdmin } = await read("/v1/whoami");
-    return { user: name, administrator: isAdmin, csrf: "", expires: "", openid: false };
+    const { name, is_admin: administrator } = await read("/v1/whoami");
+    return { user: name, administrator, csrf: "", expires: "", openid: false };
   } catch (error) {
     if (error instanceof Refusal && error.status === 401) return null;
     throw error;

@@ -6,14 +6,14 @@ const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 const DECEPTIVE = /[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 const SHOWN_CHARS = 2000;
 
-/** A text of a program or a user, as it may be shown: without colours of terminals and hidden characters. */
-export function cleanText(text, limit = SHOWN_CHARS) {
+/** A text of a program or a user, as it may be shown: without colours of terminals and hidden characters. `chars` of it were sent. */
+export function cleanText(text, limit = SHOWN_CHARS, chars = text?.length) {
   const whole = String(text ?? "");
   // Escape sequences are short, so that a factor bounds the work for a line of a megabyte.
   const shown = whole.length > limit ? whole.slice(0, limit * 2) : whole;
   const clean = shown.replace(ESCAPES, "").replace(CONTROLS, "\ufffd").replace(DECEPTIVE, "\ufffd");
-  if (whole.length <= limit && clean.length <= limit) return clean;
-  return `${clean.slice(0, limit)}… (${whole.length.toLocaleString("en")} characters)`;
+  if (chars <= limit && clean.length <= limit) return clean;
+  return `${clean.slice(0, limit)}… (${chars.toLocaleString("en")} characters)`;
 }
 
 const UNITS = [
@@ -84,7 +84,7 @@ export function kindText(kind) {
 
 /** The address of a workload, if it is one that a browser may follow. */
 export function safeAddress(address) {
-  return /^https?:\/\//.test(address ?? "") ? address : "";
+  return /^https?:\/\/[^\s"'<>]+$/.test(address ?? "") ? address : "";
 }
 
 /** Calls at most once in an interval, and always once after the last call. */

@@ -5,7 +5,7 @@ import { workloadAddress } from "./router.js";
 import { bytesText, cleanText, countText, kindText } from "./text.js";
 
 const CONTROLLERS = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "PyTorchJob", "TFJob"];
-const SHOWN_REPLICAS = 50;
+const SHOWN_REPLICAS = 20;
 
 /** The replicas below the object that controls them: the one with the longest name that theirs begins with. */
 function group(detail) {
