@@ -18,7 +18,7 @@ STRUCTURAL = {
     "kind", "goal", "at", "since", "createdAt", "lastSeen", "acceptedAt", "event", "is", "tasks", "completed", "next",
     "uid", "number", "project", "name",
 }  # fmt: skip
-"""Fields whose values the API restricts; names are also in addresses. Some are attacked one by one below."""
+"""Fields with values that the API restricts; names are also in addresses. Some are attacked one by one below."""
 PAGES = (
     f"/ui/workloads?project={PROJECT}",
     f"/ui/projects/{PROJECT}",
@@ -45,14 +45,14 @@ def infect(value: Any, key: str = "", spared: frozenset[str] = frozenset(STRUCTU
 
 
 def infect_answers(page: Page, spared: frozenset[str] = frozenset(STRUCTURAL)) -> None:
-    def answer(route: Route) -> None:
+    def with_markup(route: Route) -> None:
         response = route.fetch()
         if response.headers.get("content-type", "").startswith("application/json"):
             route.fulfill(response=response, body=json.dumps(infect(response.json(), "", spared)))
         else:
             route.fulfill(response=response)
 
-    page.route(lambda url: "/v1/" in url and "/v1/changes" not in url and "/logs" not in url, answer)
+    page.route(lambda url: "/v1/" in url and "/v1/changes" not in url and "/logs" not in url, with_markup)
 
 
 def assert_only_text(tab: Tab) -> None:
@@ -76,7 +76,7 @@ def test_markup_in_names_and_commands_is_shown_as_text(tab: Tab) -> None:
         expect(tab.page.locator(".loading")).to_have_count(0)
         expect(tab.page.locator("main")).to_contain_text("<svg onload=alert(3)>")
         assert_only_text(tab)
-    # A name is one part of an address, whatever characters it has.
+    # A name is one part of an address, with any characters.
     for link in tab.page.locator("main a").evaluate_all("links => links.map((each) => each.getAttribute('href'))"):
         assert link.startswith(("/ui/", "http://", "https://"))
         assert "<" not in link
@@ -89,13 +89,13 @@ def test_hostile_text_of_a_real_object_is_shown_as_text(tab: Tab) -> None:
 
 
 def test_an_address_that_is_no_address_is_no_link(tab: Tab) -> None:
-    def answer(route: Route) -> None:
+    def with_script_address(route: Route) -> None:
         response = route.fetch()
         body = response.json()
         body["summary"]["address"] = "javascript:alert(4)"
         route.fulfill(response=response, body=json.dumps(body))
 
-    tab.page.route("**/account", answer)
+    tab.page.route("**/account", with_script_address)
     tab.open(f"/ui/projects/{PROJECT}/workloads/shop")
     expect(tab.page.locator(".facts")).to_contain_text("shop:1.0")
     assert tab.count("a[href^='javascript']") == 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from tests.pages.conftest import PROJECT, deploy_documents
 
 from browser_tab import Tab
@@ -162,6 +163,32 @@ def test_a_batch_shows_all_tasks_and_runs_selected_ones_again(tab: Tab) -> None:
     expect(dialog.locator(".plan li, .plan .problem").first).to_be_visible()
     tab.page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
+
+
+def test_ten_thousand_tasks_are_one_picture_and_their_failures_one_row_for_each_reason(tab: Tab) -> None:
+    def with_tasks(route: Route) -> None:
+        response = route.fetch()
+        body = response.json()
+        body["status"] |= {
+            "tasks": 10_000,
+            "completed": "0-8999",
+            "failures": [
+                {"reason": "OutOfMemory", "exitCode": 137, "message": "killed", "tasks": "9000-9099", "count": 100},
+                {"reason": "TaskFailed", "exitCode": 3, "message": "bad header", "tasks": "9200,9999", "count": 2},
+            ],
+        }
+        route.fulfill(response=response, body=json.dumps(body))
+
+    tab.page.route("**/workloads/resize", with_tasks)
+    tab.open(f"/ui/projects/{PROJECT}/workloads/resize")
+    grid = tab.page.locator("canvas")
+    expect(grid).to_have_attribute("aria-label", "10,000 tasks: 898 waiting, 102 failed, 9000 done")
+    expect(tab.page.locator(".batch tbody tr")).to_have_count(2)
+    tab.page.locator(".batch tbody tr").first.get_by_role("button", name="Select").click()
+    expect(tab.page.locator(".selection")).to_contain_text("100 tasks: 9000-9099")
+    grid.click(position={"x": 1, "y": 1})
+    expect(tab.page.locator(".selection")).to_contain_text("Task 0")
+    expect(tab.page.locator("#pointed")).to_contain_text("Task 0 is done")
 
 
 def test_a_deleted_workload_keeps_its_history(tab: Tab, pages_platform: SharedPlatform, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Debian's Chromium, and tabs in it that present the token of a platform and report whatever went wrong in them."""
+"""Debian's Chromium, and tabs in it that present the token of a platform and report errors in them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def open_tab(
 def axe_findings(page: Page) -> list[str]:
     """Findings of axe-core on the page as it is now."""
     script = (install_locked(_AXE, "axe") / "node_modules" / "axe-core" / "axe.min.js").read_text()
-    # As a function of the test and not as an element of the page, whose policy refuses scripts from elsewhere.
+    # As a function of the test and not as an element of the page: its policy refuses scripts from elsewhere.
     page.evaluate(script)
     found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
     return [

@@ -32,7 +32,10 @@ export function useResource(path, { matches = NEVER, everyMs = 1500, keep = fals
       setAnswer({ path, data, problem: null });
     } catch (problem) {
       if (problem.name === "AbortError") return;
-      setAnswer((before) => ({ path, data: before.path === path ? before.data : undefined, problem }));
+      // What the caller may no longer see, or what is gone, is not shown from before.
+      const isHidden = [401, 403, 404].includes(problem.status);
+      if (isHidden) cache.delete(path);
+      setAnswer((before) => ({ path, data: !isHidden && before.path === path ? before.data : undefined, problem }));
     }
   }, [path]);
   useEffect(() => {

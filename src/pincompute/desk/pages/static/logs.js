@@ -108,7 +108,7 @@ function Lines({ lines, following, setFollowing }) {
 
 function Line({ line }) {
   const [whole, setWhole] = useState(false);
-  const text = cleanText(line.text, whole ? line.text.length : SHOWN_CHARS, whole ? line.text.length : line.chars);
+  const text = cleanText(line.text, whole ? line.text.length : SHOWN_CHARS, line.chars);
   if (line.is === "mark")
     return html`<p class="line mark-line">
       <time>${clockText(line.time)}</time> <span>${line.replica}</span> ${text}

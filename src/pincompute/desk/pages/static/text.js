@@ -7,7 +7,7 @@ const DECEPTIVE = /[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 const SHOWN_CHARS = 2000;
 
 /** A text of a program or a user, as it may be shown: without colours of terminals and hidden characters. `chars` of it were sent. */
-export function cleanText(text, limit = SHOWN_CHARS, chars = text?.length) {
+export function cleanText(text, limit = SHOWN_CHARS, chars = String(text ?? "").length) {
   const whole = String(text ?? "");
   // Escape sequences are short, so that a factor bounds the work for a line of a megabyte.
   const shown = whole.length > limit ? whole.slice(0, limit * 2) : whole;

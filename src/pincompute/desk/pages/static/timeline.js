@@ -3,7 +3,7 @@ import { apiPath, read, workloadPath } from "./api.js";
 import { useResource } from "./data.js";
 import { html, useState } from "./dom.js";
 import { isAbout } from "./live.js";
-import { Age, Loading, Reason, Trouble } from "./parts.js";
+import { Age, Loading, Reason, Trouble, severityOfReason } from "./parts.js";
 import { cleanText, clockText, dayText } from "./text.js";
 
 const SEVERITIES = {
@@ -62,7 +62,7 @@ function Days({ entries, showName }) {
 }
 
 function Entry({ entry, showName }) {
-  const severity = SEVERITIES[entry.event] ?? "wait";
+  const severity = entry.event === "state" ? severityOfReason(entry.reason) : (SEVERITIES[entry.event] ?? "wait");
   const launch =
     entry.launch &&
     Object.entries(entry.launch)
