@@ -25,7 +25,14 @@ export function Batch({ project, name, act }) {
 function Legend({ states }) {
   const counts = countStates(states);
   return html`<ul class="legend">
-    ${[...STATES].reverse().map((each) => html`<li key=${each}><span class=${`swatch task-${each}`}></span>${each} <b>${counts[each].toLocaleString("en")}</b></li>`)}
+    ${[...STATES]
+      .reverse()
+      .map(
+        (each) =>
+          html`<li key=${each}>
+            <span class=${`swatch task-${each}`}></span>${each}${" "}<b>${counts[each].toLocaleString("en")}</b>
+          </li>`,
+      )}
   </ul>`;
 }
 
@@ -46,12 +53,17 @@ function Selection({ project, name, selected, select, act, replicas, status }) {
   const attempts = attemptNumbers(status);
   const replica =
     selected.size === 1 ? [...replicas.values()].findLast((each) => taskOf(each, attempts) === first) : null;
+  const logs = new URLSearchParams({
+    tab: "logs",
+    replica: replica?.name ?? String(first),
+    deleted: replica ? "" : "true",
+  });
   return html`<p class="selection">
     <span
       >${selected.size === 1 ? `Task ${first}` : `${countText(selected.size, "task")}: ${cleanText(numbers, 60)}`}</span
     >
     <button type="button" onClick=${() => act({ action: "rerun", values: { tasks: numbers } })}>Run again…</button>
-    ${selected.size === 1 && html`<a class="button" href=${workloadAddress(project, name, `?${new URLSearchParams({ tab: "logs", replica: replica?.name ?? String(first), deleted: replica ? "" : "true" })}`)}>Logs</a>`}
+    ${selected.size === 1 && html`<a class="button" href=${workloadAddress(project, name, `?${logs}`)}>Logs</a>`}
     <button type="button" class="quiet" onClick=${() => select(new Set())}>Clear</button>
   </p>`;
 }

@@ -117,7 +117,10 @@ function Line({ line }) {
     <time datetime=${line.time} title=${line.time}>${clockText(line.time)}</time>
     <span class=${`from hue${hueOf(line.replica)}`}>${line.replica}</span>
     <span class="text">${text}</span>
-    ${line.text.length > SHOWN_CHARS && html` <button type="button" class="quiet" onClick=${() => setWhole(!whole)}>${whole ? "Less" : `Show ${line.chars.toLocaleString("en")} characters`}</button>`}
+    ${
+      line.text.length > SHOWN_CHARS &&
+      html` <button type="button" class="quiet" onClick=${() => setWhole(!whole)}>${whole ? "Less" : "More"}</button>`
+    }
   </p>`;
 }
 

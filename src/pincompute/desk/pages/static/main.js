@@ -69,6 +69,7 @@ function Frame({ session }) {
 function Header({ session, path, search }) {
   const isWorkload = ["/", "/ui", "/ui/"].includes(path) || path.includes("/workloads");
   const isAt = (address) => (isWorkload ? address === "/ui/workloads" : path.startsWith(address));
+  const current = (address) => (isAt(address) ? "page" : undefined);
   return html`<header class="top">
     <a class="brand" href="/ui/workloads"
       ><svg viewBox="0 0 32 32" aria-hidden="true">
@@ -77,7 +78,9 @@ function Header({ session, path, search }) {
       ><span>PinCompute</span></a
     >
     <nav aria-label="Pages">
-      ${pagesFor(session).map(([title, address]) => html`<a key=${address} href=${address} aria-current=${isAt(address) ? "page" : undefined}>${title}</a>`)}
+      ${pagesFor(session).map(
+        ([title, address]) => html`<a key=${address} href=${address} aria-current=${current(address)}>${title}</a>`,
+      )}
     </nav>
     <button type="button" class="search" onClick=${search} aria-keyshortcuts="/ Control+K">
       <span>Search</span> <kbd>/</kbd>

@@ -45,15 +45,16 @@ export function Audit({ project }) {
 
 function Entry({ entry }) {
   const [, name] = entry.object.split(/[ /]/);
+  const object = cleanText(entry.object, 200);
+  const submission = `${projectAddress(entry.project)}/submissions/${entry.submission}`;
   return html`<tr>
     <td><${Age} time=${entry.at} /></td>
     <td>${cleanText(entry.caller, 100)}</td>
     <td>${cleanText(entry.act, 200)}</td>
     <td>
-      ${entry.project && name ? html`<a href=${workloadAddress(entry.project, name)}>${cleanText(entry.object, 200)}</a>` : cleanText(entry.object, 200)}${" "}<small
-        >${entry.project}</small
-      >
-      ${entry.project && entry.submission && html` <a class="muted" href=${`${projectAddress(entry.project)}/submissions/${entry.submission}`}>submission</a>`}
+      ${entry.project && name ? html`<a href=${workloadAddress(entry.project, name)}>${object}</a>` : object}
+      ${" "}<small>${entry.project}</small>
+      ${entry.project && entry.submission && html` <a class="muted" href=${submission}>submission</a>`}
     </td>
     <td class="wide">${cleanText(entry.note, 400)}</td>
   </tr>`;

@@ -9,6 +9,7 @@ import { Audit } from "./page_audit.js";
 import { Timeline } from "./timeline.js";
 
 const SHOWN_UNFINISHED = 20;
+const NEARLY_USED_UP = 0.9;
 
 export function Project({ project }) {
   const { query } = useAddress();
@@ -31,9 +32,11 @@ export function Project({ project }) {
       <div class="title">
         <${Heading} title=${project} />
         <p class="facts">
-          <span>${cleanText(data.owner, 100)}</span><span>${cleanText(data.contact, 100)}</span
-          ><span>review: ${data.review}</span
-          >${data.costCentre && html`<span>cost centre ${cleanText(data.costCentre, 100)}</span>`}${data.expires && html`<span class="warn-text">${data.expired ? "ended" : "ends"} ${data.expires}</span>`}
+          <span>${cleanText(data.owner, 100)}</span>
+          <span>${cleanText(data.contact, 100)}</span>
+          <span>review: ${data.review}</span>
+          ${data.costCentre && html`<span>cost centre ${cleanText(data.costCentre, 100)}</span>`}
+          ${data.expires && html`<span class="warn-text">${data.expired ? "ended" : "ends"} ${data.expires}</span>`}
         </p>
         ${data.description && html`<p>${cleanText(data.description)}</p>`}
       </div>
@@ -82,11 +85,15 @@ function Overview({ project, view }) {
               )}
           </ul>`
       }
-      ${view.unfinished.length > SHOWN_UNFINISHED && html`<p><a href=${`/ui/workloads?${new URLSearchParams({ project })}`}>All ${view.unfinished.length.toLocaleString("en")}</a></p>`}
+      ${
+        view.unfinished.length > SHOWN_UNFINISHED &&
+        html`<p><a href=${`/ui/workloads?${new URLSearchParams({ project })}`}>All ${view.unfinished.length}</a></p>`
+      }
     </section>
     <section>
       <h2>Quota</h2>
-      ${view.quota.map((tier) => html`<${Tier} key=${tier.tier} project=${project} tier=${tier} />`)}${view.quota.length === 0 && html`<p class="muted">Unlimited.</p>`}
+      ${view.quota.map((tier) => html`<${Tier} key=${tier.tier} project=${project} tier=${tier} />`)}
+      ${view.quota.length === 0 && html`<p class="muted">Unlimited.</p>`}
     </section>
     ${
       view.pendingSubmissions.length > 0 &&
@@ -100,7 +107,14 @@ function Overview({ project, view }) {
       html`<section>
         <h2>Emergency overrides</h2>
         <ul class="plain">
-          ${view.overrides.map((each) => html`<li key=${each.name}><a href=${workloadAddress(project, each.name)}>${each.name}</a> until ${each.until} by ${cleanText(each.by, 100)}: ${cleanText(each.because, 300)} ${each.overdue && html`<span class="warn-text">overdue</span>`}</li>`)}
+          ${view.overrides.map(
+            (each) =>
+              html`<li key=${each.name}>
+                <a href=${workloadAddress(project, each.name)}>${each.name}</a>
+                ${` until ${each.until} by ${cleanText(each.by, 100)}: ${cleanText(each.because, 300)} `}
+                ${each.overdue && html`<span class="warn-text">overdue</span>`}
+              </li>`,
+          )}
         </ul>
       </section>`
     }`;
@@ -113,13 +127,25 @@ function Tier({ project, tier }) {
         (each) =>
           html`<div class="meter" key=${each.resource}>
             <p><b>${each.resource}</b> <span>${each.used}${each.limit ? ` of ${each.limit}` : ", unlimited"}</span></p>
-            ${each.usedShare != null && html`<progress max="1" value=${Math.min(1, each.usedShare)} class=${each.usedShare > 0.9 ? "bad" : "ok"} aria-label=${`${each.resource} of ${tier.tier}`}></progress>`}
+            <${UsedShare} share=${each.usedShare} label=${`${each.resource} of ${tier.tier}`} />
             <ol class="consumers">
-              ${each.largestConsumers.map((user) => html`<li key=${user.kind + user.name}><a href=${workloadAddress(project, user.name)}>${user.name}</a> <span>${user.usage}</span></li>`)}
+              ${each.largestConsumers.map(
+                (user) =>
+                  html`<li key=${user.kind + user.name}>
+                    <a href=${workloadAddress(project, user.name)}>${user.name}</a>
+                    <span>${user.usage}</span>
+                  </li>`,
+              )}
             </ol>
           </div>`,
       )}
     </div>`;
+}
+
+function UsedShare({ share, label }) {
+  if (share == null) return null;
+  const severity = share > NEARLY_USED_UP ? "bad" : "ok";
+  return html`<progress max="1" value=${Math.min(1, share)} class=${severity} aria-label=${label}></progress>`;
 }
 
 function Pending({ project, submissions }) {

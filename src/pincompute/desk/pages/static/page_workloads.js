@@ -123,7 +123,12 @@ function WorkloadRows({ list }) {
     <ol class="rows" aria-busy=${list.loading} onKeyDown=${moveFocus}>
       ${list.items.map((each) => html`<${WorkloadRow} key=${each.uid} item=${each} />`)}
     </ol>
-    ${list.hasMore && html`<p class="more" ref=${end}><button type="button" onClick=${list.showMore}>Show more of ${list.total.toLocaleString("en")}</button></p>`}`;
+    ${
+      list.hasMore &&
+      html`<p class="more" ref=${end}>
+        <button type="button" onClick=${list.showMore}>Show more of ${list.total.toLocaleString("en")}</button>
+      </p>`
+    }`;
 }
 
 export function WorkloadRow({ item }) {

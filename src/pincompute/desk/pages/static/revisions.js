@@ -14,7 +14,7 @@ export function Revisions({ detail, act }) {
           <header>
             <h2>@${each.number}</h2>
             ${" "}<${Age} time=${each.createdAt} />
-            ${each.number === summary.revision ? html`<span class="tag">current</span>` : html`<button type="button" onClick=${() => act({ action: "rollback", values: { to: each.number } })}>Roll back to @${each.number}</button>`}
+            <${WayBack} number=${each.number} current=${summary.revision} act=${act} />
           </header>
           ${
             each.changes.length > 0
@@ -29,6 +29,12 @@ export function Revisions({ detail, act }) {
         </li>`,
     )}
   </ol>`;
+}
+
+function WayBack({ number, current, act }) {
+  if (number === current) return html`<span class="tag">current</span>`;
+  const rollBack = () => act({ action: "rollback", values: { to: number } });
+  return html`<button type="button" onClick=${rollBack}>Roll back to @${number}</button>`;
 }
 
 /** `replicas 1 -> 3`, or `port: 8080` for a new field. */

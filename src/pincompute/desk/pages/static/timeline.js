@@ -73,8 +73,10 @@ function Entry({ entry, showName }) {
     <time datetime=${entry.at} title=${entry.at}>${clockText(entry.at)}</time>
     <div>
       <p>
-        <b>${entry.event}</b
-        >${" "}${showName && entry.workload}${entry.revision > 0 && ` @${entry.revision}`}${" "}${entry.reason && html`<${Reason} reason=${entry.reason} />`}${" "}${entry.replica && html`<span class="muted">${entry.replica}${entry.node && ` on ${entry.node}`}</span>`}
+        <b>${entry.event}</b>
+        ${showName && ` ${entry.workload}`}${entry.revision > 0 && ` @${entry.revision}`}
+        ${entry.reason && html` <${Reason} reason=${entry.reason} />`}
+        ${entry.replica && html` <span class="muted">${entry.replica}${entry.node && ` on ${entry.node}`}</span>`}
       </p>
       ${entry.message && html`<p>${cleanText(entry.message)}</p>`}${launch && html`<p class="muted">${launch}</p>`}
       ${entry.caller && html`<p class="muted">by ${cleanText(entry.caller, 200)}</p>`}

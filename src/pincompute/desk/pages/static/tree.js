@@ -6,6 +6,7 @@ import { bytesText, cleanText, countText, kindText } from "./text.js";
 
 const CONTROLLERS = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "PyTorchJob", "TFJob"];
 const SHOWN_REPLICAS = 20;
+const MORE_REPLICAS = 200;
 
 /** The replicas below the object that controls them: the one with the longest name that theirs begins with. */
 function group(detail) {
@@ -49,7 +50,14 @@ function Replicas({ project, name, replicas }) {
   );
   return html`<ul>
     ${sorted.slice(0, limit).map((each) => html`<${Replica} key=${each.name} project=${project} name=${name} replica=${each} />`)}
-    ${sorted.length > limit && html`<li><button type="button" onClick=${() => setLimit(limit + 200)}>Show more of ${countText(sorted.length, "replica")}</button></li>`}
+    ${
+      sorted.length > limit &&
+      html`<li>
+        <button type="button" onClick=${() => setLimit(limit + MORE_REPLICAS)}>
+          Show more of ${countText(sorted.length, "replica")}
+        </button>
+      </li>`
+    }
   </ul>`;
 }
 
