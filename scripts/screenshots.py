@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +42,7 @@ SHOTS = (
 
 def take_shots(platform: SharedPlatform) -> None:
     FOLDER.mkdir(exist_ok=True)
-    with running_chromium() as browser:
+    with TemporaryDirectory() as folder, running_chromium(platform, Path(folder)) as browser:
         for shot in SHOTS:
             with open_tab(browser, platform, size=SIZE, dark=shot.dark) as tab:
                 tab.open(shot.address)

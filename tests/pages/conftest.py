@@ -57,8 +57,8 @@ def deploy_documents(platform: SharedPlatform, folder: Path, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with running_chromium() as browser:
+def chromium(pages_platform: SharedPlatform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with running_chromium(pages_platform, tmp_path_factory.mktemp("chromium")) as browser:
         yield browser
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Error, Page, Route, expect
 from tests.pages.conftest import HOSTILE, PROJECT
 
 from browser_tab import Tab
@@ -46,11 +46,16 @@ def infect(value: Any, key: str = "", spared: frozenset[str] = frozenset(STRUCTU
 
 def infect_answers(page: Page, spared: frozenset[str] = frozenset(STRUCTURAL)) -> None:
     def with_markup(route: Route) -> None:
-        response = route.fetch()
+        try:
+            response = route.fetch()
+            body = response.body()
+        except Error:
+            # The page has been left meanwhile.
+            return
         if response.headers.get("content-type", "").startswith("application/json"):
-            route.fulfill(response=response, body=json.dumps(infect(response.json(), "", spared)))
+            route.fulfill(response=response, body=json.dumps(infect(json.loads(body), "", spared)))
         else:
-            route.fulfill(response=response)
+            route.fulfill(response=response, body=body)
 
     page.route(lambda url: "/v1/" in url and "/v1/changes" not in url and "/logs" not in url, with_markup)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, expect, sync_playwright
 
@@ -14,21 +15,25 @@ from npm_packages import install_locked
 from pincompute.base.platform_context import read_context
 from pincompute.engine.debian import ensure_programs, find_program
 from shared_platform import SharedPlatform
+from still_network import still_network
 
-WAIT_MS = 60_000
+WAIT_MS = 90_000
 WIDE, NARROW = (1280, 900), (360, 740)
 _AXE = Path(__file__).parent / "axe"
 
 
 @contextmanager
-def running_chromium() -> Iterator[Browser]:
+def running_chromium(platform: SharedPlatform, folder: Path) -> Iterator[Browser]:
     """Playwright's event loop runs in this thread until the end, so that asynchronous tests cannot run meanwhile."""
-    ensure_programs("chromium")
+    ensure_programs("chromium", "ip")
+    program, port = find_program("chromium"), urlsplit(read_context(platform.state, platform.name).desk).port
+    assert program
+    assert port
     expect.set_options(timeout=WAIT_MS)
     # Chromium's own sandbox does not work for root.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(find_program("chromium")), args=arguments)
+    with still_network(program, port, folder) as script, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(script), args=arguments, timeout=3 * WAIT_MS)
         try:
             yield browser
         finally:

@@ -2,6 +2,7 @@
 
 const RETRIES = 2;
 const MAX_WAIT_S = 5;
+const RETRY_MS = 300;
 let csrf = "";
 let onSignedOut = () => {};
 
@@ -86,6 +87,11 @@ export async function open(method, path, { body, signal, key } = {}) {
       response = await fetch(path, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
+      // A change of networks breaks requests that are on their way; a read may be repeated.
+      if (method === "GET" && attempt < RETRIES) {
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (attempt + 1)));
+        continue;
+      }
       throw new Refusal(0, [{ reason: "Unreachable", detail: "the desk does not answer", next: "check the network" }]);
     }
     if (response.ok) return response;

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "./dom.js";
 import { useChanges } from "./live.js";
 
 const MAX_CACHED = 60;
+const RETRY_MS = 3000;
 /** The newest answers by path, so that the back button shows a page at once. */
 const cache = new Map();
 const NEVER = () => false;
@@ -43,6 +44,11 @@ export function useResource(path, { matches = NEVER, everyMs = 1500, keep = fals
     return () => reading.current?.abort();
   }, [load]);
   useChanges(matches, load, everyMs);
+  const isUnanswered = answer.path === path && answer.problem?.status === 0;
+  useEffect(() => {
+    const timer = isUnanswered ? setInterval(load, RETRY_MS) : 0;
+    return () => clearInterval(timer);
+  }, [isUnanswered, load]);
   const current = answer.path === path;
   const data = current ? answer.data : (cache.get(path) ?? (keep ? answer.data : undefined));
   return {
