@@ -100,7 +100,7 @@ def test_an_address_that_is_no_address_is_no_link(tab: Tab) -> None:
         body["summary"]["address"] = "javascript:alert(4)"
         route.fulfill(response=response, body=json.dumps(body))
 
-    tab.page.route("**/account", with_script_address)
+    tab.page.route("**/v1/**/account", with_script_address)
     tab.open(f"/ui/projects/{PROJECT}/workloads/shop")
     expect(tab.page.locator(".facts")).to_contain_text("shop:1.0")
     assert tab.count("a[href^='javascript']") == 0

@@ -69,13 +69,13 @@ def _copy(source: socket.socket, target: socket.socket, ends: threading.Barrier)
 def main(gate: str, port: str, *command: str) -> int:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
-    def connect() -> socket.socket:
+    def through_gate() -> socket.socket:
         outside = socket.socket(socket.AF_UNIX)
         outside.connect(gate)
         return outside
 
     with socket.create_server(("127.0.0.1", int(port)), backlog=128) as listener:
-        _forward_beside(listener, connect)
+        _forward_beside(listener, through_gate)
         # Playwright speaks with Chromium by files that it has opened.
         return subprocess.call(command, close_fds=False)
 
