@@ -41,6 +41,9 @@ man: .venv/.ready  ## write a man page for each command to build/man
 pictures: .venv/.ready  ## draw the pictures of terminals from the transcripts
 	@.venv/bin/python scripts/pictures.py
 
+screenshots: .venv/.ready  ## take the pictures of the web pages from the running platform, for docs/screenshots
+	@.venv/bin/python scripts/screenshots.py
+
 sbom: .venv/.ready  ## write the software bills of materials of wheel, images and engine to build/sbom-*.json
 	@.venv/bin/python scripts/sbom.py
 
@@ -56,4 +59,4 @@ hooks: .venv/.ready  ## install the pre-commit hook, which runs the fast checks
 .venv/.ready: scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 	@scripts/setup
 
-.PHONY: help demo down test fast bench break sim prove docs man pictures sbom format lock hooks
+.PHONY: help demo down test fast bench break sim prove docs man pictures screenshots sbom format lock hooks

@@ -42,7 +42,8 @@ from workloads import HELLO
 
 pytestmark = pytest.mark.cluster
 
-OPEN = ("/healthz", "/readyz", "/v1/sign-in", "/v1/openapi.json", "/v1/")
+PAGES = ("/", "/ui", "/ui/{page}", "/ui/assets/{digest}/{file}")
+OPEN = ("/healthz", "/readyz", "/v1/sign-in", "/v1/openapi.json", "/v1/", *PAGES)
 """Public paths."""
 SIGN_IN = (("POST", "/session"), ("GET", "/session/openid"), ("GET", "/session/openid/callback"))
 """Public, as they bring the credentials of a browser."""
@@ -72,7 +73,7 @@ def routes(here: TenantProjects) -> list[tuple[str, str]]:
 def path_of(route: str, project: str) -> str:
     named = {"project": project, "name": "hello", "id": "submission-1", "version": "1", "number": "1", "port": "80"}
     named |= {"part": "logs-1", "secret": "db-password", "secretVersion": "1"}
-    named |= {"bundle": "flags", "bundle_version": "1", "digest": "0" * 64}
+    named |= {"bundle": "flags", "bundle_version": "1", "digest": "0" * 64, "page": "workloads", "file": "main.js"}
     return re.sub(r"\{(\w+)\}", lambda found: named[found[1]], route).removeprefix("/v1")
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from pincompute.api.insight import InsightQuery, WorkloadItem
+from pincompute.api.insight import MAX_COUNTED_VALUES, InsightQuery, WorkloadItem
 from pincompute.base.problem import Refused
 from pincompute.insight.item_index import ItemIndex, key_of_item
 from pincompute.insight.pages import Page, list_page
@@ -52,7 +52,7 @@ ITEMS = st.lists(
 
 @given(
     ITEMS,
-    st.sampled_from(["name", "reason", "state", "created", "restarts"]),
+    st.sampled_from(["name", "reason", "state", "created", "restarts", "urgency"]),
     st.booleans(),
     st.integers(1, 7),
     st.sampled_from(["", "CrashLoop"]),
@@ -170,3 +170,28 @@ def test_index_is_ordered_and_counts_changes(steps: list[tuple[bool, str, str]])
             model.pop((project, name), None)
         assert index.version_of(["a"]) == before + (differs and project == "a")
     assert list(index.in_projects(None)) == [model[key] for key in sorted(model)]
+
+
+def test_urgency_puts_failures_first_and_what_is_as_wanted_last() -> None:
+    index = index_of(
+        item("a-ready", reason="Available", done=True),
+        item("b-waits", reason="Progressing"),
+        item("c-outdated", reason="RuntimeOutdated", done=True),
+        item("d-crashes", reason="CrashLoop"),
+        item("e-failed", reason="Progressing", failed=True),
+    )
+    names = [each.name for each in page(index, sort="urgency").items]
+    assert names == ["e-failed", "d-crashes", "c-outdated", "b-waits", "a-ready"]
+
+
+def test_counts_are_of_all_pages_most_frequent_first() -> None:
+    crashing = [item(f"w{number}", reason="CrashLoop") for number in range(3)]
+    index = index_of(item("web", reason="Available", done=True), *crashing)
+    assert page(index, count="reason", limit=1).counts == {"CrashLoop": 3, "Available": 1}
+    assert page(index, count="state", search="w1").counts == {"waiting": 1}
+    assert page(index).counts == {}
+
+
+def test_counted_values_are_bounded() -> None:
+    index = index_of(*(item("web", f"p{number}") for number in range(600)))
+    assert len(page(index, count="project").counts) == MAX_COUNTED_VALUES

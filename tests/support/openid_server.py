@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import html
 import re
-import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,28 +13,15 @@ import aiohttp
 from yarl import URL
 
 from backends import free_port
-from pincompute.base.settings import setting_value
+from npm_packages import LOCK, install_locked
 
 HERE = Path(__file__).parent / "openid_provider"
-NEEDED = ("package.json", "package-lock.json", "provider.js")
+NEEDED = (*LOCK, "provider.js")
 
 
 async def install_provider() -> Path:
     """Installs the locked packages into a cache folder."""
-    lock = hashlib.sha256(b"".join((HERE / each).read_bytes() for each in NEEDED)).hexdigest()
-    folder = Path(setting_value("cache")) / "tests" / f"openid-{lock[:16]}"
-    if folder.exists():
-        return folder
-    fresh = folder.with_suffix(".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    for each in NEEDED:
-        shutil.copy(HERE / each, fresh)
-    words = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent")
-    process = await asyncio.create_subprocess_exec("npm", *words, cwd=fresh)
-    assert await process.wait() == 0, "npm could not install the provider: tests/support/openid_provider"
-    fresh.rename(folder)
-    return folder
+    return await asyncio.to_thread(install_locked, HERE, "openid", NEEDED)
 
 
 @asynccontextmanager

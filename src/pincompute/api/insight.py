@@ -11,6 +11,7 @@ from pincompute.api.structs import LenientStruct
 from pincompute.api.workload_summary import WorkloadSummary
 
 MAX_PAGE_ITEMS = 500
+MAX_COUNTED_VALUES = 500
 MAX_FILTER_CHARS = 253
 """Length of a filter: the longest name of Kubernetes."""
 MAX_CURSOR_CHARS = 2_048
@@ -57,6 +58,10 @@ class ReplicaItem(LenientStruct, frozen=True, omit_defaults=False):
     restarts: int = 0
     node: str = ""
     since: str = ""
+    attempt: int = 0
+    """Attempt of a batch that it belongs to; 0 if `index` is the number of the task itself."""
+    index: int | None = None
+    """Position of a task among the tasks of its attempt, from 0; null for what is no task."""
 
 
 class NodeItem(LenientStruct, frozen=True, omit_defaults=False):
@@ -90,7 +95,8 @@ class InsightQuery(LenientStruct, frozen=True):
     """Of workloads: done, waiting or failed. Of replicas: their state, such as Ready."""
     search: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
     """Text that occurs in a name, project, reason, message, image or node, in upper or lower case."""
-    sort: Literal["name", "reason", "state", "created", "restarts"] = "name"
+    sort: Literal["name", "reason", "state", "created", "restarts", "urgency"] = "name"
+    """By `urgency`, failed workloads come first, then those with a problem, those that wait, and those as wanted."""
     descending: bool = False
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ITEMS)] = 100
     """Maximum number of items; at most 500."""
@@ -98,9 +104,11 @@ class InsightQuery(LenientStruct, frozen=True):
     """The `next` of the page before."""
     fields: Annotated[str, Meta(max_length=1_000, pattern="^[A-Za-z_,]*$")] = ""
     """Names of the fields to return, separated by commas. Default: all."""
+    count: Literal["", "reason", "state", "kind", "project"] = ""
+    """Field by whose values the items on all pages are counted, in `counts`."""
 
 
-class _Page(LenientStruct, frozen=True, omit_defaults=False):
+class _Page(LenientStruct, frozen=True, omit_defaults=False, kw_only=True):
     total: int
     """Number of items on all pages."""
     next: str
@@ -109,6 +117,8 @@ class _Page(LenientStruct, frozen=True, omit_defaults=False):
     """Position in the stream of changes: a stream from there has every change after this page."""
     age_s: float
     """Seconds since the cluster was last heard; 0 while it is."""
+    counts: dict[str, int] = {}
+    """Number of items by the value of the field in `count`, most frequent first; at most 500 values."""
 
 
 class WorkloadPage(_Page, frozen=True):

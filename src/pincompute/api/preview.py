@@ -63,3 +63,19 @@ class BuildPreview(LenientStruct, frozen=True, omit_defaults=False):
     """Provenance from commit to build; only on request."""
     errors: list[dict[str, Any]] = []
     """Problems for which the document would currently be rejected."""
+
+
+class ChangePlan(LenientStruct, frozen=True, omit_defaults=False):
+    """Preview of changing one setting of a workload."""
+
+    kind: str
+    project: str
+    name: str
+    effects: list[str] = []
+    """What the change does, such as `1 replica -> 3`."""
+    fields: list[str] = []
+    """Changed fields, such as `replicas 1 -> 3`; empty if the workload already has the wanted values."""
+    quota_after: list[str] = []
+    """Effect on the project's quota: usage and what remains."""
+    errors: list[dict[str, Any]] = []
+    """Problems for which the change would currently be rejected."""

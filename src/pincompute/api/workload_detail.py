@@ -18,6 +18,21 @@ class Membership(LenientStruct, frozen=True, omit_defaults=False):
     message: str = ""
 
 
+class ContainerDetail(LenientStruct, frozen=True, omit_defaults=False):
+    """One container of a replica."""
+
+    name: str
+    state: str = ""
+    """Running, or why it does not run, such as CrashLoopBackOff or Completed."""
+    ready: bool = False
+    restarts: int = 0
+    image: str = ""
+    exit_code: int | None = None
+    """Exit code of the last run that ended; null if none has."""
+    is_init: bool = False
+    """Starts before the main containers: to the end, or as a sidecar."""
+
+
 class ReplicaDetail(LenientStruct, frozen=True, omit_defaults=False):
     """One pod of the workload."""
 
@@ -37,6 +52,8 @@ class ReplicaDetail(LenientStruct, frozen=True, omit_defaults=False):
     """IP address of the pod; empty without a serverset."""
     membership: Membership | None = None
     """Null without a serverset, and until the registrar reports."""
+    containers: list[ContainerDetail] = []
+    """In the order of their start."""
 
 
 class NativeDetail(LenientStruct, frozen=True, omit_defaults=False):

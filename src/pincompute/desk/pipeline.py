@@ -43,14 +43,11 @@ from pincompute.desk.limits.long_texts import LongTexts
 from pincompute.desk.limits.request_queue import Busy
 from pincompute.desk.request import (
     CallContext,
-    CreateDocument,
-    DeployBuild,
     DeployDocuments,
-    DeployFile,
     DeployInfrastructure,
     DeployProject,
     Item,
-    PutDocument,
+    PreviewedAction,
     Request,
     RequestParser,
 )
@@ -255,10 +252,10 @@ class Pipeline:
 
     async def preview(
         self,
-        deploys: Sequence[tuple[WorkloadKey, DeployFile | DeployBuild | PutDocument | CreateDocument]],
+        deploys: Sequence[tuple[WorkloadKey, PreviewedAction]],
         context: CallContext,
     ) -> list[CheckedItem | Refused]:
-        """Checks deploys as `submit` does, and records nothing: with all problems but those of the quota.
+        """Checks deploys and changes as `submit` does, and records nothing: with all problems but those of the quota.
 
         Refused stands for what cannot be rendered. Raises Refused where the desk cannot decide now.
         """
@@ -280,7 +277,8 @@ class Pipeline:
     async def _preview_item(self, item: Item, pending: CustomResource | None, caller: Identity) -> CheckedItem:
         checked = await self._checker.check(item, pending, caller)
         key = checked.rendered.workload_key
-        denied = await self._authorizer.find_problem(caller, _permission_for(DEPLOY, key.kind), key.project, key.kind)
+        permission = _permission_for(item.submission.verb, key.kind)
+        denied = await self._authorizer.find_problem(caller, permission, key.project, key.kind)
         return checked._replace(problems=(denied, *checked.problems)) if denied else checked
 
     # 7. Record

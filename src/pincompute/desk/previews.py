@@ -14,12 +14,14 @@ import msgspec
 from pincompute.admission.authorization import Permission
 from pincompute.admission.infrastructure import Infrastructure
 from pincompute.admission.quota import add_quota_to_preview
+from pincompute.api.change import Change
 from pincompute.api.custom_resource import CustomResource
 from pincompute.api.documents import Document, read_documents
 from pincompute.api.identity import Identity
 from pincompute.api.kinds import WORKLOADS
-from pincompute.api.preview import BuildPreview, Preview
+from pincompute.api.preview import BuildPreview, ChangePlan, Preview
 from pincompute.api.project import Project
+from pincompute.api.structs import without_defaults
 from pincompute.api.validation import parse_resource, parse_resources
 from pincompute.api.workload import Workload
 from pincompute.base.problem import Problem, Refused, refuse_if
@@ -30,6 +32,7 @@ from pincompute.desk.document_sets import check_set_size
 from pincompute.desk.pipeline import Pipeline
 from pincompute.desk.provenance import provenance_links
 from pincompute.desk.request import (
+    ApplyChange,
     CallContext,
     CreateDocument,
     DeployBuild,
@@ -42,7 +45,8 @@ from pincompute.desk.request import (
 from pincompute.desk.store.database import Database
 from pincompute.desk.transaction import preview_quota
 from pincompute.planning.footprint import WorkloadKey
-from pincompute.platforms.protocol import Platform, PlatformUnavailable, RenderedWorkload
+from pincompute.planning.views.history import describe_changes
+from pincompute.platforms.protocol import ChangeWorkload, Platform, PlatformUnavailable, RenderedWorkload
 
 
 class _Checked(NamedTuple):
@@ -91,6 +95,31 @@ class Previewer:
         (preview,) = await self._preview(workloads, [_Checked(found.rendered, found.problems)], context.caller)
         without_errors = msgspec.structs.replace(preview, errors=[])
         return BuildPreview(version, without_errors, provenance_links(found.verdict), preview.errors)
+
+    async def plan_change(self, project: str, name: str, change: Change, context: CallContext) -> ChangePlan:
+        """Previews a change of a setting, with every problem for which it would be refused."""
+        asked = WorkloadKey(project, "", name), ApplyChange(project, name, change)
+        (found,) = await self._pipeline.preview([asked], context)
+        if isinstance(found, Refused):
+            raise found
+        rendered = found.rendered
+        command, after = rendered.command, rendered.workload
+        assert isinstance(command, ChangeWorkload)
+        assert after is not None
+        before = await self._platform.reader.get_workload(project, name)
+        read = partial(preview_quota, cluster=self._platform.name, rendered=[rendered], caller=context.caller)
+        (decision,) = await self._database.transact(read, slow=True)
+        exceeded = (decision.problem,) if decision.problem else ()
+        old, new = (without_defaults(each.spec) for each in (before, after))
+        return ChangePlan(
+            kind=after.kind,
+            project=project,
+            name=name,
+            effects=list(command.effects),
+            fields=list(describe_changes(type(after), old, new)),
+            quota_after=list(decision.remaining),
+            errors=[each.json() for each in (*found.problems, *exceeded)],
+        )
 
     async def _with_config_versions(self, resources: Sequence[CustomResource]) -> list[CustomResource]:
         return [await self._config_bundles.resolve(each) if isinstance(each, Workload) else each for each in resources]

@@ -150,6 +150,7 @@ class CreateDocument(NamedTuple):
     resource: Infrastructure
 
 
+PreviewedAction = DeployFile | DeployBuild | ApplyChange | PutDocument | CreateDocument
 WorkloadAction = DeployFile | DeployBuild | ApplyChange | RemoveWorkload | Refused
 Action = WorkloadAction | PutDocument | RemoveProject | CreateDocument
 """The action for one workload; Refused for a document that is invalid by itself."""
@@ -180,7 +181,7 @@ class RequestParser:
                 submission = self._new_submission(WorkloadKey(project, "", name), DEPLOY, version, context, about=name)
                 return [_with_override(Item(submission, request), break_glass, override)]
             case ApplyChange(project, name, change):
-                key, verb = WorkloadKey(project, "", name), type(change).__name__.lower()
+                key, verb = WorkloadKey(project, "", name), verb_of(change)
                 document = msgspec.json.encode(change).decode()
                 return [Item(self._new_submission(key, verb, document, context, about=name), request)]
             case RemoveWorkload(project, name, uid):
@@ -191,11 +192,10 @@ class RequestParser:
             case _:
                 assert_never(request)
 
-    def preview_item(
-        self, key: WorkloadKey, action: DeployFile | DeployBuild | PutDocument | CreateDocument, context: CallContext
-    ) -> Item:
+    def preview_item(self, key: WorkloadKey, action: PreviewedAction, context: CallContext) -> Item:
         """An item that is checked and never recorded; it takes no id."""
-        submission = Submission("", self._clock.now(), str(context.caller), self._cluster, key, DEPLOY, "")
+        verb = verb_of(action.change) if isinstance(action, ApplyChange) else DEPLOY
+        submission = Submission("", self._clock.now(), str(context.caller), self._cluster, key, verb, "")
         return Item(submission, action)
 
     def _parse_documents(self, request: DeployDocuments, context: CallContext) -> list[Item]:
@@ -276,6 +276,11 @@ def parse_file_workload(document: Document, project: str) -> Workload:
     workload = parse_workload(document, project)
     refuse_if(check_claimed_build(workload))
     return workload
+
+
+def verb_of(change: Change) -> str:
+    """The verb of a change in the record: its name."""
+    return type(change).__name__.lower()
 
 
 def project_key(name: str) -> WorkloadKey:

@@ -43,6 +43,8 @@ PACKAGES = (
     Package("mmdebstrap", ("mmdebstrap",)),
     # For tests: a static program that implements most Unix tools.
     Package("busybox-static", ("busybox",)),
+    # For tests of the pages.
+    Package("chromium", ("chromium",)),
     # For tests of the desk's PostgreSQL store.
     Package("postgresql-15", ("postgres", "initdb"), daemon=True),
     Package("postgresql-client-15", ("pg_dump", "pg_restore"), daemon=True),

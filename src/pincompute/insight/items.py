@@ -11,6 +11,7 @@ from pincompute.api.workload import Workload
 from pincompute.api.workload_summary import WorkloadSummary
 from pincompute.objects.times import format_time
 from pincompute.planning.observed_pods import Pod, PodCondition
+from pincompute.planning.pods.container_runs import task_position
 from pincompute.planning.views.summary import summarize
 from pincompute.planning.views.workload_detail import pod_state
 
@@ -46,7 +47,8 @@ def workload_item(workload: Workload, cluster: str) -> WorkloadItem:
 
 
 def replica_item(pod: Pod, cluster: str) -> ReplicaItem:
-    started_at = pod.status.start_time
+    started_at, labels = pod.status.start_time, pod.metadata.labels
+    attempt, index = task_position(labels)
     return ReplicaItem(
         cluster=cluster,
         project=pod.metadata.namespace,
@@ -59,6 +61,8 @@ def replica_item(pod: Pod, cluster: str) -> ReplicaItem:
         restarts=sum(each.restart_count for each in pod.status.container_statuses),
         node=pod.spec.node_name,
         since=format_time(started_at) if started_at else pod.metadata.creation_timestamp,
+        attempt=attempt,
+        index=index,
     )
 
 

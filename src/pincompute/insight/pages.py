@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from itertools import islice
@@ -10,15 +11,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pincompute.api.insight import InsightItem, InsightQuery
+from pincompute.api.insight import MAX_COUNTED_VALUES, InsightItem, InsightQuery
 from pincompute.api.structs import struct_fields
 from pincompute.base.problem import Problem, Refused
-from pincompute.base.reasons import DOCUMENT_INVALID
+from pincompute.base.reasons import DOCUMENT_INVALID, find_reason
 from pincompute.insight.item_index import key_of_item
 
 _EQUAL_FILTERS = ("project", "kind", "workload", "node", "reason", "state")
 _SEARCHED = ("name", "project", "workload", "kind", "reason", "message", "image", "node", "owner")
 _SORT_FIELDS = {"reason": "reason", "state": "state", "created": "created_at", "restarts": "restarts"}
+_NUMBERED = {"restarts", "urgency"}
+"""Orders by a number."""
 SortKey = tuple[Any, ...]
 
 
@@ -27,6 +30,7 @@ class Page(NamedTuple):
     """Items, or their selected fields."""
     total: int
     next: str
+    counts: dict[str, int] = {}  # noqa: RUF012  (never changed)
 
 
 class _Cursor(msgspec.Struct, array_like=True, frozen=True):
@@ -53,7 +57,13 @@ def list_page(items: Iterable[InsightItem], query: InsightQuery, item_type: type
     page = list(islice(ordered, query.limit + 1))
     shown = page[: query.limit]
     following = _encode_cursor(shown[-1], query) if len(page) > query.limit else ""
-    return Page([_with_fields(each, selected) for each in shown], len(matching), following)
+    counts = _count_values(matching, query.count) if query.count else {}
+    return Page([_with_fields(each, selected) for each in shown], len(matching), following, counts)
+
+
+def _count_values(items: Iterable[InsightItem], field: str) -> dict[str, int]:
+    counted = Counter(str(getattr(item, field, "")) for item in items)
+    return dict(counted.most_common(MAX_COUNTED_VALUES))
 
 
 def _matching(items: Iterable[InsightItem], query: InsightQuery) -> Iterator[InsightItem]:
@@ -94,9 +104,22 @@ def _sort_key(query: InsightQuery) -> Callable[[InsightItem], SortKey]:
 def _value_of(query: InsightQuery) -> Callable[[InsightItem], Any]:
     if query.sort == "name":
         return lambda item: item.name
-    field, default = _SORT_FIELDS[query.sort], 0 if query.sort == "restarts" else ""
+    if query.sort == "urgency":
+        return _urgency
+    field, default = _SORT_FIELDS[query.sort], 0 if query.sort in _NUMBERED else ""
     # A replica has the time since which it runs in place of a time of creation.
     return lambda item: getattr(item, field, getattr(item, "since", default) if query.sort == "created" else default)
+
+
+def _urgency(item: InsightItem) -> int:
+    """0 for what has failed, then what has a problem, what is done with one, what waits, and what is as wanted."""
+    done = getattr(item, "done", getattr(item, "ready", False))
+    if getattr(item, "failed", False):
+        return 0
+    found = find_reason(getattr(item, "reason", ""))
+    if found is not None and found.is_problem:
+        return 2 if done else 1
+    return 4 if done else 3
 
 
 def _is_behind(item: InsightItem, query: InsightQuery, cursor: _Cursor) -> bool:
@@ -120,7 +143,7 @@ def _parse_cursor(query: InsightQuery) -> _Cursor | None:
         cursor = msgspec.json.decode(urlsafe_b64decode(padded.encode("ascii")), type=_Cursor)
     except (ValueError, msgspec.DecodeError, RecursionError):
         cursor = None
-    expected = int if query.sort == "restarts" else str
+    expected = int if query.sort in _NUMBERED else str
     if (
         cursor is None
         or type(cursor.value) is not expected

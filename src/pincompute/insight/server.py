@@ -105,7 +105,15 @@ class Routes:
         items = list(index.in_projects(projects))
         make = partial(list_page, items, asked.query, ITEM_TYPES[collection])
         page = await beside_loop(make, large=len(items) > _MAX_QUICK_ITEMS)
-        body = {"items": page.items, "total": page.total, "next": page.next, "position": position, "ageS": age_s}
+        body: dict[str, object] = {
+            "items": page.items,
+            "total": page.total,
+            "next": page.next,
+            "position": position,
+            "ageS": age_s,
+        }
+        if page.counts:
+            body["counts"] = page.counts
         return _json_page(body, headers)
 
     async def summaries(self, request: web.Request) -> web.Response:

@@ -13,7 +13,7 @@ from pincompute.admission.authorization import Permission
 from pincompute.api.change import Change, Scale
 from pincompute.api.documents import MAX_FILE_BYTES
 from pincompute.api.logs import LogItem, LogQuery
-from pincompute.api.preview import BuildPreview, Preview
+from pincompute.api.preview import BuildPreview, ChangePlan, Preview
 from pincompute.api.provenance import ProvenanceChain
 from pincompute.api.receipt import SubmissionOutcome, SubmissionReceipt
 from pincompute.api.unowned import UnownedObjects
@@ -65,6 +65,7 @@ from pincompute.desk.http.exec_routes import ExecRoutes
 from pincompute.desk.http.fleet_routes import FleetRoutes
 from pincompute.desk.http.infrastructure_routes import InfrastructureRoutes
 from pincompute.desk.http.insight_routes import InsightRoutes
+from pincompute.desk.http.page_routes import page_routes
 from pincompute.desk.http.path_parameters import path_word
 from pincompute.desk.http.project_routes import ProjectRoutes
 from pincompute.desk.http.registry_routes import RegistryIssuer, RegistryRoutes
@@ -134,7 +135,7 @@ def create_app(  # noqa: PLR0913  (its collaborators)
     routes = route_table(desk, sign_in or SignIn(), registry, SessionRoutes(desk, authenticator, code_flow))
     by_path = {route.path: route for route in routes}
     aliases = [web.get(former, by_path[path].handler) for former, path in FORMER_PATHS.items()]
-    for route in (*routes, *aliases):
+    for route in (*routes, *aliases, *page_routes()):
         # Not `add_get`, which allows HEAD, too: a stream has no headers without a body.
         app.router.add_route(route.method, route.path, route.handler)
     return app
@@ -165,6 +166,7 @@ def route_table(
         web.get(workload, routes.get),
         web.delete(workload, routes.delete),
         web.post(f"{workload}/changes", routes.change),
+        web.post(f"{workload}/plans", routes.plan_change),
         web.get(f"{workload}/account", routes.account),
         web.get(f"{workload}/provenance", routes.provenance),
         web.get(f"{workload}/why", routes.why),
@@ -332,6 +334,15 @@ class WorkloadRoutes:
         asked = ApplyChange(*project_and_name(request), change)
         (submission,) = await self._desk.pipeline.submit(asked, call_context(request))
         return submission_response(submission)
+
+    @requires(Permission.VIEW)
+    @endpoint(response=ChangePlan, request_body=Change, example=Scale(replicas=2), reasons=CHANGE_REASONS)
+    async def plan_change(self, request: web.Request) -> web.StreamResponse:
+        """Preview a change of one setting: what it does, and whether it may be made. Nothing is written."""
+        change = decode_body(request, decode_change, "invalid change")
+        return json_response(
+            await self._desk.previewer.plan_change(*project_and_name(request), change, call_context(request))
+        )
 
     @requires(Permission.VIEW)
     @endpoint(response=WorkloadDetail, reasons=(WORKLOAD_UNKNOWN,))

@@ -78,19 +78,30 @@ def replica_of(workload: str, pod: str, labels: Mapping[str, str], attempts: Map
     A pod of a batch knows only its index in the attempt; `attempts` has the task numbers of each attempt.
     """
     name = pod.removeprefix(f"{workload}-")
-    index, job = labels.get(JOB_INDEX, ""), labels.get(JOB_NAME, "")
-    task = job.rpartition("-t")[2]
-    if ATTEMPT_LABEL in labels and job.endswith(f"-t{task}") and task.isdigit():
-        return task
-    if index:
-        number = int(labels.get(ATTEMPT_LABEL, "1"))
+    number, index = task_position(labels)
+    if index is not None:
+        if number == 0:
+            return str(index)
         tasks = sorted_numbers(attempts[number]) if number in attempts else ()
-        if int(index) < len(tasks):
-            return str(tasks[int(index)])
-        return index if number == 1 else name
+        if index < len(tasks):
+            return str(tasks[index])
+        return str(index) if number == 1 else name
     if TEMPLATE_HASH in labels:
         return name.removeprefix(f"{labels[TEMPLATE_HASH]}-")
     return name
+
+
+def task_position(labels: Mapping[str, str]) -> tuple[int, int | None]:
+    """The attempt of a task's pod, and the position among the tasks of the attempt; None for what is no task.
+
+    The attempt is 0 if the task has a Job of its own, whose name ends with the number of the task.
+    """
+    index, job = labels.get(JOB_INDEX, ""), labels.get(JOB_NAME, "")
+    task = job.rpartition("-t")[2]
+    if ATTEMPT_LABEL in labels and job.endswith(f"-t{task}") and task.isdecimal():
+        return 0, int(task)
+    attempt = labels.get(ATTEMPT_LABEL, "1")
+    return int(attempt) if attempt.isdecimal() else 1, int(index) if index.isdecimal() else None
 
 
 def exit_text(end: ContainerExit) -> str:

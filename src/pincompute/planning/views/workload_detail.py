@@ -8,7 +8,14 @@ import msgspec
 
 from pincompute.api.names import REGISTERED, SERVERSET_LABEL
 from pincompute.api.workload import Workload
-from pincompute.api.workload_detail import Membership, NativeDetail, ReplicaDetail, RevisionDetail, WorkloadDetail
+from pincompute.api.workload_detail import (
+    ContainerDetail,
+    Membership,
+    NativeDetail,
+    ReplicaDetail,
+    RevisionDetail,
+    WorkloadDetail,
+)
 from pincompute.objects.content import Object, object_label
 from pincompute.objects.times import format_time
 from pincompute.planning.observed_pods import ContainerStatus, Pod
@@ -80,6 +87,30 @@ def replica_detail(pod: Pod) -> ReplicaDetail:
         since=format_time(started_at) if started_at else pod.metadata.creation_timestamp,
         address=pod.status.pod_ip if SERVERSET_LABEL in pod.metadata.labels else "",
         membership=_membership(pod),
+        containers=[
+            *(_container_detail(each, is_init=True) for each in pod.status.init_container_statuses),
+            *(_container_detail(each, is_init=False) for each in pod.status.container_statuses),
+        ],
+    )
+
+
+def _container_detail(container: ContainerStatus, *, is_init: bool) -> ContainerDetail:
+    state = container.state
+    ended = state.terminated or container.last_state.terminated
+    if state.running:
+        text = "Running"
+    elif state.terminated:
+        text = state.terminated.reason or "Terminated"
+    else:
+        text = state.waiting.reason if state.waiting else "Waiting"
+    return ContainerDetail(
+        name=container.name,
+        state=text,
+        ready=container.ready,
+        restarts=container.restart_count,
+        image=container.image,
+        exit_code=ended.exit_code if ended else None,
+        is_init=is_init,
     )
 
 
