@@ -239,14 +239,14 @@ async def test_passes_without_io_let_other_tasks_run() -> None:
 async def test_one_pass_starts_in_each_iteration_of_the_event_loop() -> None:
     passes_of_iterations = [0]
 
-    async def count(_: Key, __: int) -> None:
+    async def note_pass(_: Key, __: int) -> None:
         passes_of_iterations[-1] += 1
 
     def begin_iteration() -> None:
         passes_of_iterations.append(0)
         asyncio.get_running_loop().call_soon(begin_iteration)
 
-    passes = RecordedPasses(count)
+    passes = RecordedPasses(note_pass)
     loop = ReconcileLoop(passes, workers=8)
     for number in range(100):
         loop.enqueue(Key("me", f"s{number}"))

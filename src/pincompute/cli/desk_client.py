@@ -33,6 +33,7 @@ from pincompute.base.line_splitter import LineSplitter
 from pincompute.base.platform_context import Context
 from pincompute.base.problem import Problem, Refused
 from pincompute.base.reasons import DELIVERY_PENDING, DESK_UNREACHABLE, VERSIONS_DIFFER
+from pincompute.cli.desk_paths import break_glass_query, encode_query, project_path
 from pincompute.cli.durations import format_duration
 from pincompute.cli.error_response import parse_error_response
 from pincompute.cli.http_client import HttpClient, HttpResponse as Response, TransportError
@@ -105,7 +106,7 @@ class DeskClient:
         self, text: str, file: str, project: str, break_glass: BreakGlassRequest | None = None
     ) -> WorkloadSummary:
         try:
-            path = _project_path(project, "submissions") + _break_glass_query(break_glass)
+            path = project_path(project, "submissions") + break_glass_query(break_glass)
             body = await self._send_once("POST", path, text.encode())
             return self._decode(body, WorkloadSummary)
         except Refused as refused:
@@ -119,7 +120,7 @@ class DeskClient:
         from pincompute.cli.files import JoinedDocuments
 
         joined = JoinedDocuments.join(documents)
-        path = _project_path(project, "sets") + _break_glass_query(break_glass)
+        path = project_path(project, "sets") + break_glass_query(break_glass)
         try:
             _, body = await self._send_until_delivered("POST", path, joined.text.encode())
         except Refused as refused:
@@ -129,7 +130,7 @@ class DeskClient:
     async def deploy_project(self, name: str, text: str, file: str, generation: int = 0) -> ResourceState:
         query = f"?{urlencode({'generation': generation})}" if generation else ""
         try:
-            body = await self._send_once("PUT", f"{_project_path(name)}{query}", text.encode())
+            body = await self._send_once("PUT", f"{project_path(name)}{query}", text.encode())
             return self._decode(body, ResourceState)
         except Refused as refused:
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
@@ -138,7 +139,7 @@ class DeskClient:
         # Loads the fields of projects, which only edits of them need.
         from pincompute.api.project import Project
 
-        return await self._fetch("GET", _project_path(name, "document"), Project)
+        return await self._fetch("GET", project_path(name, "document"), Project)
 
     async def deploy_infrastructure(self, kind: str, name: str, text: str, file: str) -> ResourceState:
         path = f"/v1/{'runtimes' if kind == 'Runtime' else 'parts'}/{quote(name, safe='')}"
@@ -148,33 +149,33 @@ class DeskClient:
             raise Refused(*(_in_file(problem, file) for problem in refused.problems)) from refused
 
     async def delete_project(self, name: str) -> None:
-        await self._send_once("DELETE", _project_path(name))
+        await self._send_once("DELETE", project_path(name))
 
     def follow_project(self, name: str) -> AsyncGenerator[ResourceState]:
-        return self._stream(_project_path(name, "progress"), ResourceState)
+        return self._stream(project_path(name, "progress"), ResourceState)
 
     async def deploy(
         self, project: str, name: str, version: str, break_glass: BreakGlassRequest | None = None
     ) -> WorkloadSummary:
-        path = _project_path(project, "builds", name, version, "submissions")
-        return self._decode(await self._send_once("POST", f"{path}{_break_glass_query(break_glass)}"), WorkloadSummary)
+        path = project_path(project, "builds", name, version, "submissions")
+        return self._decode(await self._send_once("POST", f"{path}{break_glass_query(break_glass)}"), WorkloadSummary)
 
     async def plan_build(self, project: str, name: str, version: str) -> BuildPreview:
-        path = _project_path(project, "builds", name, version, "plans")
+        path = project_path(project, "builds", name, version, "plans")
         return await self._fetch("GET", path, BuildPreview)
 
     async def whoami(self) -> Whoami:
         return await self._fetch("GET", "/v1/whoami", Whoami)
 
     async def get_project(self, name: str) -> ProjectView:
-        return await self._fetch("GET", _project_path(name), ProjectView)
+        return await self._fetch("GET", project_path(name), ProjectView)
 
     async def list_projects(self) -> list[ProjectSummary]:
         return await self._fetch("GET", "/v1/projects", list[ProjectSummary])
 
     async def audit_page(self, query: AuditQuery, project: str | None) -> AuditPage:
-        path = "/v1/audit" if project is None else _project_path(project, "audit")
-        return await self._fetch("GET", f"{path}?{_encode_query(query)}", AuditPage)
+        path = "/v1/audit" if project is None else project_path(project, "audit")
+        return await self._fetch("GET", f"{path}?{encode_query(query)}", AuditPage)
 
     def secrets(self, project: str) -> SecretClient:
         # Loads the structs of secrets, which only `pin secret` needs.
@@ -183,13 +184,13 @@ class DeskClient:
         return SecretClient(self._send_once, project)
 
     async def provenance(self, project: str, name: str) -> ProvenanceChain:
-        return await self._fetch("GET", _project_path(project, "workloads", name, "provenance"), ProvenanceChain)
+        return await self._fetch("GET", project_path(project, "workloads", name, "provenance"), ProvenanceChain)
 
     async def plan(self, text: str, project: str) -> list[Preview]:
-        return await self._fetch("POST", _project_path(project, "plans"), list[Preview], text.encode())
+        return await self._fetch("POST", project_path(project, "plans"), list[Preview], text.encode())
 
     async def list_summaries(self, project: str) -> list[WorkloadSummary]:
-        async with self._open_response("GET", _project_path(project, "workloads")) as response:
+        async with self._open_response("GET", project_path(project, "workloads")) as response:
             self.list_note = _list_note(response.headers)
             return self._decode(await response.read(), list[WorkloadSummary])
 
@@ -198,42 +199,42 @@ class DeskClient:
         from pincompute.api.history import HistoryPage
 
         steps = ("workloads", name, "history") if name else ("history",)
-        return await self._fetch("GET", f"{_project_path(project, *steps)}?{_encode_query(query)}", HistoryPage)
+        return await self._fetch("GET", f"{project_path(project, *steps)}?{encode_query(query)}", HistoryPage)
 
     async def last_state(self, project: str, name: str) -> LastState:
         from pincompute.api.history import LastState
 
-        return await self._fetch("GET", _project_path(project, "workloads", name, "last-state"), LastState)
+        return await self._fetch("GET", project_path(project, "workloads", name, "last-state"), LastState)
 
     async def list_unowned(self, project: str) -> UnownedObjects:
-        return await self._fetch("GET", _project_path(project, "unowned"), UnownedObjects)
+        return await self._fetch("GET", project_path(project, "unowned"), UnownedObjects)
 
     async def list_usage(self, project: str) -> list[WorkloadUsage]:
-        return await self._fetch("GET", _project_path(project, "usage"), list[WorkloadUsage])
+        return await self._fetch("GET", project_path(project, "usage"), list[WorkloadUsage])
 
     def watch(self, project: str) -> AsyncGenerator[WorkloadChange]:
-        return self._stream(_project_path(project, "changes"), WorkloadChange)
+        return self._stream(project_path(project, "changes"), WorkloadChange)
 
     async def get_workload(self, project: str, name: str) -> Workload:
         # Loads every kind, which only commands on a whole workload need.
         from pincompute.api.kinds import WORKLOADS
 
-        found = await self._fetch("GET", _project_path(project, "workloads", name), dict[str, Any])
+        found = await self._fetch("GET", project_path(project, "workloads", name), dict[str, Any])
         return msgspec.convert(found, WORKLOADS[found["kind"]])
 
     async def describe(self, project: str, name: str) -> WorkloadDetail:
-        return await self._fetch("GET", _project_path(project, "workloads", name, "account"), WorkloadDetail)
+        return await self._fetch("GET", project_path(project, "workloads", name, "account"), WorkloadDetail)
 
     async def explain(self, project: str, name: str) -> Diagnosis:
-        return await self._fetch("GET", _project_path(project, "workloads", name, "why"), Diagnosis)
+        return await self._fetch("GET", project_path(project, "workloads", name, "why"), Diagnosis)
 
     async def change(self, project: str, name: str, change: Change) -> ChangeResult:
-        path, body = _project_path(project, "workloads", name, "changes"), msgspec.json.encode(change)
+        path, body = project_path(project, "workloads", name, "changes"), msgspec.json.encode(change)
         return self._decode(await self._send_once("POST", path, body), ChangeResult)
 
     async def delete(self, project: str, name: str, uid: str = "") -> None:
         query = f"?{urlencode({'uid': uid})}" if uid else ""
-        await self._send_once("DELETE", f"{_project_path(project, 'workloads', name)}{query}")
+        await self._send_once("DELETE", f"{project_path(project, 'workloads', name)}{query}")
 
     async def fleet(self) -> Fleet:
         return await self._fetch("GET", "/v1/fleet", Fleet)
@@ -254,16 +255,16 @@ class DeskClient:
         return await list_known_images(self._context) if self._context.images else []
 
     def follow(self, project: str, name: str) -> AsyncGenerator[WorkloadSummary]:
-        return self._stream(_project_path(project, "workloads", name, "progress"), WorkloadSummary)
+        return self._stream(project_path(project, "workloads", name, "progress"), WorkloadSummary)
 
     def logs(self, project: str, name: str, query: LogQuery) -> AsyncGenerator[LogItem]:
-        return self._stream(f"{_project_path(project, 'workloads', name, 'logs')}?{_encode_query(query)}", LogItem)
+        return self._stream(f"{project_path(project, 'workloads', name, 'logs')}?{encode_query(query)}", LogItem)
 
     def open_session(self, project: str, name: str, request: DebugRequest) -> AbstractAsyncContextManager[ExecStream]:
         # Loads aiohttp, which only WebSockets need.
         from pincompute.cli.agent_session import open_agent_session
 
-        path = f"{_project_path(project, 'workloads', name, 'sessions')}?{_encode_query(request)}"
+        path = f"{project_path(project, 'workloads', name, 'sessions')}?{encode_query(request)}"
         return open_agent_session(self._context, path, self._headers, self._retry_policy)
 
     @asynccontextmanager
@@ -285,7 +286,7 @@ class DeskClient:
         from pincompute.cli.websocket import open_websocket
         from pincompute.kube.exec_stream import ExecStream
 
-        path = f"{_project_path(project, 'workloads', name, 'programs')}?{_encode_query(request)}"
+        path = f"{project_path(project, 'workloads', name, 'programs')}?{encode_query(request)}"
         async with open_websocket(self._context, path, self._headers, self._retry_policy) as socket:
             yield ExecStream(socket, f"{project}/{name}", self._context.desk)
 
@@ -294,7 +295,7 @@ class DeskClient:
         from pincompute.cli.websocket import open_websocket
         from pincompute.kube.port_forward import PortForward
 
-        path = f"{_project_path(project, 'workloads', name, 'ports', str(port))}?{urlencode({'replica': replica})}"
+        path = f"{project_path(project, 'workloads', name, 'ports', str(port))}?{urlencode({'replica': replica})}"
         async with open_websocket(self._context, path, self._headers, self._retry_policy) as socket:
             yield PortForward(socket, f"{project}/{name}", self._context.desk)
 
@@ -366,26 +367,6 @@ def _list_note(headers: Mapping[str, str]) -> str:
     if age := headers.get("age"):
         return f"as of {format_duration(float(age))} ago: the cluster does not answer"
     return "insight does not answer: read directly" if headers.get("source") else ""
-
-
-def _project_path(project: str, *steps: str) -> str:
-    """Quote names, which come as the user typed them."""
-    return "/".join(["/v1/projects", *(quote(each, safe="") for each in (project, *steps))])
-
-
-def _break_glass_query(request: BreakGlassRequest | None) -> str:
-    return f"?{urlencode({'breakGlass': request.because, 'seconds': request.duration_s})}" if request else ""
-
-
-def _encode_query(query: msgspec.Struct) -> str:
-    fields = msgspec.to_builtins(query)
-    return urlencode([(field, text) for field, value in fields.items() for text in _query_values(value)])
-
-
-def _query_values(value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [str(value).lower()]
-    return [str(value)] if isinstance(value, str | int) else list(value)
 
 
 def _decode_line(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:

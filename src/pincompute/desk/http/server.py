@@ -24,7 +24,6 @@ from pincompute.api.workload_detail import ChangeResult, Diagnosis, WorkloadDeta
 from pincompute.api.workload_summary import WorkloadChange, WorkloadSummary
 from pincompute.base.problem import Refused
 from pincompute.base.reasons import (
-    DATABASE_FULL,
     DOCUMENT_INVALID,
     KIND_UNKNOWN,
     NO_LOGS,
@@ -53,7 +52,6 @@ from pincompute.desk.http.endpoint import (
     BUILD_REASONS,
     CHANGE_REASONS,
     EXAMPLE_DOCUMENT,
-    PLAIN_TEXT,
     SUBMISSION_REASONS,
     WORKLOAD_YAML,
     WORKLOADS_YAML,
@@ -63,6 +61,7 @@ from pincompute.desk.http.endpoint import (
 from pincompute.desk.http.errors import problem_middleware
 from pincompute.desk.http.exec_routes import ExecRoutes
 from pincompute.desk.http.fleet_routes import FleetRoutes
+from pincompute.desk.http.health_routes import HealthRoutes
 from pincompute.desk.http.infrastructure_routes import InfrastructureRoutes
 from pincompute.desk.http.insight_routes import InsightRoutes
 from pincompute.desk.http.page_routes import page_routes
@@ -148,8 +147,7 @@ def route_table(
     routes = WorkloadRoutes(desk, sign_in)
     workload = "/v1/projects/{project}/workloads/{name}"
     found = [
-        web.get("/healthz", _healthz),
-        web.get("/readyz", routes.readyz),
+        *HealthRoutes(desk).route_table(),
         web.get("/v1/sign-in", routes.sign_in),
         web.get("/v1/whoami", routes.whoami),
         *ProjectRoutes(desk).route_table(),
@@ -190,13 +188,6 @@ class WorkloadRoutes:
     def __init__(self, desk: Desk, sign_in: SignIn) -> None:
         self._desk = desk
         self._sign_in = sign_in
-
-    @requires(PUBLIC)
-    @endpoint(response=PLAIN_TEXT, reasons=(DATABASE_FULL,))
-    async def readyz(self, _: web.Request) -> web.Response:
-        """Whether the desk can store what it accepts."""
-        await self._desk.write_check.run()
-        return web.Response(text="ok\n")
 
     @requires(PUBLIC)
     @endpoint(response=SignIn)
@@ -388,13 +379,6 @@ class WorkloadRoutes:
         """The logs of a workload."""
         query = parse_query(request, LogQuery, "invalid log query")
         return await stream_response(request, self._desk.platform.reader.logs(*project_and_name(request), query))
-
-
-@requires(PUBLIC)
-@endpoint(response=PLAIN_TEXT)
-async def _healthz(_: web.Request) -> web.Response:
-    """Health of the desk."""
-    return web.Response(text="ok\n")
 
 
 @web.middleware

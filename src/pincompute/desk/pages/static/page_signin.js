@@ -9,7 +9,7 @@ export function SignIn({ problem }) {
   return html`<main class="sign-in" id="main">
     <${Heading} title="Sign in" />
     ${problem && html`<${Problems} errors=${problem.errors ?? [{ reason: "Internal", detail: problem.message }]} />`}
-    ${data?.issuer && html`<p><a class="button primary" href=${signInAddress()}>Sign in with ${new URL(data.issuer).host}</a></p>`}
+    ${data?.browser && html`<p><a class="button primary" href=${signInAddress()}>Sign in with ${new URL(data.issuer).host}</a></p>`}
     <p>On the machine of the platform, a command opens these pages for its administrator:</p>
     <${Copy} text="pin open" />
   </main>`;

@@ -24,18 +24,6 @@ async function readSession() {
   try {
     return await read("/session");
   } catch (error) {
-    if (!(error instanceof Refusal) || ![401, 404].includes(error.status)) throw error;
-    if (error.status === 401) return null;
-  }
-  return await readBearer();
-}
-
-/** A desk without sessions: a proxy in front of it, or a test, adds the token to each request. */
-async function readBearer() {
-  try {
-    const { name, is_admin: administrator } = await read("/v1/whoami");
-    return { user: name, administrator, csrf: "", expires: "", openid: false };
-  } catch (error) {
     if (error instanceof Refusal && error.status === 401) return null;
     throw error;
   }
