@@ -13,7 +13,7 @@ from bench.peers.resync import EDITS
 from bench.peers.run import MEASURED_FILE, PODS, WORKLOADS
 
 PAGE = ROOT / "docs" / "performance.md"
-PICTURES = ROOT / "docs" / "pictures"
+PICTURES = ROOT / "docs" / "plots"
 _INTRODUCTION = f"""\
 # Performance, beside peers
 
@@ -160,7 +160,7 @@ def _pictures(measured: dict[str, Any]) -> Iterator[str]:
     yield "## Pictures"
     for name in render_pictures(measured):
         yield ""
-        yield f"![{name.removesuffix('.svg').replace('-', ' ')}](pictures/{name})"
+        yield f"![{name.removesuffix('.svg').replace('-', ' ')}](plots/{name})"
 
 
 def render_pictures(measured: dict[str, Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from bench.figures import ROOT
 from bench.size.run import MEASURED_FILE, percentile
 
 PAGE = ROOT / "docs" / "scale.md"
-PICTURES = ROOT / "docs" / "pictures"
+PICTURES = ROOT / "docs" / "plots"
 _CLUSTERS_OF_REGION = 10
 _BAR_S, _AIM_S = 25, 5
 _SHOWN_REQUESTS = 8
@@ -178,7 +178,7 @@ def _pictures(measured: dict[str, Any]) -> Iterator[str]:
     yield "## Pictures"
     for name in render_pictures(measured):
         yield ""
-        yield f"![{name.removesuffix('.svg').replace('-', ' ')}](pictures/{name})"
+        yield f"![{name.removesuffix('.svg').replace('-', ' ')}](plots/{name})"
 
 
 def render_pictures(measured: dict[str, Any]) -> dict[str, str]:

@@ -292,11 +292,11 @@ async def test_api8_security_misconfiguration(plane: ControlPlane, tmp_path: Pat
 
 
 async def test_api9_improper_inventory_management(plane: ControlPlane, tmp_path: Path) -> None:
-    """All routes are documented, under one API version, except aliases of former paths."""
+    """All routes are documented, under one API version, except aliases of former paths, and pages."""
     async with tenant_projects(plane, tmp_path) as here:
         described = (await here.request("", "GET", "/openapi.json")).body["paths"]
         documented = {(method.upper(), path) for path, operations in described.items() for method in operations}
-        assert documented | {("GET", path) for path in FORMER_PATHS} == set(routes(here))
+        assert documented | {("GET", path) for path in (*FORMER_PATHS, *PAGES)} == set(routes(here))
         assert all(path.startswith("/v1/") for path in described if path not in ("/healthz", "/readyz", *OWN_SESSION))
         for path in ("/", "/v0/whoami", "/v2/whoami", "/api/v1/whoami", "/whoami", "/v1/whoami/", "/metrics", "/.env"):
             async with here.world.http.get(path, headers={"Authorization": "Bearer root"}) as answer:
