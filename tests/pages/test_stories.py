@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, Route, expect
 from tests.pages.conftest import PROJECT, deploy_documents
 
-from browser_tab import Tab
+from browser_tab import Tab, open_tab
 from shared_platform import SharedPlatform
 
 pytestmark = pytest.mark.cluster
@@ -41,6 +41,25 @@ def test_a_workload_is_found_by_any_text_and_the_back_button_returns_to_the_list
     expect(tab.page.get_by_role("searchbox")).to_have_value("shop:1")
     expect(tab.page.locator("a.row")).to_have_count(1)
     assert_not_reloaded(tab)
+
+
+def test_a_one_time_link_signs_one_browser_in(chromium: Browser, pages_platform: SharedPlatform) -> None:
+    link = pages_platform.pin("open", "album", "--project", PROJECT, "--print").strip()
+    with open_tab(chromium, pages_platform, token=False) as tab:
+        tab.open(ALBUM)
+        expect(tab.page.locator("h1")).to_have_text("Sign in")
+        tab.page.goto(link)
+        tab.page.reload()
+        expect(tab.page.locator("h1")).to_contain_text("album@")
+        assert "signin" not in tab.page.url
+        # A plan is asked for by POST, which a session may only with its value of Pin-Csrf.
+        tab.page.get_by_role("button", name="Scale", exact=True).click()
+        tab.page.get_by_role("dialog").get_by_label("Replicas").fill("2")
+        expect(tab.page.get_by_role("dialog").locator(".plan")).to_contain_text("1 replica -> 2")
+    with open_tab(chromium, pages_platform, token=False) as other:
+        other.open(link)
+        expect(other.page.locator("h1")).to_have_text("Sign in")
+        expect(other.page.locator("main")).to_contain_text("used already")
 
 
 def test_rows_are_walked_with_the_keyboard(tab: Tab) -> None:

@@ -55,14 +55,19 @@ class Tab(NamedTuple):
 
 @contextmanager
 def open_tab(
-    browser: Browser, platform: SharedPlatform, *, size: tuple[int, int] = WIDE, dark: bool = False
+    browser: Browser,
+    platform: SharedPlatform,
+    *,
+    size: tuple[int, int] = WIDE,
+    dark: bool = False,
+    token: bool = True,
 ) -> Iterator[Tab]:
     """A tab in a browser profile of its own, signed in by the platform's token. Fails on errors in the page."""
     context = read_context(platform.state, platform.name)
     profile = browser.new_context(
         base_url=context.desk,
         ignore_https_errors=True,
-        extra_http_headers={"Authorization": f"Bearer {context.token}"},
+        extra_http_headers={"Authorization": f"Bearer {context.token}"} if token else {},
         viewport={"width": size[0], "height": size[1]},
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",

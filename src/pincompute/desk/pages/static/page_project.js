@@ -92,7 +92,7 @@ function Overview({ project, view }) {
     </section>
     <section>
       <h2>Quota</h2>
-      ${view.quota.map((tier) => html`<${Tier} key=${tier.tier} project=${project} tier=${tier} />`)}
+      ${view.quota.filter((tier) => tier.usages.length).map((tier) => html`<${Tier} key=${tier.tier} project=${project} tier=${tier} />`)}
       ${view.quota.length === 0 && html`<p class="muted">Unlimited.</p>`}
     </section>
     ${
