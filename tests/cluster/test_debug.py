@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,27 +11,14 @@ import pytest
 
 from busybox import IMAGE, SECURITY
 from cli_user import CliUser
+from debug_sessions import NODE_TIMEOUT_S, debugger as debugger, deployed, echo, interactive, running_part
 from pincompute.cli.ps import ReplicaReport
 from pincompute.engine.nodes.mounts import mounts
 from pincompute.engine.platform import Platform
-from pincompute.engine.record import read_record
 from polling import until
 
 pytestmark = pytest.mark.cluster
 
-NODE_TIMEOUT_S = 240.0
-TEMPLATE = f"""{{spec: {{securityContext: {SECURITY}, volumes: [{{name: data, emptyDir: {{}}}}], \
-containers: [{{name: NAME, volumeMounts: [{{name: data, mountPath: /data}}]}}]}}}}"""
-SERVICE = f"""\
-apiVersion: pinterest.com/v1
-kind: PinterestService
-metadata: {{name: NAME}}
-spec:
-  image: {IMAGE}
-  command: [sh, -c, 'trap exit TERM; httpd -f -p $PORT & wait']
-  port: 8080
-  template: {TEMPLATE}
-"""
 BATCH = f"""\
 apiVersion: pinterest.com/v1
 kind: PinterestJobSet
@@ -47,19 +30,6 @@ spec:
   retries: 0
   template: {{spec: {{securityContext: {SECURITY}}}}}
 """
-
-
-@pytest.fixture
-def debugger(real_platform: Platform, tmp_path: Path) -> CliUser:
-    return CliUser(real_platform, tmp_path)
-
-
-@asynccontextmanager
-async def deployed(debugger: CliUser, name: str, document: str = SERVICE, code: int = 0) -> AsyncIterator[None]:
-    (debugger.folder / f"{name}.yaml").write_text(document.replace("NAME", name))
-    await debugger.pin("deploy", f"{name}.yaml", "--timeout", str(NODE_TIMEOUT_S), code=code)
-    yield
-    await debugger.pin("delete", name, "--yes")
 
 
 async def test_sends_and_receives_files(debugger: CliUser) -> None:
@@ -119,30 +89,6 @@ async def test_reads_files_of_an_ended_container(debugger: CliUser) -> None:
         assert not [each for each in mounts() if "pin-debug-" in str(each.point)]
 
 
-async def test_killed_api_server_interrupts_no_shell(real_platform: Platform, debugger: CliUser) -> None:
-    async with deployed(debugger, "lasting"), interactive(debugger, "shell", "lasting", "--", "cat") as shell:
-        assert await echo(shell, "before") == "before"
-        api_server = running_part(real_platform, "kube-apiserver")
-        os.kill(api_server, signal.SIGKILL)
-        assert await echo(shell, "while it is down") == "while it is down"
-
-        async def restarted() -> bool:
-            return running_part(real_platform, "kube-apiserver") != api_server
-
-        await until(restarted, NODE_TIMEOUT_S)
-        assert await echo(shell, "afterwards") == "afterwards"
-        assert shell.stdin is not None
-        shell.stdin.close()
-        assert await shell.wait() == 0
-
-        async def recovered() -> bool:
-            # At first a new API server knows no rights at all.
-            code, _ = await debugger.run_pin("wait", "lasting", "--timeout", str(NODE_TIMEOUT_S))
-            return code == 0
-
-        await until(recovered, NODE_TIMEOUT_S)
-
-
 async def test_killed_agent_ends_its_sessions_and_a_shell_has_another_way(
     real_platform: Platform, debugger: CliUser
 ) -> None:
@@ -168,33 +114,3 @@ async def test_killed_agent_ends_its_sessions_and_a_shell_has_another_way(
 
         # The next agent has ended the program that was left behind.
         await until(ended, NODE_TIMEOUT_S)
-
-
-def running_part(platform: Platform, name: str) -> int:
-    record = read_record(platform.home)
-    assert record is not None
-    return record.processes[name].pid
-
-
-@asynccontextmanager
-async def interactive(debugger: CliUser, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "pincompute", *words, cwd=debugger.folder, env=debugger.variables,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def echo(shell: asyncio.subprocess.Process, line: str) -> str:
-    """Writes a line, and returns the one that comes back."""
-    assert shell.stdin is not None
-    assert shell.stdout is not None
-    shell.stdin.write(f"{line}\n".encode())
-    await shell.stdin.drain()
-    async with asyncio.timeout(NODE_TIMEOUT_S):
-        return (await shell.stdout.readline()).decode().rstrip("\n")

@@ -21,7 +21,6 @@ SAME_ARGUMENTS = {
     "jobs": "get",
     "list": "get",
     "ls": "get",
-    "ps": "get",
     "queue": "get",
     "remove": "delete",
     "rm": "delete",
