@@ -70,7 +70,7 @@ def _workload(kind: str, name: str, spec: Object, project: str = PROJECT) -> Obj
 
 def projects() -> Iterator[Object]:
     for name in (PROJECT, INFRASTRUCTURE):
-        tiers = {"on-demand": {"pods": 10 * PODS}} | ({"infrastructure": {}} if name == INFRASTRUCTURE else {})
+        tiers = {"on-demand": {"pods": 5 * PODS}} | ({"infrastructure": {}} if name == INFRASTRUCTURE else {})
         spec = {"owner": name, "review": "open", "quota": tiers}
         yield {"apiVersion": API_VERSION, "kind": "Project", "metadata": {"name": name}, "spec": spec}
 

@@ -101,6 +101,9 @@ def figures_of(found: Measured) -> Iterator[Figure]:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
+    """Value below which this share of the values lies; they must not be empty."""
+    if len(values) == 1:
+        return values[0]
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 

@@ -97,6 +97,10 @@ def test_page_and_pictures_show_saved_measurements():
             assert (PICTURES / name).read_text() == content
 
 
+def test_percentile_of_one_value_is_that_value():
+    assert percentile([3.0], 99) == 3.0
+
+
 def _measured() -> Measured:
     return Measured(
         fraction="1/8",
