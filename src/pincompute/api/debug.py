@@ -10,24 +10,26 @@ from pincompute.api.exec_request import DEFAULT_SHELL, ExecRequest
 from pincompute.api.structs import LenientStruct
 
 DebugVerb = Literal["exec", "processes", "list", "read", "write"]
-MAX_PATH_BYTES = 4096
-"""Longest path of Linux."""
+MAX_PATH_CHARS = 500
+"""In percent-encoding, longer paths could exceed the longest request line that servers accept."""
+
+_Name = Annotated[str, Meta(max_length=253, pattern="^[-A-Za-z0-9._]*$")]
 
 
 class DebugRequest(LenientStruct, frozen=True, kw_only=True):
     """One session with a container: a program, its processes, or files."""
 
     verb: DebugVerb = "exec"
-    replica: str = ""
+    replica: _Name = ""
     """Replica; empty for any running one."""
-    container: str = ""
+    container: _Name = ""
     """Container name, if not the main container."""
     command: tuple[str, ...] = ()
     """Of `exec`: executed directly, without a shell."""
     terminal: bool = False
     input: bool = False
     """Of `exec`: attach standard input."""
-    path: Annotated[str, Meta(max_length=MAX_PATH_BYTES)] = ""
+    path: Annotated[str, Meta(max_length=MAX_PATH_CHARS)] = ""
     """Of `list`, `read` and `write`: a file or folder in the container."""
     ended: bool = False
     """Of `list` and `read`: the last container that has ended, instead of a running one."""
