@@ -117,7 +117,7 @@ def _costs(sizes: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"{used['operator'] / each['churn_minutes']:.2f} s",
             _mib(each["peak_bytes"]["operator"]),
             f"{sum(used.get(part, 0) for part in _OURS) / sum(used.values()):.1%}",
-            _mib(each["peak_bytes"]["api-server"]),
+            _mib(each["peak_bytes"]["kube-apiserver"]),
             _mib(each["store"]["bytes"]),
         )
         yield f"| {' | '.join(cells)} |"

@@ -143,7 +143,7 @@ async def _fill_and_change(fleet: Fleet, minutes: float, nodes_ready_s: float) -
                     kill_part(NAME, "operator")
 
                 async def kill_api_server() -> None:
-                    kill_part(NAME, "api-server")
+                    kill_part(NAME, "kube-apiserver")
 
                 seconds = minutes * 60
                 disturb = (
