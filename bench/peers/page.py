@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench import plot
 from bench.figures import ROOT
+from bench.measured_page import MeasuredPage, picture_section
 from bench.peers.resync import EDITS
 from bench.peers.run import MEASURED_FILE, PODS, WORKLOADS
 
-PAGE = ROOT / "docs" / "performance.md"
-PICTURES = ROOT / "docs" / "plots"
 _INTRODUCTION = f"""\
 # Performance, beside peers
 
@@ -68,21 +66,15 @@ There was no whole run yet: figures of a part, or of a smaller size, are not wri
 """
 
 
-def write_page(measured: dict[str, Any]) -> None:
-    PAGE.write_text(render_page(measured))
-    for name, content in render_pictures(measured).items():
-        (PICTURES / name).write_text(content)
-
-
-def saved_measurements() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(MEASURED_FILE.read_text()) if MEASURED_FILE.exists() else {}
-    return found
-
-
 def render_page(measured: dict[str, Any]) -> str:
     if not measured:
         return _INTRODUCTION + _NOT_YET
-    return "\n".join((_INTRODUCTION, *_figures(measured), *_absolute(measured), *_pictures(measured))) + "\n"
+    return (
+        "\n".join(
+            (_INTRODUCTION, *_figures(measured), *_absolute(measured), *picture_section(render_pictures(measured)))
+        )
+        + "\n"
+    )
 
 
 def _figures(measured: dict[str, Any]) -> Iterator[str]:
@@ -155,14 +147,6 @@ def _phase_row(name: str, phase: str, runs: Sequence[dict[str, Any]]) -> str:
     return f"| {name} | {phase} | {' | '.join(cells)} |"
 
 
-def _pictures(measured: dict[str, Any]) -> Iterator[str]:
-    yield ""
-    yield "## Pictures"
-    for name in render_pictures(measured):
-        yield ""
-        yield f"![{name.removesuffix('.svg').replace('-', ' ')}](plots/{name})"
-
-
 def render_pictures(measured: dict[str, Any]) -> dict[str, str]:
     """SVG by file name."""
     services, pods = _by_contender(measured["convergence"]), _by_contender(measured["first_sync"])
@@ -201,3 +185,6 @@ def _median(values: Iterator[float]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+PAGE = MeasuredPage(ROOT / "docs" / "performance.md", MEASURED_FILE, render_page, render_pictures)

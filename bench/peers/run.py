@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.figures import ROOT, Figure, write_figures
+from bench.measured_page import save_measurements
 from bench.peers.checker import clusters_differ
 from bench.peers.contenders import INFORMERS, OPERATORS, Contender, build_peers, versions
 from bench.peers.convergence import Cluster, Convergence, measure_convergence
@@ -16,7 +16,7 @@ from bench.peers.first_sync import FirstSync, fill, measure_first_sync
 from bench.peers.results import Round, convergence_figures, first_sync_figures, resync_figures
 from bench.peers.resync import EDITS, Resync, measure_resyncs
 from bench.peers.rig import open_rig
-from bench.provenance import commit, machine, rounded, today
+from bench.provenance import commit, machine, today
 
 MEASURED_FILE = Path(__file__).parent / "measured.json"
 BENCH_FILE = ROOT / "build" / "bench.json"
@@ -76,9 +76,10 @@ def run(size: Size) -> list[Figure]:
     counted = [each for each in figures if each.values]
     write_figures(counted, BENCH_FILE)
     if size.is_whole and len(toolchains) == len({each.toolchain for each in OPERATORS} - {""}):
-        from bench.peers.page import write_page
+        from bench.peers.page import PAGE
 
-        write_page(save(measured, figures, size))
+        save(measured, figures, size)
+        PAGE.write()
     else:
         _say("not saved: only a whole run with all contenders is")
     return counted
@@ -163,8 +164,7 @@ def progress(found: Any) -> str:
     return f"{found.contender}: {found.pods:,} pods, {rate:,.0f}/s, {cost}, server {found.server_busy:.0%} busy"
 
 
-def save(measured: Measured, figures: Sequence[Figure], size: Size, file: Path = MEASURED_FILE) -> dict[str, Any]:
-    """Replaces the file as a whole, so that all its figures are of one run."""
+def save(measured: Measured, figures: Sequence[Figure], size: Size, file: Path = MEASURED_FILE) -> None:
     whole = {
         "commit": commit(),
         "date": today(),
@@ -176,9 +176,7 @@ def save(measured: Measured, figures: Sequence[Figure], size: Size, file: Path =
         "first_sync": [_plain(each) for each in measured.first_sync],
         "resync": [each._asdict() for each in measured.resync],
     }
-    file.write_text(json.dumps(rounded(whole), indent=1) + "\n")
-    saved: dict[str, Any] = json.loads(file.read_text())
-    return saved
+    save_measurements(whole, file, indent=1)
 
 
 def _saved(figure: Figure) -> dict[str, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from bench import plot
 from bench.figures import ROOT
+from bench.measured_page import MeasuredPage, picture_section
 from bench.size.run import MEASURED_FILE, percentile
 
-PAGE = ROOT / "docs" / "scale.md"
-PICTURES = ROOT / "docs" / "plots"
 _CLUSTERS_OF_REGION = 10
 _BAR_S, _AIM_S = 25, 5
 _SHOWN_REQUESTS = 8
@@ -51,17 +49,6 @@ $ .venv/bin/python -m bench.size 1/100 --minutes 1         # a small one; writes
 _NOT_YET = "\n## Figures\n\nThere was no whole run yet.\n"
 
 
-def write_page(measured: dict[str, Any]) -> None:
-    PAGE.write_text(render_page(measured))
-    for name, content in render_pictures(measured).items():
-        (PICTURES / name).write_text(content)
-
-
-def saved_measurements() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(MEASURED_FILE.read_text()) if MEASURED_FILE.exists() else {}
-    return found
-
-
 def render_page(measured: dict[str, Any]) -> str:
     if not measured:
         return _INTRODUCTION + _NOT_YET
@@ -72,7 +59,7 @@ def render_page(measured: dict[str, Any]) -> str:
         _requests(sizes[-1]),
         _stored(sizes[-1]),
         _region(sizes),
-        _pictures(measured),
+        picture_section(render_pictures(measured)),
     )
     return "\n".join((_INTRODUCTION, *(line for part in parts for line in part))) + "\n"
 
@@ -173,14 +160,6 @@ def whole_size(points: Sequence[tuple[float, float]], at: float = 120_000) -> fl
     return middle_y + slope * (at - middle_x)
 
 
-def _pictures(measured: dict[str, Any]) -> Iterator[str]:
-    yield ""
-    yield "## Pictures"
-    for name in render_pictures(measured):
-        yield ""
-        yield f"![{name.removesuffix('.svg').replace('-', ' ')}](plots/{name})"
-
-
 def render_pictures(measured: dict[str, Any]) -> dict[str, str]:
     """SVG by file name."""
     sizes = measured["sizes"]
@@ -207,3 +186,6 @@ def _seconds(size: Mapping[str, Any], *, ours: bool) -> list[float]:
 
 def _mib(count: float) -> str:
     return f"{count / 2**20:,.0f} MiB"
+
+
+PAGE = MeasuredPage(ROOT / "docs" / "scale.md", MEASURED_FILE, render_page, render_pictures)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import statistics
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.figures import PIN, Figure, run_command
-from bench.provenance import commit, machine, rounded, today
+from bench.measured_page import save_measurements
+from bench.provenance import commit, machine, today
 from bench.size.churn import Change, DeploymentWatch, Disturbance, change_repeatedly, pair_interval_s
 from bench.size.fleet import PROBES, Fleet, bare_deployment, pods_of, projects
 from bench.size.parts import PartSampler, RequestCounter, Store, kill_part, read_store
@@ -75,9 +75,10 @@ def run_fractions(fractions: Sequence[Fraction] = (), minutes: float = CHURN_MIN
         measured.append(found)
         yield from figures_of(found)
     if minutes >= CHURN_MINUTES:
-        from bench.size.page import write_page
+        from bench.size.page import PAGE
 
-        write_page(save(measured))
+        save(measured)
+        PAGE.write()
     else:
         _say(f"not saved: only changes of at least {CHURN_MINUTES:.0f} minutes are")
 
@@ -236,12 +237,10 @@ async def _in_background(work: Any) -> AsyncIterator[None]:
             await task
 
 
-def save(measured: Sequence[Measured], file: Path = MEASURED_FILE) -> dict[str, Any]:
+def save(measured: Sequence[Measured], file: Path = MEASURED_FILE) -> None:
     sizes = [{**each._asdict(), "store": each.store._asdict()} for each in measured]
     whole = {"commit": commit(), "date": today(), "machine": machine(), "sizes": sizes}
-    file.write_text(json.dumps(rounded(whole)) + "\n")
-    saved: dict[str, Any] = json.loads(file.read_text())
-    return saved
+    save_measurements(whole, file)
 
 
 def _say(line: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from bench.accounting import peak_bytes, pss_bytes, resident_bytes, used_s
 from bench.figures import ROOT, Figure
+from bench.measured_page import PICTURES
 from bench.peers import run
 from bench.peers.__main__ import parse_size
 from bench.peers.audit import AuditLog, duration_s, per_workload, writes
@@ -17,7 +18,7 @@ from bench.peers.cgroup import read_usage
 from bench.peers.contenders import INFORMERS, OPERATORS, versions
 from bench.peers.convergence import PHASES, Convergence, Phase
 from bench.peers.first_sync import FirstSync
-from bench.peers.page import PAGE, PICTURES, render_page, render_pictures, saved_measurements
+from bench.peers.page import PAGE, render_page, render_pictures
 from bench.peers.pods import pod, pod_status
 from bench.peers.resync import Resync
 
@@ -141,8 +142,8 @@ def test_smaller_run_writes_figures_and_no_page(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_page_and_pictures_show_saved_measurements():
-    measured = saved_measurements()
-    assert PAGE.read_text() == render_page(measured)
+    measured = PAGE.saved()
+    assert PAGE.page.read_text() == render_page(measured)
     if measured:
         for name, content in render_pictures(measured).items():
             assert (PICTURES / name).read_text() == content
@@ -154,7 +155,7 @@ def test_page_says_which_figures_hold_miss_and_are_void(tmp_path: Path):
         Figure("P2", "misses", [0.25], 0.5, "x", higher_is_better=True),
         Figure("P5.3", "limited by the server", [], 0.8, "x", void=5),
     ]
-    page = render_page(run.save(_measured(), figures, run.Size(), tmp_path / "measured.json"))
+    page = render_page(_saved(figures, tmp_path / "measured.json"))
     assert "| P1 | holds | 7 | 2 | **3.75** x | 3.5 to 4 | ≥ 3, holds | ≥ 5 | 1.5 |" in page
     assert "| `python -m bench.peers P1` |" in page
     assert "| **0.25** x | 0.25 to 0.25 | ≥ 0.5, **missed** |" in page
@@ -165,11 +166,15 @@ def test_page_says_which_figures_hold_miss_and_are_void(tmp_path: Path):
 def test_pictures_are_well_formed(tmp_path: Path):
     from xml.etree import ElementTree as Xml
 
-    measured = run.save(_measured(), [], run.Size(), tmp_path / "measured.json")
-    pictures = render_pictures(measured)
+    pictures = render_pictures(_saved([], tmp_path / "measured.json"))
     assert len(pictures) == 5
     for content in pictures.values():
         assert Xml.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def _saved(figures: list[Figure], file: Path) -> dict[str, Any]:
+    run.save(_measured(), figures, run.Size(), file)
+    return PAGE._replace(measured=file).saved()
 
 
 def _measured() -> run.Measured:
@@ -180,7 +185,7 @@ def _measured() -> run.Measured:
 
 
 def test_readme_shows_saved_ratios():
-    figures = saved_measurements()["figures"]
+    figures = PAGE.saved()["figures"]
     readme = (ROOT / "README.md").read_text()
     for name, row in (
         ("P1", "| kopf, as its documentation advises | {:.2g} times |"),

@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from bench.measured_page import PICTURES
 from bench.size.churn import Change, is_rolled_out, pair_interval_s
 from bench.size.fleet import NODES, PODS, Fleet, bare_deployment
-from bench.size.page import PAGE, PICTURES, render_page, render_pictures, saved_measurements, whole_size
+from bench.size.page import PAGE, render_page, render_pictures, whole_size
 from bench.size.parts import Store
 from bench.size.run import Measured, figures_of, percentile
 
@@ -90,8 +91,8 @@ def test_page_shows_measured_sizes():
 
 
 def test_page_and_pictures_show_saved_measurements():
-    measured: dict[str, Any] = saved_measurements()
-    assert PAGE.read_text() == render_page(measured)
+    measured: dict[str, Any] = PAGE.saved()
+    assert PAGE.page.read_text() == render_page(measured)
     if measured:
         for name, content in render_pictures(measured).items():
             assert (PICTURES / name).read_text() == content
