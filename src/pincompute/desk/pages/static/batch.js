@@ -1,7 +1,7 @@
 /** A batch: all its tasks at a glance, failures by reason, and the way to run some again. */
 import { html, useState } from "./dom.js";
 import { Grid, countStates } from "./grid.js";
-import { Age, Reason, Trouble } from "./parts.js";
+import { Age, Reason, Table, Trouble } from "./parts.js";
 import { workloadAddress } from "./router.js";
 import { STATES, attemptNumbers, taskOf, useTaskStates } from "./task_states.js";
 import { cleanText, countText, formatNumbers, parseNumbers } from "./text.js";
@@ -70,70 +70,47 @@ function Selection({ project, name, selected, select, act, replicas, status }) {
 
 function Failures({ failures, select, act }) {
   return html`<h3>Failures by reason</h3>
-    <div class="scroll" tabindex="0" role="region" aria-label="Failures by reason">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Tasks</th>
-            <th scope="col">Reason</th>
-            <th scope="col">Last line</th>
-            <th scope="col">Numbers</th>
-            <td></td>
-          </tr>
-        </thead>
-        <tbody>
-          ${failures.map(
-            (each) =>
-              html`<tr key=${each.reason + each.exitCode + each.message}>
-                <td class="right">${each.count.toLocaleString("en")}</td>
-                <td>
-                  <${Reason}
-                    reason=${each.reason}
-                    severity="bad"
-                  />${each.exitCode ? html` <small>exit ${each.exitCode}</small>` : ""}
-                </td>
-                <td class="wide">${cleanText(each.message, 300)}</td>
-                <td><code>${cleanText(each.tasks, 40)}</code></td>
-                <td class="buttons-cell">
-                  <button type="button" onClick=${() => select(new Set(parseNumbers(each.tasks)))}>Select</button
-                  >${" "}<button type="button" onClick=${() => act({ action: "rerun", values: { tasks: each.tasks } })}>
-                    Run again…
-                  </button>
-                </td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>`;
+    <${Table}
+      label="Failures by reason"
+      columns=${["Tasks", "Reason", "Last line", "Numbers", ""]}
+      rows=${failures.map(
+        (each) =>
+          html`<tr key=${each.reason + each.exitCode + each.message}>
+            <td class="right">${each.count.toLocaleString("en")}</td>
+            <td>
+              <${Reason}
+                reason=${each.reason}
+                severity="bad"
+              />${each.exitCode ? html` <small>exit ${each.exitCode}</small>` : ""}
+            </td>
+            <td class="wide">${cleanText(each.message, 300)}</td>
+            <td><code>${cleanText(each.tasks, 40)}</code></td>
+            <td class="buttons-cell">
+              <button type="button" onClick=${() => select(new Set(parseNumbers(each.tasks)))}>Select</button
+              >${" "}<button type="button" onClick=${() => act({ action: "rerun", values: { tasks: each.tasks } })}>
+                Run again…
+              </button>
+            </td>
+          </tr>`,
+      )}
+    />`;
 }
 
 function Attempts({ attempts }) {
   return html`<h3>Attempts</h3>
-    <div class="scroll" tabindex="0" role="region" aria-label="Attempts">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Attempt</th>
-            <th scope="col">Tasks</th>
-            <th scope="col">Done</th>
-            <th scope="col">Failed</th>
-            <th scope="col">Result</th>
-            <th scope="col">Begun</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${[...attempts].reverse().map(
-            (each) =>
-              html`<tr key=${each.number}>
-                <td>${each.number}</td>
-                <td><code>${cleanText(each.tasks, 60)}</code></td>
-                <td class="right">${each.done}</td>
-                <td class="right">${each.failed}</td>
-                <td>${each.reason && html`<${Reason} reason=${each.reason} />`}</td>
-                <td><${Age} time=${each.began} /></td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>`;
+    <${Table}
+      label="Attempts"
+      columns=${["Attempt", "Tasks", "Done", "Failed", "Result", "Begun"]}
+      rows=${[...attempts].reverse().map(
+        (each) =>
+          html`<tr key=${each.number}>
+            <td>${each.number}</td>
+            <td><code>${cleanText(each.tasks, 60)}</code></td>
+            <td class="right">${each.done}</td>
+            <td class="right">${each.failed}</td>
+            <td>${each.reason && html`<${Reason} reason=${each.reason} />`}</td>
+            <td><${Age} time=${each.began} /></td>
+          </tr>`,
+      )}
+    />`;
 }

@@ -2,7 +2,7 @@
 import { apiPath, read } from "./api.js";
 import { useResource } from "./data.js";
 import { html, useState } from "./dom.js";
-import { Age, Crumbs, Heading, Loading, Reason, Trouble } from "./parts.js";
+import { Age, Crumbs, Heading, Loading, Reason, Table, Trouble } from "./parts.js";
 import { projectAddress, workloadAddress } from "./router.js";
 import { cleanText, countText } from "./text.js";
 
@@ -23,22 +23,11 @@ export function Audit({ project }) {
     ${first.loading && html`<${Loading} />`}
     ${
       first.data &&
-      html`<div class="scroll" tabindex="0" role="region" aria-label="Audit log">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">When</th>
-              <th scope="col">Caller</th>
-              <th scope="col">Act</th>
-              <th scope="col">Object</th>
-              <th scope="col">Note</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${entries.map((each) => html`<${Entry} key=${each.number} entry=${each} />`)}
-          </tbody>
-        </table>
-      </div>`
+      html`<${Table}
+        label="Audit log"
+        columns=${["When", "Caller", "Act", "Object", "Note"]}
+        rows=${entries.map((each) => html`<${Entry} key=${each.number} entry=${each} />`)}
+      />`
     }
     ${next && html`<p class="more"><button type="button" onClick=${showOlder}>Show older</button></p>`}`;
 }

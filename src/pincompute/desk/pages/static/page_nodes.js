@@ -2,7 +2,7 @@
 import { apiPath } from "./api.js";
 import { useResource, useSettled } from "./data.js";
 import { html, useState } from "./dom.js";
-import { Age, Crumbs, Heading, Loading, Mark, Reason, Trouble, severityOfState } from "./parts.js";
+import { Age, Crumbs, Heading, Loading, Mark, Reason, SearchField, Trouble, severityOfState } from "./parts.js";
 import { moveFocus } from "./page_workloads.js";
 import { workloadAddress } from "./router.js";
 import { cleanText } from "./text.js";
@@ -19,15 +19,7 @@ export function Nodes() {
   });
   return html`<header class="head"><${Heading} title="Nodes" /></header>
     <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label class="grow"
-        ><span class="hidden">Search</span
-        ><input
-          id="search"
-          type="search"
-          placeholder="Search nodes"
-          value=${typed}
-          onInput=${(event) => setTyped(event.target.value)}
-      /></label>
+      <${SearchField} placeholder="Search nodes" value=${typed} onChange=${setTyped} />
     </form>
     <${Trouble} problem=${problem} />
     ${!data && !problem && html`<${Loading} />`}

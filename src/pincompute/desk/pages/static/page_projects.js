@@ -1,7 +1,7 @@
 /** The projects of the caller. */
 import { useResource } from "./data.js";
 import { html, useState } from "./dom.js";
-import { Heading, Loading, Trouble } from "./parts.js";
+import { Heading, Loading, SearchField, Trouble } from "./parts.js";
 import { moveFocus } from "./page_workloads.js";
 import { projectAddress } from "./router.js";
 import { cleanText } from "./text.js";
@@ -15,15 +15,7 @@ export function Projects() {
   const found = (data ?? []).filter((each) => `${each.project} ${each.owner}`.toLowerCase().includes(text));
   return html` <header class="head"><${Heading} title="Projects" /></header>
     <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label class="grow"
-        ><span class="hidden">Search</span>
-        <input
-          id="search"
-          type="search"
-          placeholder="Search projects and owners"
-          value=${search}
-          onInput=${(event) => setSearch(event.target.value)}
-      /></label>
+      <${SearchField} placeholder="Search projects and owners" value=${search} onChange=${setSearch} />
     </form>
     <${Trouble} problem=${problem} />
     ${!data && !problem && html`<${Loading} />`}

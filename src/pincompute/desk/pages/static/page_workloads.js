@@ -2,7 +2,7 @@
 import { apiPath } from "./api.js";
 import { useResource, useSettled } from "./data.js";
 import { html, useEffect, useRef, useState } from "./dom.js";
-import { Age, Count, Heading, Loading, Mark, Reason, Tabs, Trouble, severityOf, severityOfReason } from "./parts.js";
+import { Age, Count, Heading, Loading, Mark, Reason, SearchField, Tabs, Trouble, severityOf, severityOfReason } from "./parts.js";
 import { changeQuery, useAddress, workloadAddress } from "./router.js";
 import { cleanText, kindText } from "./text.js";
 import { ofWorkloads, useWorkloadList } from "./workload_list.js";
@@ -37,15 +37,7 @@ export function Workloads() {
 function Filters({ typed, setTyped, query }) {
   const projects = useResource("/v1/projects").data ?? [];
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-    <label class="grow"
-      ><span class="hidden">Search</span>
-      <input
-        id="search"
-        type="search"
-        placeholder="Search names, projects, reasons, messages, images"
-        value=${typed}
-        onInput=${(event) => setTyped(event.target.value)}
-    /></label>
+    <${SearchField} placeholder="Search names, projects, reasons, messages, images" value=${typed} onChange=${setTyped} />
     <label
       ><span class="hidden">Project</span
       ><select value=${query.project ?? ""} onChange=${(event) => changeQuery({ project: event.target.value })}>

@@ -124,6 +124,35 @@ export function Crumbs({ links }) {
   </nav>`;
 }
 
+/** A table that scrolls by itself where it is too wide; `rows` are its elements of rows. */
+export function Table({ label, columns, rows }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
+    <table>
+      <thead>
+        <tr>
+          ${columns.map((each) => (each ? html`<th scope="col">${each}</th>` : html`<td></td>`))}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** The field by which a list is searched; the key `/` of the palette is another one. */
+export function SearchField({ placeholder, value, onChange }) {
+  return html`<label class="grow"
+    ><span class="hidden">Search</span
+    ><input
+      id="search"
+      type="search"
+      placeholder=${placeholder}
+      value=${value}
+      onInput=${(event) => onChange(event.target.value)}
+  /></label>`;
+}
+
 /** Links to the views of a page; the chosen one is in its address. */
 export function Tabs({ label, tabs, chosen }) {
   return html`<nav class="tabs" aria-label=${label}>
