@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -15,6 +16,9 @@ from pincompute.base.reasons import FILES_NOT_COPIED, USAGE
 from pincompute.cli.platform_client import PlatformClient
 from pincompute.cli.target import Target, connect, platform_options
 from pincompute.cli.workload_ref import WorkloadRef, parse_replica_ref, verify_kind
+
+if TYPE_CHECKING:
+    from pincompute.kube.exec_stream import ExecStream
 
 _EXAMPLES = "pin cp web:/var/log/app.log . or pin cp app.conf web:/etc/app/"
 _TAR_MISSING = "executable file not found"
@@ -75,21 +79,15 @@ def _debug_request(remote: RemotePath, container: str, *, verb: str = "read", en
 
 async def _download(target: Target, remote: RemotePath, request: DebugRequest, destination: str) -> None:
     # Loads aiohttp and tarfile, which the help does not need.
-    from pincompute.cli.agent_session import AgentUnavailable
     from pincompute.cli.copy_streams import CopyNotes, download
 
     notes = CopyNotes()
     async with connect(target) as platform:
         await verify_kind(platform, target.project, remote.ref)
-        if not target.bypasses_desk:
-            try:
-                async with platform.open_session(target.project, remote.ref.name, request) as stream:
-                    await download(stream, destination, notes)
-                return
-            except AgentUnavailable as unavailable:
-                if request.ended:
-                    raise unavailable.refused from unavailable
-                unavailable.echo()
+        if await _copied_by_agent(
+            platform, target, remote, request, lambda stream: download(stream, destination, notes)
+        ):
+            return
         path = posixpath.normpath(remote.path)
         command = ("tar", "-C", posixpath.dirname(path) or ".", "-cf", "-", "--", posixpath.basename(path) or ".")
         async with platform.exec(target.project, remote.ref.name, _program(request, command)) as stream:
@@ -97,23 +95,40 @@ async def _download(target: Target, remote: RemotePath, request: DebugRequest, d
 
 
 async def _upload(target: Target, source: str, remote: RemotePath, request: DebugRequest) -> None:
-    from pincompute.cli.agent_session import AgentUnavailable
     from pincompute.cli.copy_streams import CopyNotes, upload
 
     notes = CopyNotes()
     async with connect(target) as platform:
         await verify_kind(platform, target.project, remote.ref)
-        if not target.bypasses_desk:
-            try:
-                async with platform.open_session(target.project, remote.ref.name, request) as stream:
-                    await upload(stream, source, "", notes)
-                return
-            except AgentUnavailable as unavailable:
-                unavailable.echo()
+        if await _copied_by_agent(platform, target, remote, request, lambda stream: upload(stream, source, "", notes)):
+            return
         folder, name = await _destination(platform, target, source, remote, request)
         command = ("tar", "-C", folder, "-xf", "-")
         async with platform.exec(target.project, remote.ref.name, _program(request, command)) as stream:
             await upload(stream, source, name, notes)
+
+
+async def _copied_by_agent(
+    platform: PlatformClient,
+    target: Target,
+    remote: RemotePath,
+    request: DebugRequest,
+    copy: Callable[[ExecStream], Awaitable[None]],
+) -> bool:
+    """Runs the copy through the agent of the node. False where there is none, so that another way is needed."""
+    from pincompute.cli.agent_session import AgentUnavailable
+
+    if target.bypasses_desk:
+        return False
+    try:
+        async with platform.open_session(target.project, remote.ref.name, request) as stream:
+            await copy(stream)
+    except AgentUnavailable as unavailable:
+        if request.ended:
+            raise unavailable.refused from unavailable
+        unavailable.echo()
+        return False
+    return True
 
 
 async def _destination(

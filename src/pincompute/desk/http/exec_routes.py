@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 import aiohttp
 import msgspec
 from aiohttp import web
@@ -93,17 +95,11 @@ async def _hold_ticket(request: web.Request, ticket: DebugTicket) -> web.StreamR
         async for _ in client:
             pass
 
-    close_code = aiohttp.WSCloseCode.OK
-    try:
+    async def work() -> None:
         await client.send_bytes(msgspec.json.encode(ticket))
         await run_until_first_completes(until_closed(), request[ACCESS_REVOKED]())
-    except Refused:
-        close_code = aiohttp.WSCloseCode.POLICY_VIOLATION
-    except (OSError, aiohttp.ClientError):
-        # A connection that breaks is a normal end.
-        pass
-    await client.close(code=close_code)
-    return client
+
+    return await _close_after(client, work())
 
 
 def _websocket_response() -> web.WebSocketResponse:
@@ -133,9 +129,14 @@ async def relay_websocket(request: web.Request, replica: aiohttp.ClientWebSocket
             if message.type is aiohttp.WSMsgType.BINARY:
                 await client.send_bytes(message.data)
 
+    return await _close_after(client, run_until_first_completes(to_replica(), to_client(), request[ACCESS_REVOKED]()))
+
+
+async def _close_after(client: web.WebSocketResponse, work: Awaitable[None]) -> web.WebSocketResponse:
+    """Closes the connection when the work ends, with another code where the caller has lost access."""
     close_code = aiohttp.WSCloseCode.OK
     try:
-        await run_until_first_completes(to_replica(), to_client(), request[ACCESS_REVOKED]())
+        await work
     except Refused:
         close_code = aiohttp.WSCloseCode.POLICY_VIOLATION
     except (OSError, aiohttp.ClientError):

@@ -6,13 +6,10 @@ which no pod may have, and it must answer while the API server is down.
 
 from __future__ import annotations
 
-import sys
-
-from pincompute import __version__
 from pincompute.engine.debug_credentials import CERTIFICATE, PORT, public_key
+from pincompute.engine.nodes.agent_part import node_agent_part
 from pincompute.engine.nodes.containerd import containerd_socket
-from pincompute.engine.own_services import CODE_VARIABLE, code_digest
-from pincompute.engine.parts import HttpProbe, Part
+from pincompute.engine.parts import Part
 from pincompute.engine.platform import Platform
 
 
@@ -23,11 +20,4 @@ def debug_part(platform: Platform) -> Part:
         "--certificate", authority.certificate(CERTIFICATE), "--key", authority.key(CERTIFICATE),
         "--grants", public_key(platform), "--containerd", containerd_socket(platform),
     )  # fmt: skip
-    return Part(
-        "debug",
-        (sys.executable, "-m", "pincompute", "agent", "debug", *map(str, options)),
-        HttpProbe(f"https://{listen}/healthz"),
-        environment={CODE_VARIABLE: code_digest()},
-        network_namespace=platform.network_namespace,
-        version=__version__,
-    )
+    return node_agent_part("debug", platform, f"https://{listen}/healthz", *options)
